@@ -94,6 +94,12 @@ class Buffer:
         with self._lock:
             return self._pop() if self._waiting else None
 
+    def has_room(self, messages: int, size: int) -> bool:
+        """Return whether so many messages, of so many bytes together, fit without dropping any."""
+        with self._lock:
+            fits = len(self._waiting) + messages <= self._max_messages
+            return fits and self._bytes + size <= self._max_bytes
+
     def put_back(self, pending: Pending) -> None:
         """Make a message that was taken the oldest one again; the bounds may be exceeded by it."""
         with self._lock:

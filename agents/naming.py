@@ -140,7 +140,7 @@ def _without_processes(frames: Sequence[str]) -> Sequence[str]:
 
 def _with_whole_signatures(frames: Sequence[str]) -> Sequence[str]:
     """Join the pieces of signatures that were cut at semicolons; what never closes stays in pieces."""
-    if not any(_CUT_SIGNATURE.search(frame) for frame in frames):
+    if not any("(" in frame and _CUT_SIGNATURE.search(frame) for frame in frames):
         return frames
     joined: list[str] = []
     index = 0

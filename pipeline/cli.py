@@ -23,6 +23,7 @@ COMMANDS = {
         "agents.commands",
         "Sample a process, import stack samples, or receive webhooks, and publish them.",
     ),
+    "gateway": ("agents.commands.gateway", "Take profiles that existing agents push, and publish them."),
     "changes": ("agents.commands", "Publish deployed commits of a git repository, once or as they come."),
     "flips": ("agents.commands.flips", "Publish what flips in a file of flags, once or as it comes."),
     "expect": ("agents.commands.silences", "Announce a cost: silence regressions just that much."),

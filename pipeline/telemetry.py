@@ -87,6 +87,13 @@ AGENT_BUDGET = "agent_budget_ratio"
 AGENT_MESSAGES = "agent_messages_total"
 AGENT_WAITING = "agent_waiting_messages"
 AGENT_SPOOL = "agent_spool_bytes"
+GATEWAY_REQUESTS = "gateway_requests_total"
+GATEWAY_S = "gateway_request_seconds"
+GATEWAY_SAMPLES = "gateway_samples_total"
+GATEWAY_SKIPPED = "gateway_skipped_total"
+GATEWAY_SCRAPES = "gateway_scrapes_total"
+GATEWAY_WAITING = "gateway_waiting_messages"
+GATEWAY_WAITING_BYTES = "gateway_waiting_bytes"
 
 PREFIX = "smidgen_"
 Kind = Literal["counter", "gauge", "histogram"]
@@ -142,6 +149,13 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     AGENT_MESSAGES: ("counter", "Messages of the agent, by what became of them."),
     AGENT_WAITING: ("gauge", "Messages of the agent that wait for the broker, in memory and in its spool."),
     AGENT_SPOOL: ("gauge", "Bytes in the agent's spool."),
+    GATEWAY_REQUESTS: ("counter", "Requests to the gateway, by receiver and what became of them."),
+    GATEWAY_S: ("histogram", "Time that the gateway took for a request."),
+    GATEWAY_SAMPLES: ("counter", "Stack samples and points in what the gateway took."),
+    GATEWAY_SKIPPED: ("counter", "Parts of requests that the gateway did not take, by receiver and reason."),
+    GATEWAY_SCRAPES: ("counter", "Profiles that the gateway fetched, by what became of them."),
+    GATEWAY_WAITING: ("gauge", "Messages of the gateway that wait for the broker."),
+    GATEWAY_WAITING_BYTES: ("gauge", "Bytes of them."),
     "refused_messages_total": ("counter", "Messages left out because their service is over its quota."),
     "refused_samples_total": ("counter", "Samples in them."),
     "folded_names_total": (

@@ -58,11 +58,21 @@ Record = Sample | Invalid
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """When and how a profile was sampled, as far as the file says it; 0 is not known."""
+
+    start: float = 0.0  # epoch seconds
+    duration_s: float = 0.0
+    rate_hz: float = 0.0  # samples a second and CPU
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """A profile that is being read: its records come as the file is read, once."""
 
     measure: Measure
     records: Iterator[Record]
+    recorded: Recorded = Recorded()
 
 
 @dataclass(frozen=True, slots=True)

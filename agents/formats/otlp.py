@@ -18,6 +18,7 @@ from agents.formats.base import (
     Measure,
     Reading,
     Record,
+    Recorded,
     Sample,
     Stack,
     choose_value,
@@ -57,11 +58,19 @@ _MESSAGES: Mapping[str, Fields] = {
     "Profile": {
         "sample_type": (1, "ValueType", False),
         "samples": (2, "Sample", True),
+        "time_unix_nano": (3, "fixed64", False),
+        "duration_nano": (4, "uint64", False),
         "period_type": (5, "ValueType", False),
         "period": (6, "int64", False),
     },
     "ScopeProfiles": {"profiles": (2, "Profile", True)},
-    "ResourceProfiles": {"scope_profiles": (2, "ScopeProfiles", True)},
+    "AnyValue": {"string_value": (1, "bytes", False)},
+    "KeyValue": {"key": (1, "bytes", False), "value": (2, "AnyValue", False)},
+    "Resource": {"attributes": (1, "KeyValue", True)},
+    "ResourceProfiles": {
+        "resource": (1, "Resource", False),
+        "scope_profiles": (2, "ScopeProfiles", True),
+    },
     "ProfilesData": {
         "resource_profiles": (1, "ResourceProfiles", True),
         "dictionary": (2, "Dictionary", False),
@@ -121,6 +130,25 @@ class OtlpFormat:
         return Reading(measure, _records(same, tables))
 
 
+def resource_readings(data: Any) -> Iterator[tuple[Mapping[str, str], Reading]]:
+    """Yield each profile of a request: attributes of its resource that are text, and its reading.
+
+    Args:
+        data: A message ``ProfilesData`` of ``otlp_messages``.
+    """
+    tables = _Tables(data.dictionary)
+    for resource in data.resource_profiles:
+        attributes = {
+            _decoded(attribute.key): _decoded(attribute.value.string_value)
+            for attribute in resource.resource.attributes
+        }
+        for scope in resource.scope_profiles:
+            for profile in scope.profiles:
+                measured = _Measured(tables.measure(profile), profile.samples)
+                reading = Reading(measured.measure, _records([measured], tables), tables.recorded(profile))
+                yield attributes, reading
+
+
 @cache
 def otlp_messages() -> Mapping[str, Any]:
     """Return the classes of the messages."""
@@ -132,7 +160,7 @@ class _Tables:
 
     def __init__(self, dictionary: Any) -> None:
         self._dictionary = dictionary
-        self._text = [text.decode("utf-8", errors="replace") for text in dictionary.string_table]
+        self._text = [_decoded(text) for text in dictionary.string_table]
         self._locations: list[Stack | None] = [None] * len(dictionary.location_table)
         self._stacks: dict[int, Stack | None] = {}
 
@@ -144,6 +172,15 @@ class _Tables:
             return Measure()
         its_own = period_type[1] == unit and profile.period > 0
         return Measure(type_ or "samples", unit or "count", float(profile.period) if its_own else 0.0)
+
+    def recorded(self, profile: Any) -> Recorded:
+        """Return when and how often samples were taken; a period of time is that of CPUs."""
+        timed = self._value_type(profile.period_type)[1] == "nanoseconds" and profile.period > 0
+        return Recorded(
+            start=profile.time_unix_nano / 1e9,
+            duration_s=profile.duration_nano / 1e9,
+            rate_hz=1e9 / profile.period if timed else 0.0,
+        )
 
     def stack(self, index: int) -> Stack | None:
         """Return the frames of a stack, root first; None if it is not in the tables."""
@@ -186,6 +223,10 @@ class _Tables:
 
     def _string(self, index: int) -> str:
         return self._text[index] if 0 < index < len(self._text) else ""
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", errors="replace")
 
 
 def _records(profiles: Sequence[_Measured], tables: _Tables) -> Iterator[Record]:

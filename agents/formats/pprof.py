@@ -6,20 +6,36 @@ declared here, and are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from agents.formats.base import MAX_WEIGHT, Invalid, Measure, Reading, Record, Sample, choose_value, joined
+from agents.annotate import ANNOTATION_FILE, annotation_name
+from agents.formats.base import (
+    MAX_WEIGHT,
+    Invalid,
+    Measure,
+    Reading,
+    Record,
+    Recorded,
+    Sample,
+    choose_value,
+    joined,
+)
 from agents.formats.frames import file_name, join_frame
 from agents.formats.protobuf import Fields, compile_messages, walk_fields
 from agents.formats.source import Damaged, ProfileSource
 
 _MESSAGES: Mapping[str, Fields] = {
     "ValueType": {"type": (1, "int64", False), "unit": (2, "int64", False)},
-    "Sample": {"location_id": (1, "uint64", True), "value": (2, "int64", True)},
+    "Label": {"key": (1, "int64", False), "str": (2, "int64", False)},
+    "Sample": {
+        "location_id": (1, "uint64", True),
+        "value": (2, "int64", True),
+        "label": (3, "Label", True),
+    },
     "Mapping": {"id": (1, "uint64", False), "filename": (5, "int64", False)},
     "Line": {"function_id": (1, "uint64", False), "line": (2, "int64", False)},
     "Location": {
@@ -40,6 +56,8 @@ _MESSAGES: Mapping[str, Fields] = {
         "location": (4, "Location", True),
         "function": (5, "Function", True),
         "string_table": (6, "bytes", True),
+        "time_nanos": (9, "int64", False),
+        "duration_nanos": (10, "int64", False),
         "period_type": (11, "ValueType", False),
         "period": (12, "int64", False),
     },
@@ -50,7 +68,15 @@ _TIMES = ("cpu", "wall")
 
 
 class PprofFormat:
-    """Protocol buffers of pprof."""
+    """Protocol buffers of pprof.
+
+    Args:
+        endpoints: Names of labels of samples, of which the first that has a value is their endpoint: an
+            annotated frame over the stack.
+    """
+
+    def __init__(self, endpoints: Sequence[str] = ()) -> None:
+        self._endpoints = tuple(endpoints)
 
     name = "pprof"
     content = "samples of pprof (a protocol buffer, perhaps compressed)"
@@ -76,7 +102,7 @@ class PprofFormat:
             raise Damaged("no protocol buffer of pprof")
         tables = _Tables(profile)
         column, measure = tables.column(value)
-        return Reading(measure, _records(profile.sample, column, tables))
+        return Reading(measure, _records(profile.sample, column, tables, self._endpoints), tables.recorded())
 
 
 @cache
@@ -108,6 +134,22 @@ class _Tables:
         timed = type_ in _TIMES or type_ == self.string(self._profile.period_type.type)
         return column, Measure(type_, unit, float(period) if timed and its_own and period > 0 else 0.0)
 
+    def endpoint(self, labels: Any, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the annotated frame of a sample's endpoint, if a label of these names has one."""
+        found = {self.string(label.key): self.string(label.str) for label in labels}
+        value = next((found[name] for name in names if found.get(name)), "")
+        return (f"{annotation_name('endpoint', value)} ({ANNOTATION_FILE})",) if value else ()
+
+    def recorded(self) -> Recorded:
+        """Return when and how often samples were taken; a period of time is that of CPUs."""
+        profile = self._profile
+        timed = self.string(profile.period_type.unit) == "nanoseconds" and profile.period > 0
+        return Recorded(
+            start=max(profile.time_nanos, 0) / 1e9,
+            duration_s=max(profile.duration_nanos, 0) / 1e9,
+            rate_hz=1e9 / profile.period if timed else 0.0,
+        )
+
     def _named(self, location: Any) -> tuple[str, ...]:
         """Return the frames of a location, the inlined one first."""
         found = []
@@ -127,7 +169,7 @@ class _Tables:
         return self._text[number] if 0 <= number < len(self._text) else ""
 
 
-def _records(samples: Any, column: int, tables: _Tables) -> Iterator[Record]:
+def _records(samples: Any, column: int, tables: _Tables, endpoints: Sequence[str]) -> Iterator[Record]:
     """Yield the samples; in them the leaf comes first, and of a location the frame that was inlined."""
     frames = tables.frames
     for number, sample in enumerate(samples, start=1):
@@ -136,6 +178,8 @@ def _records(samples: Any, column: int, tables: _Tables) -> Iterator[Record]:
         weight = sample.value[column] if column < len(sample.value) else -1
         if not 0 <= weight <= MAX_WEIGHT or stack is None:
             yield Invalid(f"sample {number}: its values or locations are unknown, or it is too deep")
+        elif endpoints and len(sample.label):
+            yield Sample((*tables.endpoint(sample.label, endpoints), *stack), weight)
         else:
             yield Sample(stack, weight)
 

@@ -61,6 +61,7 @@ OF_THEIR_OWN = {
     "feedback": "loadgen.bench.feedback",
     "labeller": "loadgen.bench.labeller",
     "sampling": "loadgen.bench.sampling.command",
+    "gateway": "loadgen.bench.gateway.command",
     "inprocess": "loadgen.bench.inprocess",
     "trials": "loadgen.trials.command",
 }
@@ -124,8 +125,9 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     `smidgen bench soak`, how workers that were away for a day catch up `smidgen bench catch-up`, and what
     scans of many large services take `smidgen bench scale`. What people's verdicts teach measures
     `smidgen bench feedback`, and how well comments are classed `smidgen bench labeller`. What sampling at
-    rates that follow profiles and pruned stacks save measures `smidgen bench sampling`, and how often models
-    of trials err `smidgen bench trials`. What the sampler inside a Python program costs it measures
+    rates that follow profiles and pruned stacks save measures `smidgen bench sampling`, what a gateway
+    takes under many agents `smidgen bench gateway`, and how often models of trials err
+    `smidgen bench trials`. What the sampler inside a Python program costs it measures
     `smidgen bench inprocess`. These have options of their own.
     """
     keep_freed_memory()

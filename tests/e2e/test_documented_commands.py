@@ -53,7 +53,7 @@ NOT_RUN: Mapping[str, str] = {
 """Commands that are not run here, and why."""
 
 STAY = re.compile(
-    r"events tail(?!.*--no-follow)|alerts run(?!.*--no-follow)|dashboard|agent webhooks|worker"
+    r"events tail(?!.*--no-follow)|alerts run(?!.*--no-follow)|dashboard|agent webhooks|gateway|worker"
     r"|agent host(?!.*--list)|agent run.*--pid|.*--follow(?! *no)|.*--watch"
 )
 """Commands that go on until Ctrl-C."""
@@ -237,6 +237,8 @@ def test_commands_that_stay_run_until_they_are_interrupted(prepared: Prepared) -
             given = filled(words, prepared)
             if given[0] == "dashboard" and "--port" not in given:
                 given += ["--port", "0"]
+            if given[0] == "gateway":
+                given = ["gateway", "--listen", "127.0.0.1:0"]
             if given[:2] == ["agent", "webhooks"] and "--listen" not in given:
                 given += ["--listen", "127.0.0.1:0"]
             running[" ".join(given)] = subprocess.Popen(

@@ -19,7 +19,7 @@ from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.kafka import bootstrap_servers
 from pipeline.topics import load_topics
 from pipeline.workloads import read_workload_file
-from tests.fuzz import batches, profile_formats, seeds
+from tests.fuzz import batches, gateway, profile_formats, seeds
 from tests.fuzz.checks import (
     check_answers,
     check_collapsed,
@@ -168,6 +168,10 @@ TARGETS: Mapping[str, Target] = {
             profile_formats.check(name), (), profile_formats.seeds(name), profile_formats.TOKENS.get(name, ())
         )
         for name in profile_formats.NAMES
+    },
+    **{
+        f"gateway-{name}": Target(gateway.check(name), gateway.ERRORS, gateway.seeds(name), gateway.TOKENS)
+        for name in gateway.NAMES
     },
     "patch": Target(check_patch, (), seeds.patches, _PATCH),
     "source": Target(check_source, (), seeds.sources, _C),

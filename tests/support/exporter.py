@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from agents.gateway.base import Result, Skipped
+from agents.gateway.counts import Counts
+from agents.gateway.service import BufferedOutbox
 from agents.host.numbers import HostNumbers, State
+from agents.publisher import Transport
 from agents.webhooks.reply_receiver import ReplyReceiver
 from pipeline.alerts.delivery import Plan
 from pipeline.alerts.desk import Desk
@@ -21,13 +25,14 @@ from pipeline.alerts.targets import KINDS, Http
 from pipeline.backtest import flow as driven
 from pipeline.codec.inputs import encode_metric_points, encode_profile
 from pipeline.config import Settings
+from pipeline.errors import BrokerUnavailable
 from pipeline.kafka import Entry
 from pipeline.model import MetricPoints, Outgoing, Record
 from pipeline.runtime.worker import service as workers
 from pipeline.stages.base import Stage, handle_whole
 from pipeline.stages.factory import STAGES
 from pipeline.storage.arrays import ArrayStore
-from pipeline.telemetry import exposition
+from pipeline.telemetry import Sample, exposition
 from pipeline.topics import load_topics
 from pipeline.units import DAY_S
 from tests.support.alert_events import NOW, detected, encoded
@@ -110,7 +115,7 @@ def scrape_agent() -> str:
 
 
 def scrape_alerts() -> str:
-    """Return what ``alerts run`` and ``agent webhooks`` say on /metrics, after an alert that nobody took."""
+    """Return what alerts, webhooks and the gateway say on /metrics, after an alert that nobody took."""
     return asyncio.run(_scrape_alerts())
 
 
@@ -130,4 +135,18 @@ async def _scrape_alerts() -> str:
         raise AssertionError(messages)
 
     replies = ReplyReceiver(store, refuse, clock=lambda: NOW)
-    return exposition([*desk.samples(), *replies.samples()])
+    return exposition([*desk.samples(), *replies.samples(), *_of_gateway()])
+
+
+def _of_gateway() -> list[Sample]:
+    """Return what a gateway says after a request that it took in part, and a scrape."""
+    counts = Counts(lambda: NOW, ["pprof"])
+    skipped = Skipped("not_cpu", "heap: not CPU", is_wrong=False)
+    counts.request("pprof", Result(200, "took 1", skipped=(skipped,)), "127.0.0.1", 0.1)
+    counts.samples("pprof", 4)
+    counts.scrape("taken")
+    return [*counts.metrics(), *BufferedOutbox(_connect_nowhere, 1024).metrics()]
+
+
+async def _connect_nowhere() -> Transport:
+    raise BrokerUnavailable("nowhere")

@@ -1,0 +1,118 @@
+"""``smidgen gateway``: takes what existing agents push, and fetches what services serve."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agents.options import address_of, checked_by
+from pipeline.commands.options import settings_options
+from pipeline.config import Settings
+from pipeline.units import parse_size_bytes
+
+if TYPE_CHECKING:
+    from agents.gateway.intake import Rules
+
+_EXAMPLES = """\b
+Examples:
+  smidgen gateway
+  smidgen gateway --listen 0.0.0.0:4040 --rules gateway.yaml
+  smidgen gateway --scrape targets.yaml
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.option(
+    "--listen",
+    default="127.0.0.1:4040",
+    show_default=True,
+    metavar="HOST:PORT",
+    callback=checked_by(address_of),
+    help="Address to listen on; port 0 takes a free one.",
+)
+@click.option(
+    "--grpc",
+    metavar="HOST:PORT",
+    callback=checked_by(address_of),
+    help="Listen for gRPC, too: OTLP profiles and Parca's WriteRaw (needs grpcio).",
+)
+@click.option(
+    "--rules",
+    "rules_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML file: clients, names of labels, rates (docs/gateway.md).",
+)
+@click.option(
+    "--scrape",
+    "targets_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML file of services whose profiles are fetched; read again on SIGHUP.",
+)
+@click.option(
+    "--buffer",
+    "buffer_bytes",
+    default="256MiB",
+    show_default=True,
+    metavar="SIZE",
+    callback=checked_by(parse_size_bytes),
+    help="Most that waits for the broker during an outage; then clients are asked to try again.",
+)
+@settings_options("broker", "topics", "idempotent_producer", "log_level")
+def gateway(
+    settings: Settings,
+    listen: tuple[str, int],
+    grpc: tuple[str, int] | None,
+    rules_file: Path | None,
+    targets_file: Path | None,
+    buffer_bytes: int,
+) -> int:
+    """Take profiles that existing agents push, and publish them, until Ctrl-C.
+
+    Pyroscope (POST /ingest, /push.v1.PusherService/Push), OpenTelemetry (POST /v1development/profiles), Parca
+    (POST /profiles/writeraw) and plain files (POST /pprof?service=NAME). The first line printed is the
+    address; GET /healthz says ok. With http_token_file, or clients in --rules, a token is asked for: as a
+    bearer token, or as a user's password. With --scrape, profiles of Go services are fetched as well.
+    """
+    from agents.agent import OVERHEAD_BYTES
+    from agents.broker import check_broker, connect, quiet_client
+    from agents.gateway.config import load_rules
+    from agents.gateway.service import Endpoint, serve
+    from agents.gateway.targets import load_targets
+    from pipeline.clock import system_clock
+
+    quiet_client(settings)
+    topics = settings.read_topics()
+    size = topics["profiles"].max_message_bytes - OVERHEAD_BYTES
+    rules = load_rules(rules_file, settings.token, max_message_bytes=size)
+    if targets_file:
+        load_targets(targets_file)  # before anything else is done
+    for flag, address in (("--listen", listen), ("--grpc", grpc)):
+        _check_reach(flag, address, rules)
+    check_broker(settings)
+    complete = asyncio.run(
+        serve(
+            rules,
+            lambda: connect(settings, topics),
+            Endpoint(listen, grpc, buffer_bytes, targets_file),
+            clock=system_clock,
+            ready=lambda addresses: click.echo(f"listening on {' '.join(addresses)}"),
+        )
+    )
+    return 0 if complete else 1
+
+
+def _check_reach(flag: str, address: tuple[str, int] | None, rules: Rules) -> None:
+    """Refuse an address that other machines can reach without a token."""
+    from pipeline.access import is_loopback
+    from pipeline.errors import ConfigError
+
+    if address and not is_loopback(address[0]) and any(client.token is None for client in rules.clients):
+        raise ConfigError(
+            f"{flag}: {address[0]} can be reached from other machines: "
+            "set http_token_file, or clients in --rules"
+        )

@@ -1,0 +1,48 @@
+"""Who may push: clients by their tokens."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agents.gateway.quota import Rates
+from pipeline.access import is_authorised
+
+EVERYBODY = "everybody"
+"""The client of a gateway that asks for no token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who may push what: services by globs, within rates."""
+
+    name: str
+    token: str | None = field(default=None, repr=False)
+    services: tuple[str, ...] = ("*",)
+    rates: Rates = Rates()
+
+    def may_send(self, service: str) -> bool:
+        """Return whether the service is one of the client's."""
+        return any(fnmatch.fnmatchcase(service, glob) for glob in self.services)
+
+
+def find_client(clients: Sequence[Client], authorization: str | None) -> Client | None:
+    """Return whose token a header holds, as a bearer token or as the password of any user; None: nobody's."""
+    header = _as_bearer(authorization or "")
+    found = [client for client in clients if is_authorised(header, client.token)]
+    return found[0] if found else None
+
+
+def _as_bearer(header: str) -> str:
+    """Return Basic's password as a bearer token."""
+    scheme, _, given = header.strip().partition(" ")
+    if scheme.lower() != "basic":
+        return header
+    try:
+        decoded = base64.b64decode(given.strip(), validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return ""
+    return f"Bearer {decoded.partition(':')[2]}"

@@ -1,0 +1,127 @@
+"""The gRPC server of the gateway: methods over raw bytes, without generated code.
+
+Errors carry ``google.rpc.RetryInfo`` where the client should try again, as OTLP's specification asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Any
+from urllib.parse import unquote
+
+from agents.formats.protobuf import Fields, compile_messages
+from agents.gateway.base import Receiver, Refusal, Request, Result
+from agents.gateway.intake import Intake
+from pipeline.clock import Clock
+from pipeline.errors import ConfigError
+
+MAX_MESSAGE_BYTES = 64 * 1024**2
+"""Largest message, packed and unpacked: what OTLP's specification recommends."""
+
+FINISH_S = 10.0
+"""How long calls under way may go on when the server ends."""
+
+_MEDIA_TYPE = "application/grpc"
+_CODES: Mapping[int, str] = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    413: "RESOURCE_EXHAUSTED",
+    415: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+}
+_STATUS: Mapping[str, Fields] = {
+    "Duration": {"seconds": (1, "int64", False), "nanos": (2, "int32", False)},
+    "RetryInfo": {"retry_delay": (1, "Duration", False)},
+    "Any": {"type_url": (1, "bytes", False), "value": (2, "bytes", False)},
+    "Status": {"code": (1, "int32", False), "message": (2, "bytes", False), "details": (3, "Any", True)},
+}
+
+
+@asynccontextmanager
+async def listening(
+    receivers: Sequence[Receiver], intake: Intake, host: str, port: int, *, clock: Clock
+) -> AsyncIterator[str]:
+    """Serve the methods of all receivers that have some, and yield the address.
+
+    Raises:
+        ConfigError: grpcio is missing, or the address cannot be listened on.
+    """
+    try:
+        import grpc
+    except ImportError:
+        raise ConfigError("--grpc: needs grpcio: pip install 'smidgen[grpc]'") from None
+    server = grpc.aio.server(
+        options=(("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.so_reuseport", 0))
+    )
+    methods = {route: receiver for receiver in receivers if receiver.is_grpc for route in receiver.routes}
+
+    class Handler(grpc.GenericRpcHandler):  # type: ignore[misc]
+        def service(self, details: Any) -> Any:
+            receiver = methods.get(details.method)
+            if receiver is None:
+                return None
+            return grpc.unary_unary_rpc_method_handler(_behaviour(receiver, details.method, intake, clock))
+
+    server.add_generic_rpc_handlers((Handler(),))
+    name = f"[{host}]" if ":" in host else host
+    try:
+        bound = server.add_insecure_port(f"{name}:{port}")
+    except RuntimeError as error:
+        raise ConfigError(f"--grpc: {name}:{port}: {str(error).splitlines()[0]}") from None
+    await server.start()
+    try:
+        yield f"{name}:{bound}"
+    finally:
+        await server.stop(FINISH_S)
+
+
+def _behaviour(receiver: Receiver, method: str, intake: Intake, clock: Clock) -> Any:
+    async def call(body: bytes, context: Any) -> bytes:
+        import grpc
+
+        headers = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
+        headers["content-type"] = _MEDIA_TYPE
+        headers.pop("content-encoding", None)  # of HTTP alone: the library has unpacked the message
+        request = Request(method, body, clock(), peer_address(context.peer()), {}, headers)
+        try:
+            client = intake.admit(headers.get("authorization"), len(body))
+            with intake.under_way(len(body)):
+                result = await intake.take(receiver, client, request)
+        except Refusal as refusal:
+            result = refusal.result()
+            intake.counts.request(receiver.name, result, request.peer, 0.0)
+        if result.is_taken:
+            return receiver.reply(request, result).body
+        code = getattr(grpc.StatusCode, _CODES.get(result.status, "UNKNOWN"))
+        await context.abort(code, result.text, trailing_metadata=_details(result, code.value[0]))
+        raise AssertionError  # abort raises
+
+    return call
+
+
+def peer_address(peer: str) -> str:
+    """Return the address of ``ipv4:127.0.0.1:4711`` or ``ipv6:%5B::1%5D:4711``."""
+    kind, _, address = unquote(peer).partition(":")
+    return address.rpartition(":")[0].strip("[]") if kind in ("ipv4", "ipv6") else kind
+
+
+def _details(result: Result, code: int) -> tuple[tuple[str, bytes], ...]:
+    """Return when to try again, as trailing metadata."""
+    if not result.retry_s:
+        return ()
+    messages = _status_messages()
+    seconds = int(result.retry_s)
+    delay = messages["Duration"](seconds=seconds, nanos=int((result.retry_s - seconds) * 1e9))
+    info = messages["RetryInfo"](retry_delay=delay).SerializeToString()
+    status = messages["Status"](code=code, message=result.text.encode())
+    status.details.add(type_url=b"type.googleapis.com/google.rpc.RetryInfo", value=info)
+    return (("grpc-status-details-bin", status.SerializeToString()),)
+
+
+@cache
+def _status_messages() -> Mapping[str, Any]:
+    return compile_messages("rpc_status", _STATUS)

@@ -1,0 +1,202 @@
+"""The way of a request: who sends it, what it holds, whether there is room, and into the buffer."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from agents.gateway.access import EVERYBODY, Client, find_client
+from agents.gateway.base import Decoded, Part, Receiver, Refusal, Request, Result, Setup, malformed
+from agents.gateway.counts import Counts
+from agents.gateway.quota import Budget, Rates
+from agents.gateway.unpacking import unpack_body
+from pipeline.clock import Clock
+from pipeline.errors import InvalidMessage
+from pipeline.model import Outgoing
+
+MAX_UNDER_WAY_BYTES = 256 * 1024**2
+"""Most bytes of bodies that are read or decoded at a time."""
+
+DECODERS = 2
+"""Threads that decode: each holds one body unpacked, and more would wait for the interpreter."""
+
+FULL_RETRY_S = 5.0
+BUSY_RETRY_S = 1.0
+
+REMEMBERED = 100_000
+"""How many parts are remembered, so that one that is sent again is not published again."""
+
+
+class Outbox(Protocol):
+    """Where messages wait until the broker has them."""
+
+    def has_room(self, messages: int, size: int) -> bool:
+        """Return whether so many messages, of so many bytes together, fit."""
+
+    def offer(self, message: Outgoing, samples: int) -> None:
+        """Take a message; there is room for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Who may send how much. Without clients everybody may."""
+
+    setup: Setup = field(default_factory=Setup)
+    clients: tuple[Client, ...] = (Client(EVERYBODY),)
+    default: Rates = Rates()  # of a service
+    services: Mapping[str, Rates] = field(default_factory=dict)
+
+    def rates_of(self, service: str) -> Rates:
+        """Return the rates that a service keeps to."""
+        return self.services.get(service, self.default)
+
+
+class Intake:
+    """Takes requests. All but decoding runs on the event loop, so that checks and offers are one step."""
+
+    def __init__(self, rules: Rules, outbox: Outbox, counts: Counts, *, clock: Clock) -> None:
+        self.rules = rules
+        self.counts = counts
+        self._outbox = outbox
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(DECODERS, thread_name_prefix="decode")
+        self._under_way_bytes = 0
+        self._known: OrderedDict[str, None] = OrderedDict()
+        self._of_clients = Budget(), Budget()  # samples, bytes
+        self._of_services = Budget(), Budget()
+
+    def admit(self, authorization: str | None, size: int) -> Client:
+        """Return who sends a body of ``size`` bytes, before it is read.
+
+        Raises:
+            Refusal: nobody known, over its rate, or there is no room.
+        """
+        client = self.identify(authorization)
+        if self._under_way_bytes + size > MAX_UNDER_WAY_BYTES:
+            raise Refusal(503, "busy", "too much is under way", retry_s=BUSY_RETRY_S)
+        if not self._outbox.has_room(1, 0):
+            raise _full()
+        for budget in self._of_clients:
+            _check_budget(budget, client.name, self._clock(), f"client {client.name}")
+        return client
+
+    def identify(self, authorization: str | None) -> Client:
+        """Return who sends this header.
+
+        Raises:
+            Refusal: nobody known.
+        """
+        client = find_client(self.rules.clients, authorization)
+        if client is None:
+            raise Refusal(401, "token", "wrong or missing token")
+        return client
+
+    @contextmanager
+    def under_way(self, size: int) -> Iterator[None]:
+        """Count a body of ``size`` bytes as under way."""
+        self._under_way_bytes += size
+        try:
+            yield
+        finally:
+            self._under_way_bytes -= size
+
+    async def take(self, receiver: Receiver, client: Client, request: Request) -> Result:
+        """Decode a request and publish what it holds, all of it or nothing."""
+        began = time.perf_counter()
+        try:
+            result = await self._take(receiver, client, request)
+        except Refusal as refusal:
+            result = refusal.result()
+        sender = request.peer if client.name == EVERYBODY else f"{client.name} at {request.peer}"
+        self.counts.request(receiver.name, result, sender, time.perf_counter() - began)
+        return result
+
+    def publish(self, receiver: str, client: Client, decoded: Decoded, size: int) -> Result:
+        """Put what was decoded into the buffer, all of it or nothing; ``size`` counts against rates.
+
+        Raises:
+            Refusal: a service is not the client's, a rate is spent, or there is no room.
+        """
+        now = self._clock()
+        new = [part for part in decoded.parts if not part.id or part.id not in self._known]
+        self._check(new, client, now)
+        if not self._outbox.has_room(len(new), sum(len(part.message.value) for part in new)):
+            raise _full()
+        for part in new:
+            self._outbox.offer(part.message, part.samples)
+            if part.id:
+                self._known[part.id] = None
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        self._spend(new, client, size, now)
+        self.counts.samples(receiver, sum(part.samples for part in new))
+        return _result(decoded)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _take(self, receiver: Receiver, client: Client, request: Request) -> Result:
+        decode = _decoding(receiver, request, self.rules.setup)
+        decoded = await asyncio.get_running_loop().run_in_executor(self._threads, decode)
+        return self.publish(receiver.name, client, decoded, len(request.body))
+
+    def _check(self, parts: Sequence[Part], client: Client, now: float) -> None:
+        for service in {part.service for part in parts}:
+            if not client.may_send(service):
+                raise Refusal(403, "service", f"{service!r} is no service of client {client.name}")
+            for budget in self._of_services:
+                _check_budget(budget, service, now, f"service {service}")
+
+    def _spend(self, parts: Sequence[Part], client: Client, size: int, now: float) -> None:
+        self._of_clients[0].spend(client.name, sum(p.samples for p in parts), client.rates.samples_per_s, now)
+        self._of_clients[1].spend(client.name, size, client.rates.bytes_per_s, now)
+        for part in parts:
+            rates = self.rules.rates_of(part.service)
+            self._of_services[0].spend(part.service, part.samples, rates.samples_per_s, now)
+            self._of_services[1].spend(part.service, len(part.message.value), rates.bytes_per_s, now)
+
+
+def decode_request(receiver: Receiver, request: Request, setup: Setup) -> Decoded:
+    """Unpack and decode a request.
+
+    Raises:
+        Refusal: nothing of it can be taken.
+    """
+    encoding = request.headers.get("content-encoding", "")
+    body = unpack_body(request.body, encoding, setup.max_unpacked_bytes)
+    try:
+        return receiver.decode(replace(request, body=body), setup)
+    except InvalidMessage as error:
+        raise malformed(error) from None
+
+
+def _decoding(receiver: Receiver, request: Request, setup: Setup) -> Callable[[], Decoded]:
+    return lambda: decode_request(receiver, request, setup)
+
+
+def _result(decoded: Decoded) -> Result:
+    """Return what came of a request that was taken; one of which everything is wrong is malformed."""
+    taken = len(decoded.parts)
+    wrong = [skipped for skipped in decoded.skipped if skipped.is_wrong]
+    if wrong and not taken:
+        return Result(400, wrong[0].text, wrong[0].reason, decoded.skipped)
+    left = "; ".join(f"left out: {skipped.text}" for skipped in decoded.skipped[:3])
+    return Result(200, "; ".join(part for part in (f"took {taken}", left) if part), "", decoded.skipped)
+
+
+def _check_budget(budget: Budget, name: str, now: float, what: str) -> None:
+    wait_s = budget.wait_s(name, now)
+    if wait_s > 0:
+        raise Refusal(429, "rate", f"{what} is over its rate", retry_s=math.ceil(wait_s))
+
+
+def _full() -> Refusal:
+    return Refusal(503, "full", "the broker is away and the buffer is full", retry_s=FULL_RETRY_S)

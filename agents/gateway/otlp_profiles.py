@@ -1,0 +1,80 @@
+"""OTLP profiles, over HTTP and gRPC: each resource is a service on a host.
+
+The fields are those of ``agents.formats.otlp`` and of ``ExportProfilesServiceResponse``; the rules of answers
+those of the OTLP specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import xxhash
+from google.protobuf.message import DecodeError
+
+from agents.formats.otlp import otlp_messages, resource_readings
+from agents.formats.protobuf import Fields, compile_messages
+from agents.gateway.base import PROTOBUF, Decoded, Receiver, Refusal, Reply, Request, Result, Setup, Skipped
+from agents.gateway.profiles import Pushed, counts_cpu, joined, reading_parts
+from pipeline.errors import InvalidMessage
+
+_ANSWERS: Mapping[str, Fields] = {
+    "PartialSuccess": {"rejected_profiles": (1, "int64", False), "error_message": (2, "bytes", False)},
+    "Response": {"partial_success": (1, "PartialSuccess", False)},
+    "Status": {"code": (1, "int32", False), "message": (2, "bytes", False)},
+}
+_CODES = {400: 3, 401: 16, 403: 7, 408: 4, 413: 8, 415: 3, 429: 8, 503: 14}  # of gRPC
+
+
+@cache
+def _answers() -> Mapping[str, Any]:
+    return compile_messages("otlp_answers", _ANSWERS)
+
+
+def decode(request: Request, setup: Setup) -> Decoded:
+    """Read the profiles of every resource of a request, which is a protocol buffer."""
+    if request.media_type not in PROTOBUF:
+        raise Refusal(415, "content_type", f"Content-Type: should be {PROTOBUF[0]}; JSON is not read")
+    try:
+        data = otlp_messages()["ProfilesData"].FromString(request.body)
+    except DecodeError:
+        raise InvalidMessage("no protocol buffer of OTLP profiles") from None
+    found = []
+    whole = xxhash.xxh3_128_hexdigest(request.body)  # a profile alone has no names: they stand in a table
+    for number, (attributes, reading) in enumerate(resource_readings(data)):
+        if not counts_cpu(reading.measure):
+            text = f"{reading.measure.type}: not CPU"
+            found.append(Decoded(skipped=(Skipped("not_cpu", text, is_wrong=False),)))
+            continue
+        try:
+            pushed = Pushed(b"", attributes, identity=f"{whole}/{number}")
+            found.append(reading_parts(reading, pushed, request, setup))
+        except InvalidMessage as error:
+            found.append(Decoded(skipped=(Skipped("malformed", str(error)),)))
+    return joined(found)
+
+
+def reply(_request: Request, result: Result) -> Reply:
+    """Answer what was rejected, or the status of gRPC that says why nothing was taken."""
+    if result.is_taken:
+        answer = _answers()["Response"]()
+        if result.wrong:
+            answer.partial_success.rejected_profiles = len(result.wrong)
+            answer.partial_success.error_message = result.wrong[0].text.encode()
+        return Reply(answer.SerializeToString(), PROTOBUF[0])
+    status = _answers()["Status"](code=_CODES.get(result.status, 2), message=result.text.encode())
+    return Reply(status.SerializeToString(), PROTOBUF[0])
+
+
+RECEIVER = Receiver(
+    "otlp_profiles",
+    (
+        "/v1development/profiles",
+        "/v1/profiles",
+        "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
+    ),
+    decode,
+    reply,
+    is_grpc=True,
+)

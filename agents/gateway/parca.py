@@ -1,0 +1,80 @@
+"""Parca's WriteRaw, over gRPC and as JSON over HTTP: raw profiles of pprof under label sets.
+
+The fields are those of ``parca.profilestore.v1alpha1.WriteRawRequest``. Its other calls, Write and
+WriteArrow, send Arrow records and are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import orjson
+
+from agents.formats.protobuf import Fields, compile_messages
+from agents.gateway.base import JSON, Decoded, Receiver, Reply, Request, Result, Setup
+from agents.gateway.raw_series import (
+    RawSeries,
+    json_labels,
+    json_profile,
+    listing,
+    mapping,
+    read_message,
+    series_parts,
+)
+
+_MESSAGES: Mapping[str, Fields] = {
+    "Label": {"name": (1, "bytes", False), "value": (2, "bytes", False)},
+    "LabelSet": {"labels": (1, "Label", True)},
+    "Sample": {"raw_profile": (1, "bytes", False)},
+    "Series": {"labels": (1, "LabelSet", False), "samples": (2, "Sample", True)},
+    "Request": {"series": (2, "Series", True)},
+}
+
+
+@cache
+def write_messages() -> Mapping[str, Any]:
+    """Return the classes of the messages."""
+    return compile_messages("parca_write", _MESSAGES)
+
+
+def decode(request: Request, setup: Setup) -> Decoded:
+    """Read all series of a request."""
+    message = read_message(request, write_messages()["Request"])
+    series = _of_json(message) if isinstance(message, dict) else _of_protobuf(message)
+    return series_parts(series, request, setup)
+
+
+def reply(request: Request, result: Result) -> Reply:
+    """Answer an empty message, or as gateways of gRPC spell an error."""
+    if request.media_type != JSON and result.is_taken:
+        return Reply(b"", request.media_type)
+    return Reply(b"{}" if result.is_taken else orjson.dumps({"message": result.text}), JSON)
+
+
+def _of_protobuf(message: Any) -> Iterator[RawSeries]:
+    for series in message.series:
+        labels = {_text(label.name): _text(label.value) for label in series.labels.labels}
+        yield RawSeries(labels, tuple((sample.raw_profile, "") for sample in series.samples))
+
+
+def _of_json(message: Mapping[str, Any]) -> Iterator[RawSeries]:
+    for each in listing(message.get("series"), "series"):
+        series = mapping(each, "series")
+        labels = json_labels(mapping(series.get("labels") or {}, "labels").get("labels"))
+        samples = listing(series.get("samples"), "samples")
+        yield RawSeries(labels, tuple((json_profile(sample), "") for sample in samples))
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", errors="replace")
+
+
+RECEIVER = Receiver(
+    "parca",
+    ("/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw", "/profiles/writeraw"),
+    decode,
+    reply,
+    is_grpc=True,
+)

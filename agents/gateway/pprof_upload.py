@@ -1,0 +1,31 @@
+"""A profile file of any format, with its service in the address: ``curl --data-binary``."""
+
+from __future__ import annotations
+
+from agents.formats import AUTO, format_names
+from agents.gateway.base import Decoded, Receiver, Request, Setup
+from agents.gateway.profiles import Pushed, profile_parts
+from agents.gateway.times import moment, number
+from pipeline.errors import InvalidMessage
+
+_OWN = frozenset(("from", "until", "rate", "format"))
+
+
+def decode(request: Request, setup: Setup) -> Decoded:
+    """Read the body as a file; what the address says besides times, rate and format are labels."""
+    query = request.query
+    name = query.get("format", AUTO)
+    if name not in format_names():
+        raise InvalidMessage(f"format: should be one of {', '.join(format_names())}")
+    pushed = Pushed(
+        data=request.body,
+        labels={name: value for name, value in query.items() if name not in _OWN},
+        start=moment(query, "from"),
+        end=moment(query, "until"),
+        rate_hz=number(query, "rate"),
+        format=name,
+    )
+    return profile_parts(pushed, request, setup)
+
+
+RECEIVER = Receiver("pprof", ("/pprof",), decode)

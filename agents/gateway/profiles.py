@@ -1,0 +1,213 @@
+"""Profiles as clients send them, as messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import orjson
+import xxhash
+
+from agents.aggregate import Source, build_profile, encode_within
+from agents.annotate import ANNOTATION_FILE, annotation_name
+from agents.formats import (
+    AUTO,
+    Measure,
+    ProfileSource,
+    Reading,
+    Stack,
+    count_samples,
+    find_format,
+    read_profile,
+)
+from agents.formats.pprof import PprofFormat
+from agents.gateway.base import Decoded, Part, Refusal, Request, Setup, Skipped
+from agents.gateway.labels import find_origin
+from agents.profile_files import profile_key
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.codec.inputs import FUTURE_S, MAX_INTERVAL_S
+from pipeline.codec.schema.inputs import MAX_COUNT, MAX_RATE_HZ
+from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.model import Outgoing
+from pipeline.units import DAY_S
+from pipeline.unpacking import UnpackError, gunzip
+
+DEFAULT_INTERVAL_S = 10.0
+"""How long a profile was sampled where nothing says it: what most agents do."""
+
+OLDEST_S = 7 * DAY_S
+"""An older profile is of a wrong clock: no scan of it is to come. ``smidgen agent import`` takes any."""
+
+_GZIP = b"\x1f\x8b"
+_CPU_WORDS = frozenset(
+    ("cpu", "sample", "samples", "event", "events", "wall", "itimer", "cycles", "clock", "instructions")
+)
+_OTHER_WORDS = frozenset(
+    ("off", "alloc", "inuse", "heap", "memory", "space", "objects", "lock", "block", "contentions", "delay")
+)
+_PER_S = {"nanoseconds": 1e9, "microseconds": 1e6, "milliseconds": 1e3, "seconds": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """A profile within a request, and what its protocol says of it; None is not said.
+
+    ``identity`` is what distinguishes it from others of the same labels and content, besides its times.
+    """
+
+    data: bytes
+    labels: Mapping[str, str]
+    start: float | None = None  # epoch seconds
+    end: float | None = None
+    rate_hz: float = 0.0
+    format: str = AUTO
+    identity: str = ""
+
+
+def profile_parts(pushed: Pushed, request: Request, setup: Setup) -> Decoded:
+    """Return the messages of a profile; none if it is not one of CPU.
+
+    Raises:
+        InvalidMessage: it is of no known format, holds no samples, or its labels or times make no sense.
+        Refusal: it unpacks to too much.
+    """
+    reading = _begin(_unpacked(pushed.data, setup), pushed, setup)
+    if not counts_cpu(reading.measure):
+        return Decoded(skipped=(Skipped("not_cpu", f"{reading.measure.type}: not CPU", is_wrong=False),))
+    return reading_parts(reading, pushed, request, setup)
+
+
+def counts_cpu(measure: Measure) -> bool:
+    """Return whether a profile says where CPU or wall-clock time goes, by its type."""
+    words = set(re.split(r"[^a-z0-9]+", measure.type.lower()))
+    timed = measure.unit == "count" or measure.unit in _PER_S
+    return timed and bool(words & _CPU_WORDS) and not words & _OTHER_WORDS
+
+
+def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: Setup) -> Decoded:
+    """Return the messages of a profile of CPU that is being read.
+
+    Raises:
+        InvalidMessage: it holds no samples, or its labels or times make no sense.
+    """
+    origin = find_origin(pushed.labels, setup.names, peer=request.peer)
+    start, end = _interval(pushed, reading, request.now)
+    rate_hz = _rate_hz(pushed, reading)
+    parsed = count_samples(_with_period(reading, rate_hz))
+    if parsed.invalid and not parsed.stacks:
+        raise InvalidMessage(f"profile: {parsed.first_invalid}")
+    if parsed.samples > MAX_COUNT:
+        raise InvalidMessage(f"profile: {parsed.samples} samples, more than {MAX_COUNT}")
+    stacks = _under_endpoint(parsed.stacks, origin.endpoint)
+    source = Source(origin.service, origin.host, origin.release, origin.labels, rate_hz)
+    profile = build_profile(stacks, source=source, start=start, end=end)
+    profile = replace(profile, id=_identity(pushed))
+    encoded, lost = encode_within(profile, setup.max_message_bytes)
+    skipped = []
+    if parsed.invalid:
+        text = f"{parsed.invalid} records, first {parsed.first_invalid}"
+        skipped.append(Skipped("invalid_records", text, is_wrong=False))
+    if lost:
+        skipped.append(Skipped("oversized_stacks", f"{lost} samples of oversized stacks"))
+    parts = (
+        Part(
+            Outgoing("profiles", profile_key(source), one.value),
+            origin.service,
+            one.samples,
+            f"{profile.id}/{number}",
+        )
+        for number, one in enumerate(encoded)
+    )
+    return Decoded(tuple(parts), tuple(skipped))
+
+
+def joined(decoded: Sequence[Decoded]) -> Decoded:
+    """Return what several profiles of one request make."""
+    parts = tuple(part for one in decoded for part in one.parts)
+    return Decoded(parts, tuple(skipped for one in decoded for skipped in one.skipped))
+
+
+def _unpacked(data: bytes, setup: Setup) -> bytes:
+    if not data.startswith(_GZIP):
+        return data
+    try:
+        unpacked = gunzip(data, setup.max_unpacked_bytes)
+    except UnpackError as error:
+        if "more than" in str(error):
+            raise Refusal(413, "too_large", f"profile: {error}") from None
+        raise InvalidMessage(f"profile: {error}") from None
+    if unpacked.startswith(_GZIP):  # readers unpack, too, within another bound
+        raise InvalidMessage("profile: compressed twice")
+    return unpacked
+
+
+def _begin(data: bytes, pushed: Pushed, setup: Setup) -> Reading:
+    if not data:
+        raise InvalidMessage("profile: empty")
+    try:
+        source = ProfileSource.of(data)
+        format_ = find_format(pushed.format, source.head)
+        if isinstance(format_, PprofFormat):
+            format_ = PprofFormat(setup.names.names["endpoint"])
+        return read_profile(format_, source)
+    except ConfigError as error:
+        raise InvalidMessage(f"profile: {error}") from None
+
+
+def _interval(pushed: Pushed, reading: Reading, now: float) -> tuple[float, float]:
+    """Return when sampling began and ended: as the protocol says, else as the profile does, else now."""
+    start, end = pushed.start, pushed.end
+    length_s = reading.recorded.duration_s or DEFAULT_INTERVAL_S
+    if start is None and end is None and reading.recorded.start:
+        start = reading.recorded.start
+    if start is None:
+        end = now if end is None else end
+        start = end - length_s
+    elif end is None:
+        end = start + length_s
+    for name, moment in (("start", start), ("end", end)):
+        if not EARLIEST_S <= moment < LATEST_S:
+            raise InvalidMessage(f"{name}: {moment:.0f} is no time between 2000 and 2100")
+    if not start <= end <= start + MAX_INTERVAL_S:
+        raise InvalidMessage("end: should be at or after start, by at most a day")
+    if end > now + FUTURE_S:
+        raise InvalidMessage(f"end: {end - now:.0f} s in the future")
+    if end < now - OLDEST_S:
+        raise InvalidMessage(f"end: {(now - end) / DAY_S:.0f} days ago, more than {OLDEST_S / DAY_S:.0f}")
+    return start, end
+
+
+def _rate_hz(pushed: Pushed, reading: Reading) -> float:
+    measure = reading.measure
+    rate = reading.recorded.rate_hz or pushed.rate_hz
+    if not rate and measure.period > 0 and measure.unit in _PER_S:
+        rate = _PER_S[measure.unit] / measure.period
+    return rate if 0 < rate <= MAX_RATE_HZ else 0.0
+
+
+def _with_period(reading: Reading, rate_hz: float) -> Reading:
+    """Return the reading with the weight of one sample, which times need to become samples.
+
+    Raises:
+        InvalidMessage: nothing says how much time a sample stands for.
+    """
+    measure = reading.measure
+    if measure.per_sample:
+        return reading
+    if not rate_hz:
+        raise InvalidMessage(f"profile: weights are {measure.unit}, and no rate or period is given")
+    return replace(reading, measure=replace(measure, period=_PER_S[measure.unit] / rate_hz))
+
+
+def _under_endpoint(stacks: Mapping[Stack, int], endpoint: str) -> Mapping[Stack, int]:
+    if not endpoint:
+        return stacks
+    root = f"{annotation_name('endpoint', endpoint)} ({ANNOTATION_FILE})"
+    return {(root, *stack): count for stack, count in stacks.items()}
+
+
+def _identity(pushed: Pushed) -> str:
+    """Return what is the same when a client sends a profile again: its times only if the client gave them."""
+    origin = [pushed.identity, pushed.start, pushed.end, sorted(pushed.labels.items())]
+    return xxhash.xxh3_128_hexdigest(orjson.dumps(origin) + pushed.data)

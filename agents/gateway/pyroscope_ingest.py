@@ -1,0 +1,98 @@
+"""Pyroscope's ``POST /ingest``: one profile, described by the address.
+
+Source: the page "Server HTTP API" of Pyroscope's documentation, and what its clients for Go and Python send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agents.formats import AUTO
+from agents.gateway.base import Decoded, Receiver, Refusal, Request, Setup, Skipped
+from agents.gateway.forms import read_form
+from agents.gateway.profiles import Pushed, profile_parts
+from agents.gateway.times import moment, number
+from pipeline.errors import InvalidMessage
+
+_DEFAULT_HZ = 100.0
+_CPU_ENDS = ("cpu", "itimer", "wall", "samples")
+_OTHER_ENDS = (
+    *("alloc_objects", "alloc_space", "inuse_objects", "inuse_space", "goroutines", "exceptions"),
+    *("mutex_count", "mutex_duration", "block_count", "block_duration", "lock_count", "lock_duration"),
+    *("alloc_in_new_tlab_objects", "alloc_in_new_tlab_bytes"),
+    *("alloc_outside_tlab_objects", "alloc_outside_tlab_bytes"),
+)
+_SAMPLES = ("", "samples")
+_FORMATS: Mapping[str, str] = {
+    "": "collapsed",
+    "folded": "collapsed",
+    "collapsed": "collapsed",
+    "lines": "collapsed",
+    "pprof": "pprof",
+    "jfr": "jfr",
+    "speedscope": "speedscope",
+}
+
+
+def decode(request: Request, setup: Setup) -> Decoded:
+    """Read one profile: collapsed stacks or lines, pprof, JFR or speedscope, plain or in a form."""
+    query = request.query
+    name, labels = parse_name(query.get("name", ""))
+    given = query.get("format", "")
+    end_of_name = name.rpartition(".")[2]
+    if end_of_name in _OTHER_ENDS or (not given and query.get("units", "") not in _SAMPLES):
+        return Decoded(skipped=(Skipped("not_cpu", f"{name[:200]}: not CPU", is_wrong=False),))
+    data, format_ = _profile(request, given)
+    if given == "lines":
+        data = b"".join(line + b" 1\n" for line in data.splitlines() if line.strip())
+    service = name.removesuffix(f".{end_of_name}") if end_of_name in _CPU_ENDS else name
+    pushed = Pushed(
+        data=data,
+        labels={"service_name": service, **labels},
+        start=moment(query, "from"),
+        end=moment(query, "until"),
+        rate_hz=number(query, "sampleRate") or _DEFAULT_HZ,
+        format=format_,
+        identity=end_of_name,
+    )
+    return profile_parts(pushed, request, setup)
+
+
+def parse_name(text: str) -> tuple[str, Mapping[str, str]]:
+    """Return application and labels of ``app{label=value,…}``.
+
+    Raises:
+        InvalidMessage: it is not of this form.
+    """
+    name, brace, rest = text.partition("{")
+    name = name.strip()
+    if not name or (brace and not rest.rstrip().endswith("}")):
+        raise InvalidMessage(f"name: should be APPLICATION{{LABEL=VALUE,…}}, not {text[:100]!r}")
+    labels: dict[str, str] = {}
+    for pair in rest.rstrip().removesuffix("}").split(","):
+        label, equals, value = pair.partition("=")
+        if label.strip() and equals:
+            labels[label.strip()] = value.strip().strip('"')
+        elif pair.strip():
+            raise InvalidMessage(f"name: {pair[:100]!r} is no LABEL=VALUE")
+    return name, labels
+
+
+def _profile(request: Request, given: str) -> tuple[bytes, str]:
+    """Return the profile and the name of its format."""
+    if "trie" in request.media_type or "tree" in request.media_type or given in ("trie", "tree"):
+        raise Refusal(415, "format", f"format: {given or request.media_type} is not read: send pprof")
+    if given not in _FORMATS:
+        raise Refusal(415, "format", f"format: should be one of {', '.join(filter(None, _FORMATS))}")
+    if request.media_type != "multipart/form-data":
+        return request.body, _FORMATS[given]
+    fields = read_form(request.headers["content-type"], request.body)
+    if fields.get("prev_profile"):
+        raise Refusal(415, "format", "prev_profile: profiles since the start are not read: update the client")
+    profile = fields.get("profile", fields.get("jfr"))
+    if profile is None:
+        raise InvalidMessage("form: has no field profile or jfr")
+    return profile, _FORMATS[given] if given else AUTO
+
+
+RECEIVER = Receiver("pyroscope_ingest", ("/ingest",), decode)

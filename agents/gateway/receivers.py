@@ -1,0 +1,15 @@
+"""All receivers. A new one is a module and a line below."""
+
+from __future__ import annotations
+
+from agents.gateway import otlp_profiles, parca, pprof_upload, pyroscope_ingest, pyroscope_push
+from agents.gateway.base import Receiver
+
+RECEIVERS: tuple[Receiver, ...] = (
+    pyroscope_ingest.RECEIVER,
+    pyroscope_push.RECEIVER,
+    otlp_profiles.RECEIVER,
+    parca.RECEIVER,
+    pprof_upload.RECEIVER,
+)
+"""Every protocol that the gateway speaks."""

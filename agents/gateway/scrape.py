@@ -1,0 +1,108 @@
+"""Profiles that are fetched, such as those of Go's ``/debug/pprof/profile``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import aiohttp
+import xxhash
+
+from agents.gateway.access import EVERYBODY, Client
+from agents.gateway.base import Decoded, Receiver, Refusal, Request, Setup
+from agents.gateway.intake import Intake
+from agents.gateway.profiles import Pushed, profile_parts
+from agents.gateway.targets import Target
+from pipeline.clock import Clock
+
+log = logging.getLogger(__name__)
+
+MAX_AT_ONCE = 100
+"""Most profiles that are fetched at a time: each waits for its service to sample."""
+
+GRACE_S = 10.0
+"""How long an answer may take beyond the sampling."""
+
+MAX_PROFILE_BYTES = 32 * 1024**2
+_CHUNK = 65_536
+
+
+def decode_fetched(request: Request, setup: Setup) -> Decoded:
+    """Read a profile that was fetched; the query of the request are its labels."""
+    pushed = Pushed(request.body, request.query, identity=request.path)
+    return profile_parts(pushed, request, setup)
+
+
+FETCHED = Receiver("scrape", (), decode_fetched)
+"""Profiles that are fetched go the way of those that are pushed, except that nobody posts them."""
+
+
+class Scraper:
+    """Fetches every target once an interval, each at its own moment of it, spread by its name."""
+
+    def __init__(self, intake: Intake, *, clock: Clock) -> None:
+        self._intake = intake
+        self._clock = clock
+        self._slots = asyncio.Semaphore(MAX_AT_ONCE)
+        self._running: dict[Target, asyncio.Task[None]] = {}
+        self._session: aiohttp.ClientSession | None = None
+
+    def follow(self, targets: Sequence[Target]) -> None:
+        """Fetch these targets from now on; those that are fetched already go on as they are."""
+        wanted = set(targets)
+        for target in set(self._running) - wanted:
+            self._running.pop(target).cancel()
+        for target in wanted - set(self._running):
+            self._running[target] = asyncio.ensure_future(self._fetch_always(target))
+        log.info("fetching profiles of %d targets", len(wanted))
+
+    async def close(self) -> None:
+        """Fetch no more."""
+        for task in self._running.values():
+            task.cancel()
+        if self._running:
+            await asyncio.wait(set(self._running.values()))
+        if self._session:
+            await self._session.close()
+
+    async def _fetch_always(self, target: Target) -> None:
+        while True:
+            await asyncio.sleep(wait_s(target, self._clock()))
+            async with self._slots:
+                await self._fetch(target)
+
+    async def _fetch(self, target: Target) -> None:
+        try:
+            body = await self._download(target)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self._intake.counts.scrape("unreachable")
+            self._intake.counts.say("scrape", target.name, f"{target.name}: {error or type(error).__name__}")
+            return
+        except Refusal as refusal:
+            self._intake.counts.scrape(refusal.reason)
+            self._intake.counts.say("scrape", target.name, f"{target.name}: {refusal.text}")
+            return
+        request = Request(target.url, body, self._clock(), target.name, dict(target.labels))
+        result = await self._intake.take(FETCHED, Client(EVERYBODY), request)
+        self._intake.counts.scrape("taken" if result.is_taken else result.reason)
+
+    async def _download(self, target: Target) -> bytes:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(trust_env=False, auto_decompress=False)
+        timeout = aiohttp.ClientTimeout(total=target.seconds + GRACE_S)
+        async with self._session.get(target.url, timeout=timeout, allow_redirects=False) as answer:
+            if answer.status != 200:
+                raise Refusal(502, "status", f"answers {answer.status}")
+            body = bytearray()
+            async for chunk in answer.content.iter_chunked(_CHUNK):
+                body += chunk
+                if len(body) > MAX_PROFILE_BYTES:
+                    raise Refusal(413, "too_large", f"larger than {MAX_PROFILE_BYTES} bytes")
+            return bytes(body)
+
+
+def wait_s(target: Target, now: float) -> float:
+    """Return how long it is to the target's next moment: one in each interval, which its name says."""
+    share = xxhash.xxh3_64_intdigest(target.name.encode()) / 2**64
+    return (share * target.interval_s - now) % target.interval_s

@@ -1,0 +1,129 @@
+"""The HTTP server of the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from aiohttp import web
+
+from agents.gateway.base import Receiver, Refusal, Reply, Request, Result
+from agents.gateway.intake import Intake
+from pipeline.clock import Clock
+from pipeline.errors import ConfigError
+from pipeline.telemetry import Sample, exposition
+
+MAX_BODY_BYTES = 32 * 1024**2
+"""Largest body as it is sent; unpacked it is bounded apart."""
+
+LARGE_BODY_BYTES = 1024**2
+"""What a body of unknown length counts for while it is read."""
+
+BODY_S = 30.0
+"""How long reading a body may take."""
+
+FINISH_S = 10.0
+"""How long requests under way may go on when the server ends."""
+
+Metrics = Callable[[], Sequence[Sample]]
+IsFull = Callable[[], bool]
+
+
+def make_app(
+    receivers: Sequence[Receiver], intake: Intake, metrics: Metrics, is_full: IsFull, *, clock: Clock
+) -> web.Application:
+    """Return the application: POST to every route of a receiver, GET /healthz and /metrics."""
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
+
+    def handler(receiver: Receiver) -> Callable[[web.Request], object]:
+        async def handle(request: web.Request) -> web.Response:
+            return await _answer(receiver, request, intake, clock)
+
+        return handle
+
+    for receiver in receivers:
+        for route in receiver.routes:
+            app.router.add_post(route, handler(receiver))  # type: ignore[arg-type]
+
+    async def health(_: web.Request) -> web.Response:
+        full = is_full()
+        return web.Response(status=503 if full else 200, text="the buffer is full\n" if full else "ok\n")
+
+    async def show(request: web.Request) -> web.Response:
+        try:
+            intake.identify(request.headers.get("Authorization"))
+        except Refusal as refusal:
+            return web.Response(status=refusal.status, text=refusal.text + "\n")
+        return web.Response(text=exposition(metrics()))
+
+    app.router.add_get("/healthz", health)
+    app.router.add_get("/metrics", show)
+    return app
+
+
+async def _answer(receiver: Receiver, sent: web.Request, intake: Intake, clock: Clock) -> web.Response:
+    headers = {name.lower(): value for name, value in sent.headers.items()}
+    request = Request(sent.path, b"", clock(), sent.remote or "", dict(sent.query), headers)
+    try:
+        size = _size(sent)
+        client = intake.admit(headers.get("authorization"), size)
+        with intake.under_way(size):
+            request = replace(request, body=await _body(sent))
+            result = await intake.take(receiver, client, request)
+    except Refusal as refusal:
+        result = refusal.result()
+        intake.counts.request(receiver.name, result, request.peer, 0.0)
+    return _response(receiver.reply(request, result), result)
+
+
+def _size(sent: web.Request) -> int:
+    size = LARGE_BODY_BYTES if sent.content_length is None else sent.content_length
+    if size > MAX_BODY_BYTES:
+        raise _too_large()
+    return size
+
+
+async def _body(sent: web.Request) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_S):
+            return await sent.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise _too_large() from None
+    except TimeoutError:
+        raise Refusal(408, "slow", "the body did not come in time") from None
+
+
+def _response(reply: Reply, result: Result) -> web.Response:
+    response = web.Response(status=result.status, body=reply.body, content_type=reply.media_type)
+    if result.retry_s:
+        response.headers["Retry-After"] = str(math.ceil(result.retry_s))
+    if result.status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _too_large() -> Refusal:
+    return Refusal(413, "too_large", f"larger than {MAX_BODY_BYTES} bytes")
+
+
+@asynccontextmanager
+async def listening(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
+    """Serve an application, and yield its address.
+
+    Raises:
+        ConfigError: the address cannot be listened on.
+    """
+    # Bodies are unpacked within a bound of ours.
+    runner = web.AppRunner(app, access_log=None, auto_decompress=False, shutdown_timeout=FINISH_S)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port, backlog=1024).start()
+        except OSError as error:
+            raise ConfigError(f"--listen: {host}:{port}: {error.strerror or error}") from None
+        yield f"http://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()

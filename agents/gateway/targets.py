@@ -1,0 +1,84 @@
+"""The file of services whose profiles are fetched."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Self
+from urllib.parse import urlencode, urlsplit
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from agents.options import service_name
+from pipeline.errors import ConfigError
+from pipeline.units import parse_duration_s
+from pipeline.validation import StrictModel, read_yaml, validate
+
+DEFAULT_PATH = "/debug/pprof/profile"
+MAX_TARGETS = 10_000
+
+_Seconds = Annotated[float, BeforeValidator(parse_duration_s)]
+
+
+class _Target(StrictModel):
+    service: str
+    address: str = Field(min_length=1, max_length=1000)
+    host: str = ""
+    path: str = Field(default=DEFAULT_PATH, pattern=r"^/[^\s?#]*$")
+    seconds: int = Field(default=10, ge=1, le=300)
+    interval: _Seconds = Field(default=60.0, ge=1, le=86_400)
+    labels: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        service_name(self.service)
+        if self.interval < self.seconds:
+            raise ValueError("interval: should be at least seconds")
+        url = urlsplit(self.address if "://" in self.address else f"http://{self.address}")
+        if url.scheme not in ("http", "https") or not url.hostname or url.path not in ("", "/") or url.query:
+            raise ValueError("address: should be HOST:PORT or http(s)://HOST:PORT")
+        return self
+
+
+class _File(StrictModel):
+    targets: tuple[_Target, ...] = Field(max_length=MAX_TARGETS)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A service's process whose profile is fetched every ``interval_s`` seconds."""
+
+    name: str
+    url: str
+    labels: tuple[tuple[str, str], ...]  # service and host among them
+    seconds: int = 10  # how long the service samples
+    interval_s: float = 60.0
+
+
+def load_targets(path: Path) -> tuple[Target, ...]:
+    """Read the file.
+
+    Raises:
+        ConfigError: the file and the key that is wrong.
+    """
+    file = validate(_File, read_yaml(path), str(path))
+    targets = tuple(_target(given) for given in file.targets)
+    for name, count in Counter(target.name for target in targets).items():
+        if count > 1:
+            raise ConfigError(f"{path}: targets: {name}: stands twice")
+    return targets
+
+
+def _target(given: _Target) -> Target:
+    address = given.address if "://" in given.address else f"http://{given.address}"
+    host = given.host or re.sub(r"^https?://", "", address).rstrip("/")
+    labels = {**given.labels, "service": given.service, "host": host}
+    return Target(
+        name=f"{given.service} at {address.rstrip('/')}{given.path}",
+        url=f"{address.rstrip('/')}{given.path}?{urlencode({'seconds': given.seconds})}",
+        labels=tuple(labels.items()),
+        seconds=given.seconds,
+        interval_s=given.interval,
+    )

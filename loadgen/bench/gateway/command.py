@@ -1,0 +1,156 @@
+"""``smidgen bench gateway``: what one gateway takes of the machine, and what gets lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+import click
+
+from loadgen.bench.gateway.fleet import Fleet, Pushed, percentile, push_all
+from loadgen.bench.usage import peak_mb, processor_s, require_proc
+from loadgen.bench.workers import run_smidgen
+from loadgen.terminal import Duration, print_json
+from pipeline.codec.inputs import decode_profile
+from pipeline.embedded.broker import EmbeddedBroker
+from pipeline.errors import SmidgenError
+from pipeline.kafka import read_topic
+from pipeline.processes import Child
+from pipeline.processes.smidgen import smidgen_command, smidgen_environment
+from pipeline.topics import DEFAULT_PATH, load_topics
+
+DRAIN_S = 120.0
+"""How long the gateway may take to end: it publishes what waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayResult:
+    """What the agents saw, what the gateway took, and what stands on the topic."""
+
+    agents: int
+    profiles: int
+    requests_per_s: float
+    latency_p50_ms: float
+    latency_p99_ms: float
+    cores: float  # of processor time a second, while agents push
+    peak_mb: float
+    outage_s: float
+    tried_again: int
+    refused: int
+    samples_taken: int
+    samples_on_topic: int  # of messages with different ids
+    messages_on_topic: int
+    repeated_messages: int  # with an id that came before: counted once
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing was lost, doubled or refused."""
+        return self.samples_taken == self.samples_on_topic and not self.refused
+
+
+@click.command()
+@click.option("--agents", type=click.IntRange(1, 10_000), default=1000, show_default=True)
+@click.option("--interval", type=Duration(), default=10.0, show_default="10s", help="Of each agent.")
+@click.option("--profiles", type=click.IntRange(1, 1000), default=6, show_default=True, help="Of each agent.")
+@click.option("--stacks", type=click.IntRange(1, 10_000), default=200, show_default=True, help="Of each one.")
+@click.option(
+    "--outage", type=Duration(), default=15.0, show_default="15s", help="How long the broker is stopped."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def gateway(agents: int, interval: float, profiles: int, stacks: int, outage: float, as_json: bool) -> int:
+    """Measure one gateway under many agents, over an outage of the broker.
+
+    Each agent pushes a pprof profile by Pyroscope's API once an interval. The embedded broker is stopped for
+    a while (SIGSTOP) in the middle of the run. At the end all samples on the topic are counted, those of a
+    repeated id once, as the pipeline does. Exit code 1 if any is lost or doubled.
+    """
+    require_proc("gateway")
+    result = asyncio.run(_measure(Fleet(agents, interval, stacks, profiles), outage))
+    if as_json:
+        print_json(asdict(result))
+    else:
+        for name, value in asdict(result).items():
+            click.echo(f"{name.replace('_', ' '):<20}{value:>14,.6g}")
+    return 0 if result.is_exact else 1
+
+
+async def _measure(fleet: Fleet, outage_s: float) -> GatewayResult:
+    with EmbeddedBroker() as broker:
+        await asyncio.to_thread(run_smidgen, "topics", "apply", "--broker", broker.url)
+        with _gateway(broker.url) as (address, pid):
+            used, began = processor_s(pid), time.perf_counter()
+            length_s = fleet.interval_s * fleet.profiles
+            striking = asyncio.ensure_future(_stop_for(broker.pid, length_s / 3, outage_s))
+            pushed = await push_all(fleet, address)
+            took_s = time.perf_counter() - began
+            used = processor_s(pid) - used
+            peak = peak_mb(pid)
+            await striking
+        counted = await _count(broker.url)
+    return _result(fleet, pushed, counted, (took_s, used, peak, outage_s))
+
+
+@contextmanager
+def _gateway(broker: str) -> Iterator[tuple[str, int]]:
+    """Run a gateway until everything is published; yield its address and process id."""
+    command = smidgen_command("gateway", "--listen", "127.0.0.1:0", "--broker", broker)
+    child = Child(command, environment=smidgen_environment())
+    try:
+        line = child.first_line()
+        if not line.startswith("listening on "):
+            raise SmidgenError(f"bench gateway: {line or child.last_words()}")
+        yield line.split()[2], child.pid
+        child.send(signal.SIGTERM)
+        child.wait(DRAIN_S)
+    finally:
+        child.stop()
+
+
+async def _stop_for(pid: int, after_s: float, outage_s: float) -> None:
+    await asyncio.sleep(after_s)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        await asyncio.sleep(outage_s)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+async def _count(broker: str) -> tuple[int, int, int]:
+    """Return the samples of different ids, all messages, and those whose id came before."""
+    topic = load_topics(DEFAULT_PATH)["profiles"]
+    seen: set[str] = set()
+    samples = messages = 0
+    async for entry in read_topic(broker, topic, from_start=True, follow=False):
+        profile = decode_profile(entry.value)
+        messages += 1
+        if profile.id not in seen:
+            samples += int(profile.counts.sum())
+            seen.add(profile.id)
+    return samples, messages, messages - len(seen)
+
+
+def _result(
+    fleet: Fleet, pushed: Pushed, counted: tuple[int, int, int], used: tuple[float, float, float, float]
+) -> GatewayResult:
+    took_s, processor, peak, outage_s = used
+    return GatewayResult(
+        agents=fleet.agents,
+        profiles=pushed.profiles,
+        requests_per_s=pushed.profiles / took_s,
+        latency_p50_ms=percentile(pushed.took_s, 0.5) * 1000,
+        latency_p99_ms=percentile(pushed.took_s, 0.99) * 1000,
+        cores=processor / took_s,
+        peak_mb=peak,
+        outage_s=outage_s,
+        tried_again=pushed.again,
+        refused=pushed.refused,
+        samples_taken=pushed.samples,
+        samples_on_topic=counted[0],
+        messages_on_topic=counted[1],
+        repeated_messages=counted[2],
+    )

@@ -1,0 +1,91 @@
+"""Requests as clients of the gateway send them."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from agents.formats import Measure, Sample
+from agents.formats.otlp import otlp_messages
+from agents.formats.writers import WRITERS
+from agents.gateway.parca import write_messages
+from agents.gateway.pyroscope_push import push_messages
+
+NOW = 1_790_000_000.0
+
+PROTO = {"content-type": "application/x-protobuf"}
+BOUNDARY = "f4a55c4d7884f308"
+FORM = {"content-type": f"multipart/form-data; boundary={BOUNDARY}"}
+
+
+def pprof(measure: Measure | None = None) -> bytes:
+    out = io.BytesIO()
+    samples = [Sample(("main", "price"), 3 * 10**7), Sample(("main", "pay"), 10**7)]
+    WRITERS["pprof"](iter(samples), measure or Measure("cpu", "nanoseconds", 1e7), out)
+    return out.getvalue()
+
+
+def form(**fields: bytes) -> bytes:
+    lines = [
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n'
+        f"Content-Type: application/octet-stream\r\n\r\n".encode()
+        + content
+        + b"\r\n"
+        for name, content in fields.items()
+    ]
+    return b"".join(lines) + f"--{BOUNDARY}--\r\n".encode()
+
+
+LABELS = {"__name__": "process_cpu", "service_name": "shop", "hostname": "h1"}
+
+
+def pushed(*profiles: bytes, labels: Mapping[str, str] = LABELS) -> Any:
+    message = push_messages()["Request"]()
+    series = message.series.add()
+    for name, value in labels.items():
+        series.labels.add(name=name.encode(), value=value.encode())
+    for number, profile in enumerate(profiles):
+        series.samples.add(raw_profile=profile, id=f"id-{number}".encode())
+    return message
+
+
+def written(*profiles: bytes) -> Any:
+    message = write_messages()["Request"]()
+    series = message.series.add()
+    for name, value in LABELS.items():
+        series.labels.labels.add(name=name.encode(), value=value.encode())
+    for profile in profiles:
+        series.samples.add(raw_profile=profile)
+    return message
+
+
+def as_json(labels: Any) -> bytes:
+    raw = base64.b64encode(pprof()).decode()
+    return orjson.dumps({"series": [{"labels": labels, "samples": [{"rawProfile": raw}]}]})
+
+
+def exported(*services: str) -> Any:
+    message = otlp_messages()["ProfilesData"]()
+    tables = message.dictionary
+    tables.string_table.extend([b"", b"samples", b"count", b"cpu", b"nanoseconds", b"main", b"price"])
+    for number in (0, 5, 6):
+        tables.function_table.add(name_strindex=number)
+        tables.location_table.add().lines.add(function_index=len(tables.function_table) - 1)
+    tables.stack_table.add()
+    tables.stack_table.add(location_indices=[2, 1])
+    for service in services:
+        resource = message.resource_profiles.add()
+        for name, value in {"service.name": service, "host.name": "h1", "service.version": "7"}.items():
+            if value:
+                resource.resource.attributes.add(key=name.encode()).value.string_value = value.encode()
+        profile = resource.scope_profiles.add().profiles.add(
+            time_unix_nano=int((NOW - 10) * 1e9), duration_nano=10**10, period=5 * 10**7
+        )
+        profile.sample_type.type_strindex, profile.sample_type.unit_strindex = 1, 2
+        profile.period_type.type_strindex, profile.period_type.unit_strindex = 3, 4
+        profile.samples.add(stack_index=1, values=[7])
+    return message

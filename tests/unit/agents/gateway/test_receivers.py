@@ -1,0 +1,228 @@
+"""Each protocol: what its clients send, as messages, and the answers that they understand."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+
+import pytest
+
+from agents.formats import Measure
+from agents.formats.pprof import profile_messages
+from agents.gateway import otlp_profiles, parca, pyroscope_ingest, pyroscope_push
+from agents.gateway.base import Decoded, Receiver, Refusal, Request, Result, Setup
+from agents.gateway.grpc_server import peer_address
+from agents.gateway.intake import decode_request
+from agents.gateway.labels import DEFAULT_NAMES, LabelNames
+from agents.gateway.receivers import RECEIVERS
+from pipeline.codec.inputs import decode_profile
+from pipeline.model import Annotation, Profile
+from tests.support import profile_files
+from tests.support.gateway_requests import (
+    FORM,
+    LABELS,
+    NOW,
+    PROTO,
+    as_json,
+    exported,
+    form,
+    pprof,
+    pushed,
+    written,
+)
+from tests.unit.agents.gateway.support import stacks_of
+
+COLLAPSED = b"main;price 3\nmain;pay 1\n"
+STACKS = {"main;price": 3, "main;pay": 1}
+
+
+def request(body: bytes, headers: Mapping[str, str] = PROTO, **query: str) -> Request:
+    return Request("/", body, NOW, "10.1.2.3", query, headers)
+
+
+def decode(receiver: Receiver, sent: Request, setup: Setup | None = None) -> Decoded:
+    return decode_request(receiver, sent, setup or Setup())
+
+
+def profiles(decoded: Decoded) -> list[Profile]:
+    return [decode_profile(part.message.value, now=NOW) for part in decoded.parts]
+
+
+NAME = "shop.cpu{hostname=h1,region=eu,service_git_ref=ab12,endpoint=/buy,__session_id__=77}"
+TIMES = {"from": "1789999980", "until": "1789999990"}
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "query"),
+    [
+        pytest.param(COLLAPSED, {}, {}, id="collapsed"),
+        pytest.param(b"main;price\nmain;pay\nmain;price\nmain;price\n", {}, {"format": "lines"}, id="lines"),
+        pytest.param(pprof(), {}, {"format": "pprof"}, id="pprof"),
+        pytest.param(form(profile=pprof(), sample_type_config=b"{}"), FORM, {}, id="form"),
+    ],
+)
+def test_ingest_of_pyroscope(body: bytes, headers: Mapping[str, str], query: Mapping[str, str]) -> None:
+    sent = request(body, headers, name=NAME, **TIMES, **query)
+    (profile,) = profiles(decode(pyroscope_ingest.RECEIVER, sent))
+    assert (profile.service, profile.host, profile.release) == ("shop", "h1", "ab12")
+    assert (profile.start, profile.end, profile.rate_hz) == (1789999980, 1789999990, 100)
+    assert profile.labels == {"region": "eu"}
+    assert profile.annotations == (Annotation(0, "endpoint", "/buy"),)
+    assert stacks_of(profile) == {f"endpoint=/buy;{stack}": count for stack, count in STACKS.items()}
+
+
+def test_ingest_takes_times_in_nanoseconds_and_jfr_in_a_form() -> None:
+    times = {"from": "1789999980000000001", "until": "1789999990000000000"}
+    recording = form(jfr=gzip.compress(profile_files.FILES["jfr"]), labels=b"")
+    sent = request(recording, FORM, name="shop{hostname=h1}", format="jfr", **times)
+    (profile,) = profiles(decode(pyroscope_ingest.RECEIVER, sent))
+    assert profile.start == pytest.approx(1789999980)
+    assert profile.end == 1789999990
+    assert profile.counts.sum() > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        pytest.param("shop.alloc_objects{}", {}, id="by name"),
+        pytest.param("shop{}", {"units": "bytes"}, id="by units"),
+    ],
+)
+def test_ingest_leaves_out_what_is_not_cpu(name: str, query: Mapping[str, str]) -> None:
+    decoded = decode(pyroscope_ingest.RECEIVER, request(COLLAPSED, {}, name=name, **query))
+    assert [(each.reason, each.is_wrong) for each in decoded.skipped] == [("not_cpu", False)]
+    assert not decoded.parts
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "query", "status"),
+    [
+        pytest.param(COLLAPSED, {}, {"name": ""}, 400, id="no name"),
+        pytest.param(COLLAPSED, {}, {"name": "shop{a=b"}, 400, id="open bracket"),
+        pytest.param(COLLAPSED, {}, {"name": "shop{a}"}, 400, id="no value"),
+        pytest.param(COLLAPSED, {}, {"name": "shop", "format": "trie"}, 415, id="trie"),
+        pytest.param(
+            b"\0", {"content-type": "binary/octet-stream+tree"}, {"name": "shop"}, 415, id="tree by type"
+        ),
+        pytest.param(COLLAPSED, {}, {"name": "shop", "format": "gold"}, 415, id="no format"),
+        pytest.param(COLLAPSED, FORM, {"name": "shop"}, 400, id="no form"),
+        pytest.param(form(other=b"1"), FORM, {"name": "shop"}, 400, id="form without profile"),
+        pytest.param(form(profile=pprof())[:-20], FORM, {"name": "shop"}, 400, id="cut form"),
+        pytest.param(
+            form(profile=pprof(), prev_profile=pprof()), FORM, {"name": "shop"}, 415, id="previous profile"
+        ),
+        pytest.param(pprof()[:40], {}, {"name": "shop", "format": "pprof"}, 400, id="cut pprof"),
+    ],
+)
+def test_ingest_refuses(
+    body: bytes, headers: Mapping[str, str], query: Mapping[str, str], status: int
+) -> None:
+    with pytest.raises(Refusal) as refused:
+        decode(pyroscope_ingest.RECEIVER, request(body, headers, **query))
+    assert refused.value.status == status
+
+
+PAIRS = [{"name": name, "value": value} for name, value in LABELS.items()]
+JSON = {"content-type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("receiver", "sent"),
+    [
+        pytest.param(pyroscope_push.RECEIVER, request(pushed(pprof()).SerializeToString()), id="pyroscope"),
+        pytest.param(pyroscope_push.RECEIVER, request(as_json(PAIRS), JSON), id="pyroscope JSON"),
+        pytest.param(parca.RECEIVER, request(written(pprof()).SerializeToString()), id="parca"),
+        pytest.param(parca.RECEIVER, request(as_json({"labels": PAIRS}), JSON), id="parca JSON"),
+    ],
+)
+def test_raw_profiles_of_series(receiver: Receiver, sent: Request) -> None:
+    (profile,) = profiles(decode(receiver, sent))
+    assert (profile.service, profile.host, profile.rate_hz) == ("shop", "h1", 100)
+    assert stacks_of(profile) == STACKS
+    result = Result(200, "took 1")
+    assert receiver.reply(sent, result).body == (b"{}" if sent.media_type == "application/json" else b"")
+
+
+def test_a_wrong_profile_does_not_take_the_others_with_it() -> None:
+    heap = pprof(Measure("inuse_space", "bytes"))
+    decoded = decode(pyroscope_push.RECEIVER, request(pushed(pprof(), b"\xff\xff", heap).SerializeToString()))
+    assert len(decoded.parts) == 1
+    assert [each.reason for each in decoded.skipped] == ["malformed", "not_cpu"]
+
+
+def test_labels_of_samples_are_their_endpoints() -> None:
+    profile = profile_messages()["Profile"].FromString(gzip.decompress(pprof()))
+    profile.string_table.extend([b"endpoint", b"/buy"])
+    last = len(profile.string_table) - 1
+    profile.sample[0].label.add(key=last - 1, str=last)
+    (found,) = profiles(
+        decode(pyroscope_push.RECEIVER, request(pushed(profile.SerializeToString()).SerializeToString()))
+    )
+    assert stacks_of(found) == {"endpoint=/buy;main;price": 3, "main;pay": 1}
+    assert [(each.kind, each.value) for each in found.annotations] == [("endpoint", "/buy")]
+
+
+def test_two_profiles_of_one_content_are_two_messages_by_their_ids() -> None:
+    decoded = decode(pyroscope_push.RECEIVER, request(pushed(pprof(), pprof()).SerializeToString()))
+    assert len({part.id for part in decoded.parts}) == 2
+
+
+@pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
+@pytest.mark.parametrize("body", [b"", b"\xff" * 40, b'{"series": 3}', b"[]", b'{"series": [{"labels": 1}]}'])
+@pytest.mark.parametrize("headers", [PROTO, JSON, FORM, {}], ids=str)
+def test_garbage_is_refused(receiver: Receiver, body: bytes, headers: Mapping[str, str]) -> None:
+    sent = request(body, headers, service="shop", name="shop")
+    refused = None
+    try:
+        assert not decode(receiver, sent).parts
+    except Refusal as refusal:
+        refused = refusal
+    assert refused is None or (refused.status in (400, 413, 415) and "\n" not in refused.text)
+
+
+def test_otlp_profiles_of_two_services_and_of_none() -> None:
+    sent = request(exported("shop", "", "till").SerializeToString())
+    decoded = decode(otlp_profiles.RECEIVER, sent)
+    found = profiles(decoded)
+    assert [profile.service for profile in found] == ["shop", "till"]
+    assert (found[0].release, found[0].rate_hz) == ("7", 20)
+    assert (found[0].start, found[0].end) == (NOW - 10, NOW)
+    assert stacks_of(found[0]) == {"main;price": 7}
+    answer = otlp_profiles.RECEIVER.reply(sent, Result(200, "", skipped=decoded.skipped))
+    said = otlp_profiles._answers()["Response"].FromString(answer.body).partial_success
+    assert (said.rejected_profiles, said.error_message) == (1, b"labels: name no service")
+
+
+def test_otlp_answers_nothing_where_all_was_taken_and_a_status_where_nothing_was() -> None:
+    sent = request(b"")
+    assert otlp_profiles.RECEIVER.reply(sent, Result(200, "took 1")).body == b""
+    refused = otlp_profiles.RECEIVER.reply(sent, Result(503, "full", "full", retry_s=5)).body
+    assert otlp_profiles._answers()["Status"].FromString(refused).code == 14
+
+
+def test_otlp_as_json_is_refused_in_words() -> None:
+    with pytest.raises(Refusal, match="JSON is not read"):
+        decode(otlp_profiles.RECEIVER, request(b"{}", JSON))
+
+
+@pytest.mark.parametrize(
+    ("labels", "service", "host"),
+    [
+        pytest.param({"service_name": "default/shop"}, "default.shop", "10.1.2.3", id="slash, no host"),
+        pytest.param({"service_name": "a", "team_service": "b"}, "b", "10.1.2.3", id="own name first"),
+        pytest.param({"service_name": "a", "pod": "p 1"}, "a", "p-1", id="pod"),
+    ],
+)
+def test_names_of_labels_can_be_set(labels: Mapping[str, str], service: str, host: str) -> None:
+    names = LabelNames({**DEFAULT_NAMES, "service": ("team_service", "service_name")}, keep=("zone",))
+    sent = request(pushed(pprof(), labels={**labels, "zone": "z"}).SerializeToString())
+    (profile,) = profiles(decode(pyroscope_push.RECEIVER, sent, Setup(names)))
+    assert (profile.service, profile.host, profile.labels) == (service, host, {"zone": "z"})
+
+
+@pytest.mark.parametrize(
+    ("peer", "address"),
+    [("ipv4:10.0.0.1:4711", "10.0.0.1"), ("ipv6:%5B::1%5D:4711", "::1"), ("unix:", "unix")],
+)
+def test_the_address_of_a_client_of_grpc(peer: str, address: str) -> None:
+    assert peer_address(peer) == address

@@ -1,0 +1,184 @@
+"""Requests from the socket to the buffer: tokens, bounds, rates, room, repeats."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import cramjam
+import pytest
+
+from agents.gateway.access import EVERYBODY, Client
+from agents.gateway.base import Setup
+from agents.gateway.intake import Rules
+from agents.gateway.quota import Rates
+from tests.unit.agents.gateway import support
+from tests.unit.agents.gateway.support import Bench, Outbox, stacks_of
+
+STACKS = b"main;price 3\nmain;pay 1\n"
+UPLOAD = "/pprof?service=shop&host=a"
+TOKEN = "correct horse"
+
+
+def run(bench: Bench, work: Callable[[support.Client], Awaitable[Any]]) -> Any:
+    async def main() -> Any:
+        async with bench.client() as client:
+            return await work(client)
+
+    return asyncio.run(main())
+
+
+def post(bench: Bench, path: str = UPLOAD, data: bytes = STACKS, **headers: str) -> tuple[int, str, Any]:
+    async def work(client: support.Client) -> tuple[int, str, Any]:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with client.post(path, data=data, headers=given) as answer:
+            return answer.status, (await answer.read()).decode(), answer.headers
+
+    return run(bench, work)  # type: ignore[no-any-return]
+
+
+def test_a_profile_becomes_a_message() -> None:
+    bench = Bench()
+    assert post(bench)[:2] == (200, "took 1\n")
+    (profile,) = bench.outbox.profiles()
+    assert (profile.service, profile.host, profile.end) == ("shop", "a", support.NOW)
+    assert stacks_of(profile) == {"main;price": 3, "main;pay": 1}
+    assert bench.outbox.messages[0].key == "shop/a"
+
+
+def test_what_is_sent_again_is_published_once() -> None:
+    bench = Bench()
+
+    async def work(client: support.Client) -> None:
+        for _ in range(2):
+            bench.now += 30  # of the second try, which has no times of its own
+            assert (await client.post(UPLOAD, data=STACKS)).status == 200
+        assert (await client.post(UPLOAD + "&from=1789999900", data=STACKS)).status == 200
+
+    run(bench, work)
+    assert len(bench.outbox.messages) == 2
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [
+        pytest.param(f"Bearer {TOKEN}", 200, id="bearer"),
+        pytest.param("Basic " + base64.b64encode(f"any:{TOKEN}".encode()).decode(), 200, id="basic"),
+        pytest.param("Bearer wrong", 401, id="wrong"),
+        pytest.param("Basic !!", 401, id="no base64"),
+        pytest.param("", 401, id="none"),
+    ],
+)
+def test_a_token_is_asked_for(authorization: str, status: int) -> None:
+    bench = Bench(Rules(clients=(Client("shop-team", TOKEN),)))
+    assert post(bench, Authorization=authorization)[0] == status
+    assert len(bench.outbox.messages) == (status == 200)
+
+
+def test_a_client_sends_its_services_only() -> None:
+    bench = Bench(Rules(clients=(Client("shop-team", TOKEN, ("till*",)),)))
+    assert post(bench, Authorization=f"Bearer {TOKEN}")[0] == 403
+    assert bench.outbox.messages == []
+
+
+@pytest.mark.parametrize(
+    ("encoding", "data", "status"),
+    [
+        pytest.param("gzip", gzip.compress(STACKS), 200, id="gzip"),
+        pytest.param("zstd", bytes(cramjam.zstd.compress(STACKS)), 200, id="zstd"),
+        pytest.param("snappy", bytes(cramjam.snappy.compress_raw(STACKS)), 200, id="snappy"),
+        pytest.param("gzip", STACKS, 400, id="damaged"),
+        pytest.param("br", STACKS, 415, id="unknown"),
+        pytest.param("gzip", gzip.compress(b"a" * 200_000), 413, id="inflating"),
+        pytest.param("", gzip.compress(b"a" * 200_000), 413, id="inflating file"),
+        pytest.param("", gzip.compress(gzip.compress(STACKS)), 400, id="twice"),
+        pytest.param("", b"", 400, id="empty"),
+        pytest.param("", b"\x00\x01\x02", 400, id="no format"),
+        pytest.param("", b"no count\n", 400, id="no samples"),
+    ],
+)
+def test_bodies_are_unpacked_within_a_bound(encoding: str, data: bytes, status: int) -> None:
+    bench = Bench(Rules(setup=Setup(max_unpacked_bytes=100_000)))
+    assert post(bench, data=data, Content_Encoding=encoding)[0] == status
+    assert len(bench.outbox.messages) == (status == 200)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("/pprof?host=a", id="no service"),
+        pytest.param(f"/pprof?service={'s' * 300}", id="long service"),
+        pytest.param("/pprof?service=shop&a%00b=c", id="control character"),
+        pytest.param(f"/pprof?service=shop&{'n' * 2000}=1", id="long label"),
+        pytest.param("/pprof?service=shop&" + "&".join(f"l{i}=1" for i in range(300)), id="many labels"),
+        pytest.param("/pprof?service=shop&until=2790000000", id="future"),
+        pytest.param("/pprof?service=shop&until=1600000000", id="long ago"),
+        pytest.param("/pprof?service=shop&from=1790000000&until=1789999000", id="backwards"),
+        pytest.param("/pprof?service=shop&from=nan", id="no number"),
+        pytest.param("/pprof?service=shop&format=gold", id="no such format"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(path: str) -> None:
+    bench = Bench()
+    status, text, _ = post(bench, path)
+    assert (status, text.count("\n")) == (400, 1)
+    assert bench.outbox.messages == []
+    assert (
+        "gateway_requests_total",
+        {"receiver": "pprof", "outcome": "malformed"},
+        1,
+    ) in bench.counts.metrics()
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        pytest.param(Rules(default=Rates(samples_per_s=0.01)), id="samples of a service"),
+        pytest.param(Rules(services={"shop": Rates(bytes_per_s=1)}), id="bytes of a service"),
+        pytest.param(Rules(clients=(Client(EVERYBODY, rates=Rates(0.01)),)), id="samples of a client"),
+        pytest.param(Rules(clients=(Client(EVERYBODY, rates=Rates(0, 0.1)),)), id="bytes of a client"),
+    ],
+)
+def test_who_is_over_a_rate_waits_as_long_as_the_answer_says(rules: Rules) -> None:
+    bench = Bench(rules)
+
+    async def work(client: support.Client) -> None:
+        assert (await client.post(UPLOAD, data=STACKS)).status == 200
+        answer = await client.post(UPLOAD, data=STACKS + b"more 1\n")
+        assert answer.status == 429
+        bench.now += int(answer.headers["Retry-After"])
+        assert (await client.post(UPLOAD, data=STACKS + b"more 1\n")).status == 200
+
+    run(bench, work)
+
+
+def test_a_full_buffer_takes_nothing_and_drops_nothing() -> None:
+    bench = Bench(outbox=Outbox(room=1))
+
+    async def work(client: support.Client) -> None:
+        assert (await client.get("/healthz")).status == 200
+        assert (await client.post(UPLOAD, data=STACKS)).status == 200
+        answer = await client.post(UPLOAD, data=STACKS + b"more 1\n")
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+        assert (await client.get("/healthz")).status == 503
+        bench.outbox.room = 2
+        assert (await client.post(UPLOAD, data=STACKS + b"more 1\n")).status == 200
+
+    run(bench, work)
+    assert len(bench.outbox.messages) == 2
+
+
+def test_metrics_count_what_was_taken() -> None:
+    bench = Bench()
+
+    async def work(client: support.Client) -> str:
+        await client.post(UPLOAD, data=STACKS)
+        await client.post("/pprof", data=STACKS)
+        return await (await client.get("/metrics")).text()
+
+    text = run(bench, work)
+    assert 'smidgen_gateway_samples_total{receiver="pprof"} 4' in text
+    assert 'smidgen_gateway_requests_total{receiver="pprof",outcome="malformed"} 1' in text
