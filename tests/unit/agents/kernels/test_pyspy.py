@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ while True:
 """
 
 
-def asked(folder: Path, **how: bool) -> list[str]:
+def asked(folder: Path, **how: Any) -> list[str]:
     """Return the command line of a run, from a stand-in that writes it down."""
     program = folder / "py-spy"
     written = folder / "command"
