@@ -18,7 +18,7 @@ from agents.broker import check_broker, connect
 from agents.buffer import Buffer
 from agents.changes.history import change_message
 from agents.formats.collapsed import parse_collapsed
-from agents.kernels import AUTO, Sampling, make_kernel
+from agents.kernels import AUTO, CallGraph, Sampling, make_kernel
 from agents.process import ExistingProcess, SampledProcess, StartedCommand
 from agents.profile_files import profile_key
 from agents.publisher import Delivery, Publisher
@@ -63,6 +63,7 @@ class Plan:
     buffer_bytes: int
     kernel: str = AUTO
     nonblocking: bool = False
+    call_graph: CallGraph = "fp"
     change: Change | None = None  # published at start
 
 
@@ -107,6 +108,7 @@ def _sampling(plan: Plan, folder: Path, clock: Clock) -> Sampling:
         idle=plan.idle,
         subprocesses=plan.subprocesses,
         nonblocking=plan.nonblocking,
+        call_graph=plan.call_graph,
     )
 
 

@@ -3,6 +3,7 @@
 from agents.kernels import async_profiler, perf, pyspy
 from agents.kernels.base import (
     AUTO,
+    CALL_GRAPHS,
     CallGraph,
     Kernel,
     Run,
@@ -20,6 +21,7 @@ register(async_profiler.NAME, async_profiler.AsyncProfiler, Runtime.JAVA)
 
 __all__ = [
     "AUTO",
+    "CALL_GRAPHS",
     "CallGraph",
     "Kernel",
     "Run",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from agents.kernels.choice import PROC, Runtime, runtimes, see_process, suitable
 from pipeline.clock import Clock
@@ -19,6 +19,8 @@ AUTO = "auto"
 
 CallGraph = Literal["fp", "dwarf"]
 """How the stacks of compiled code are found: by frame pointers, or by its debug information."""
+
+CALL_GRAPHS: tuple[CallGraph, ...] = get_args(CallGraph)
 
 
 class SamplerError(SmidgenError):
