@@ -12,6 +12,7 @@ from agents.kernels.base import (
     kernel_names,
     make_kernel,
     register,
+    suitable_kernels,
 )
 from agents.kernels.choice import Runtime
 
@@ -31,4 +32,5 @@ __all__ = [
     "kernel_names",
     "make_kernel",
     "register",
+    "suitable_kernels",
 ]

@@ -117,6 +117,15 @@ def make_kernel(name: str, sampling: Sampling) -> Kernel:
     return _registry[name][0](sampling)
 
 
+def suitable_kernels(pid: int, proc: Path = PROC) -> tuple[str, ...]:
+    """Return the names of the kernels that suit what a process runs, best first, installed or not."""
+    return _suitable(runtimes(see_process(pid, proc)))
+
+
+def _suitable(present: tuple[Runtime, ...]) -> tuple[str, ...]:
+    return suitable({name: sampled for name, (_, sampled) in _registry.items()}, present)
+
+
 class AutoKernel:
     """Samples each process with the first kernel that suits it and is installed.
 
@@ -139,7 +148,7 @@ class AutoKernel:
     def start(self, pid: int, wake: Callable[[], None]) -> Run:
         """Start a run of the kernel that suits; where none does, the run has ended and says why."""
         present = runtimes(see_process(pid, self._proc))
-        names = suitable({name: sampled for name, (_, sampled) in _registry.items()}, present)
+        names = _suitable(present)
         for name in names:
             if name in self._kernels:
                 return self._kernels[name].start(pid, wake)

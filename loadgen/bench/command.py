@@ -62,6 +62,7 @@ OF_THEIR_OWN = {
     "labeller": "loadgen.bench.labeller",
     "sampling": "loadgen.bench.sampling.command",
     "inprocess": "loadgen.bench.inprocess",
+    "overhead": "loadgen.bench.overhead.command",
     "trials": "loadgen.trials.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
@@ -125,8 +126,9 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     scans of many large services take `smidgen bench scale`. What people's verdicts teach measures
     `smidgen bench feedback`, and how well comments are classed `smidgen bench labeller`. What sampling at
     rates that follow profiles and pruned stacks save measures `smidgen bench sampling`, and how often models
-    of trials err `smidgen bench trials`. What the sampler inside a Python program costs it measures
-    `smidgen bench inprocess`. These have options of their own.
+    of trials err `smidgen bench trials`. What sampling costs real programs measures `smidgen bench overhead`,
+    and what the sampler inside a Python program costs it `smidgen bench inprocess`. These have options of
+    their own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)

@@ -71,8 +71,8 @@ def make_stand_in(folder: Path, said: str = "") -> str:
     )
 
 
-def make_sampling(folder: Path, **how: object) -> Sampling:
-    return Sampling(folder, time.time, rate_hz=101, longest_s=60, **how)  # type: ignore[arg-type]
+def make_sampling(folder: Path, rate_hz: int = 101, **how: object) -> Sampling:
+    return Sampling(folder, time.time, rate_hz=rate_hz, longest_s=60, **how)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -146,22 +146,22 @@ def test_shares_of_a_java_program_are_right(tmp_path: Path) -> None:
     (tmp_path / "Shop.java").write_text(PROGRAM)
     subprocess.run(["javac", "-d", tmp_path, tmp_path / "Shop.java"], check=True)
     kernel = AsyncProfiler(
-        make_sampling(tmp_path), write_program(tmp_path / "asprof", SHIM.format(library=library))
+        make_sampling(tmp_path, rate_hz=997), write_program(tmp_path / "asprof", SHIM.format(library=library))
     )
     process = StartedCommand(["java", "-Xmx64m", "-cp", str(tmp_path), "Shop"])
     leaves: Counter[str] = Counter()
     try:
-        sampler = Sampler(kernel, process, interval_s=1.0, clock=time.time)
+        sampler = Sampler(kernel, process, interval_s=0.5, clock=time.time)
         deadline = time.monotonic() + 60
         for interval in sampler.intervals():
             for stack, count in parse_collapsed(interval.data).stacks.items():
                 leaves[stack[-1]] += count
-            if leaves["Shop.total"] + leaves["Shop.taxes"] > 200 or time.monotonic() > deadline:
+            if leaves["Shop.total"] + leaves["Shop.taxes"] > 500 or time.monotonic() > deadline:
                 sampler.stop()
     finally:
         process.stop()
     inside = leaves["Shop.total"] + leaves["Shop.taxes"]
-    assert inside > 200
+    assert inside > 500
     assert leaves["Shop.total"] / inside == pytest.approx(0.25, abs=3 * math.sqrt(0.25 * 0.75 / inside))
 
 
