@@ -117,5 +117,5 @@ def _connected(process: subprocess.Popen[bytes], program: Program, opened: conte
         raise NotHere("the service ended")
     connection = opened.enter_context(socket.create_connection(("127.0.0.1", port)))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    requests = opened.enter_context(connection.makefile("wb", buffering=0))
+    requests = cast("IO[bytes]", opened.enter_context(connection.makefile("wb", buffering=0)))
     return Service(process.pid, requests, opened.enter_context(connection.makefile("rb")))
