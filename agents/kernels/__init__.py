@@ -1,6 +1,6 @@
 """Kernels: what samples a process. A new one is a module here and a line below."""
 
-from agents.kernels import async_profiler, perf, pyspy
+from agents.kernels import async_profiler, austin, perf, pyspy
 from agents.kernels.base import (
     AUTO,
     CALL_GRAPHS,
@@ -17,6 +17,7 @@ from agents.kernels.base import (
 from agents.kernels.choice import Runtime
 
 register(pyspy.NAME, pyspy.PySpy, Runtime.PYTHON)
+register(austin.NAME, austin.Austin, Runtime.PYTHON)
 register(perf.NAME, perf.Perf, Runtime.COMPILED)
 register(async_profiler.NAME, async_profiler.AsyncProfiler, Runtime.JAVA)
 

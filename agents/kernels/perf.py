@@ -13,9 +13,8 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agents.formats.perf_script import PerfScriptFormat
 from agents.kernels.base import SamplerError, Sampling
-from agents.kernels.stream import Pipe, StreamRun
+from agents.kernels.stream import LINE_BUFFERED, Pipe, StreamRun, find_line_buffer
 
 NAME = "perf"
 EVENT = "cpu-clock"
@@ -25,7 +24,6 @@ DWARF_BYTES = 8192
 """How much of a stack is copied with each sample where its frames are found by debug information."""
 
 _DENIED = ("No permission", "not permitted", "Permission denied", "is limited", "EPERM", "EACCES")
-_PROMPT = "stdbuf"
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
 
 
@@ -49,7 +47,7 @@ class Perf:
         # perf begins when it is asked to by one pipe, and says by the other that it has.
         asked, ask = os.pipe()
         answer, answered = os.pipe()
-        pipe = Pipe(tuple(self._commands(pid, asked, answered)), PerfScriptFormat(), (asked, answered))
+        pipe = Pipe(tuple(self._commands(pid, asked, answered)), NAME, inherited=(asked, answered))
         try:
             run = StreamRun(pipe, self._sampling.clock, wake, explain)
         finally:
@@ -68,7 +66,7 @@ class Perf:
         script = ("script", "--input", "-", "--no-inline", "--fields", "comm,pid,tid,time,event,ip,sym,dso")
         # Children are sampled with their parent, and left out here.
         own = () if self._sampling.subprocesses else ("--pid", str(pid))
-        yield (_PROMPT, "--output=L", self._binary, *script, *own)
+        yield (*LINE_BUFFERED, self._binary, *script, *own)
 
 
 def explain(text: str) -> str:
@@ -93,8 +91,7 @@ def find_perf() -> str:
     found = shutil.which(NAME)
     if not found:
         raise SamplerError("perf is not installed: install linux-perf (Debian) or linux-tools (Ubuntu)")
-    if not shutil.which(_PROMPT):
-        raise SamplerError(f"perf needs {_PROMPT}: install coreutils")
+    find_line_buffer(NAME)
     return found
 
 

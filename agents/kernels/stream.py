@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,10 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, cast
 
-from agents.formats import Measure, ProfileSource, Sample, Stack, read_profile
-from agents.formats.base import Format
+from agents.formats import Measure, ProfileSource, Sample, Stack, find_format, read_profile
 from agents.formats.frames import without_line
 from agents.formats.writers import write_collapsed
+from agents.kernels.base import SamplerError
 from pipeline.clock import Clock
 from pipeline.processes import tether
 
@@ -25,15 +26,33 @@ _KEPT_LINES = 50
 _LINE_BYTES = 4096
 
 
+_LINE_BUFFER = "stdbuf"
+LINE_BUFFERED = (_LINE_BUFFER, "--output=L")
+"""Before a command: what it writes to a pipe comes line by line, and not once a block is full."""
+
+
+def find_line_buffer(name: str) -> None:
+    """Check that a kernel's output can come line by line.
+
+    Raises:
+        SamplerError: what does that is not installed.
+    """
+    if not shutil.which(_LINE_BUFFER):
+        raise SamplerError(f"{name} needs {_LINE_BUFFER}: install coreutils")
+
+
 @dataclass(frozen=True, slots=True)
 class Pipe:
-    """Programs of which each reads what the one before writes, and the format that the last writes.
+    """Programs of which each reads what the one before writes, and what the last writes.
 
     The first is asked to end by SIGINT; the others then end by themselves.
     """
 
     commands: tuple[tuple[str, ...], ...]
-    format: Format
+    format: str  # its name
+    measure: Measure = Measure()  # what its weights count
+    begins_with_output: bool = False  # whether the first output says that it samples
+    spell: Callable[[str], str] = without_line  # how a frame that was read is spelt
     inherited: tuple[int, ...] = ()  # file descriptors that the first program needs
 
 
@@ -50,14 +69,13 @@ class StreamRun:
     ) -> None:
         self.ready = 0.0
         self.exited: float | None = None
-        self._clock, self._wake, self._explain = clock, wake, explain
+        self._pipe, self._clock, self._wake, self._explain = pipe, clock, wake, explain
         self._lock = threading.Lock()
         self._weights: dict[Stack, float] = {}
-        self._measure = Measure()
         self._said: deque[str] = deque(maxlen=_KEPT_LINES)
         self._processes = _start(pipe)
         readers = [self._thread(self._listen, process.stderr) for process in self._processes]
-        readers.append(self._thread(self._read, pipe.format, self._processes[-1].stdout))
+        readers.append(self._thread(self._read, self._processes[-1].stdout))
         self._thread(self._await_end, readers)
 
     def began(self) -> None:
@@ -80,20 +98,23 @@ class StreamRun:
         with self._lock:
             weights, self._weights = self._weights, {}
         written = io.BytesIO()
-        write_collapsed(map(Sample._make, weights.items()), self._measure, written)
+        write_collapsed(map(Sample._make, weights.items()), self._pipe.measure, written)
         return written.getvalue()
 
     def complaint(self) -> str:
         """Return in one line why it failed."""
         return self._explain("\n".join(self._said))
 
-    def _read(self, format_: Format, output: IO[bytes]) -> None:
+    def _read(self, output: IO[bytes]) -> None:
         source = ProfileSource(cast("io.BufferedReader", output), head_bytes=1)
-        reading = read_profile(format_, source)
-        self._measure = reading.measure
+        if not source.head:
+            return
+        if self._pipe.begins_with_output:
+            self.began()
+        reading = read_profile(find_format(self._pipe.format, source.head), source)
         for record in reading.records:
             if isinstance(record, Sample) and record.stack:
-                stack = tuple(map(without_line, record.stack))
+                stack = tuple(map(self._pipe.spell, record.stack))
                 with self._lock:
                     self._weights[stack] = self._weights.get(stack, 0) + record.weight
 
@@ -123,7 +144,7 @@ def _start(pipe: Pipe) -> list[subprocess.Popen[bytes]]:
     for command in pipe.commands:
         before = started[-1] if started else None
         process = subprocess.Popen(
-            command if before else [*tied, *command],
+            command if before else [*tied, shutil.which(command[0]) or command[0], *command[1:]],
             stdin=before.stdout if before else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -58,7 +58,7 @@ def missing(_: Sampling) -> Dummy:
 
 
 def test_the_kernels_there_are() -> None:
-    assert kernel_names() == ("auto", "py-spy", "perf", "async-profiler")
+    assert kernel_names() == ("auto", "py-spy", "austin", "perf", "async-profiler")
 
 
 def test_a_dummy_kernel_samples(registry: None, sampling: Sampling) -> None:
