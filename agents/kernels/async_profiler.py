@@ -79,7 +79,7 @@ class AsyncProfilerRun:
         self.exited: float | None = None
         self._process, self._sampling, self._wake = process, sampling, wake
         self._asked = os.eventfd(0)
-        self._reason = ""
+        self._failure = ""
         self._seen: Mapping[Stack, int] = {}
         self._last = b""
         self._folder = -1
@@ -98,8 +98,8 @@ class AsyncProfilerRun:
     def take(self) -> bytes:
         """Return the collapsed stacks since the last take; after a dump that failed, the next has all."""
         if self.exited is None:
-            self._reason = self._process.ask("dump")
-            dump = b"" if self._reason else self._read()
+            self._failure = self._process.ask("dump")
+            dump = b"" if self._failure else self._read()
         else:
             dump, self._last = self._last, b""
         stacks = parse_collapsed(dump).stacks
@@ -109,14 +109,14 @@ class AsyncProfilerRun:
 
     def complaint(self) -> str:
         """Return in one line why it failed."""
-        return explain(self._reason)
+        return explain(self._failure)
 
     def _run(self) -> None:
         with contextlib.ExitStack() as opened:
             try:
                 self._sample(opened)
             except OSError as error:
-                self._reason = error.strerror or str(error)
+                self._failure = error.strerror or str(error)
             self.exited = self._sampling.clock()
         self._wake()
 
@@ -128,14 +128,14 @@ class AsyncProfilerRun:
         # Held open: it is read after the JVM has ended, and may be a container's.
         self._folder = os.open(f"/proc/{self._process.pid}/root/tmp", os.O_RDONLY | os.O_DIRECTORY)
         opened.callback(os.close, self._folder)
-        self._reason = self._process.ask("start", *self._options())
-        if self._reason:
+        self._failure = self._process.ask("start", *self._options())
+        if self._failure:
             return
         self.ready = self._sampling.clock()
         self._wake()
         readable, _, _ = select.select([ended, self._asked], [], [])
         if ended not in readable:
-            self._reason = self._process.ask("stop")
+            self._failure = self._process.ask("stop")
         self._last = self._read()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._process.file, dir_fd=self._folder)
@@ -152,14 +152,14 @@ class AsyncProfilerRun:
         return b""
 
 
-def explain(reason: str) -> str:
+def explain(said: str) -> str:
     """Return in one line why async-profiler failed, by what it said."""
-    if any(words in reason for words in _DENIED):
+    if any(words in said for words in _DENIED):
         return (
             "not permitted: async-profiler needs the user of the JVM, or root, and a JVM without "
             "-XX:+DisableAttachMechanism (docs/agent.md)"
         )
-    lines = [line.removeprefix("[ERROR]").strip() for line in reason.splitlines() if line.strip()]
+    lines = [line.removeprefix("[ERROR]").strip() for line in said.splitlines() if line.strip()]
     return f"async-profiler: {lines[0]}" if lines else "the JVM ended"
 
 
