@@ -20,7 +20,7 @@ from scipy import stats
 from agents.formats.collapsed import parse_collapsed
 from agents.kernels import Kernel, Run, SamplerError, Sampling, make_kernel
 from agents.process import ExistingProcess
-from agents.sampler import Sampler
+from agents.sampler import Sampler, stop_limit_s
 from loadgen.bench.overhead.services import FUNCTIONS, Service
 
 ORDER = (False, True, True, False)
@@ -108,7 +108,7 @@ def measure_cost(
                 blocks[on].append(_block(service, load.block_s))
             else:
                 cpu_before, before = _children_s(), service.ask()
-                with _sampled(made, service.pid) as collected:
+                with _sampled(made, setting.hz, service.pid) as collected:
                     blocks[on].append(_block(service, load.block_s))
                     spent += np.subtract(service.ask(), before)
                 cpu_s += _children_s() - cpu_before
@@ -151,10 +151,11 @@ def _block(service: Service, block_s: float) -> dict[str, float]:
 
 
 @contextmanager
-def _sampled(kernel: Kernel, pid: int) -> Iterator[list[bytes]]:
+def _sampled(kernel: Kernel, hz: int, pid: int) -> Iterator[list[bytes]]:
     """Sample a process while the context lasts; the list has all stacks at its end."""
     watched = Watched(kernel)
-    sampler = Sampler(watched, ExistingProcess(pid), interval_s=INTERVAL_S, clock=time.time)
+    limit_s = stop_limit_s(hz)
+    sampler = Sampler(watched, ExistingProcess(pid), interval_s=INTERVAL_S, clock=time.time, stop_s=limit_s)
     collected: list[bytes] = []
     failures: list[SamplerError] = []
 

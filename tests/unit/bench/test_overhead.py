@@ -77,7 +77,7 @@ def test_what_cannot_be_built_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_short_run() -> None:
     words = ["bench", "overhead", "--program", "python", "--hz", "101", "--duration", "200ms"]
-    words += ["--groups", "2", "--json"]
+    words += ["--kernel", "py-spy", "--groups", "2", "--json"]
     done = CliRunner().invoke(smidgen, words)
     assert done.exit_code == 0
     (cost,) = map(orjson.loads, done.stdout.splitlines())
