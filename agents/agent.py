@@ -18,11 +18,11 @@ from agents.broker import check_broker, connect
 from agents.buffer import Buffer
 from agents.changes.history import change_message
 from agents.formats.collapsed import parse_collapsed
-from agents.kernels import AUTO, Sampling, make_kernel
+from agents.kernels import AUTO, CallGraph, Kernel, Sampling, make_kernel
 from agents.process import ExistingProcess, SampledProcess, StartedCommand
 from agents.profile_files import profile_key
 from agents.publisher import Delivery, Publisher
-from agents.sampler import Interval, Sampler
+from agents.sampler import Interval, Sampler, stop_limit_s
 from pipeline.clock import Clock
 from pipeline.config import Settings
 from pipeline.model import Change, Outgoing
@@ -63,6 +63,7 @@ class Plan:
     buffer_bytes: int
     kernel: str = AUTO
     nonblocking: bool = False
+    call_graph: CallGraph = "fp"
     change: Change | None = None  # published at start
 
 
@@ -88,7 +89,7 @@ def run_agent(plan: Plan, settings: Settings, topics: Topics, *, clock: Clock) -
         with _StopSignals() as signals:
 
             def sample(process: SampledProcess) -> bool:
-                sampler = Sampler(kernel, process, interval_s=plan.interval_s, clock=clock)
+                sampler = _sampler(plan, kernel, process, clock)
                 signals.stop(sampler)
                 return _publish_intervals(plan, sampler, settings, topics)
 
@@ -107,7 +108,13 @@ def _sampling(plan: Plan, folder: Path, clock: Clock) -> Sampling:
         idle=plan.idle,
         subprocesses=plan.subprocesses,
         nonblocking=plan.nonblocking,
+        call_graph=plan.call_graph,
     )
+
+
+def _sampler(plan: Plan, kernel: Kernel, process: SampledProcess, clock: Clock) -> Sampler:
+    limit_s = stop_limit_s(plan.rate_hz)
+    return Sampler(kernel, process, interval_s=plan.interval_s, clock=clock, stop_s=limit_s)
 
 
 def _sample_command(

@@ -25,7 +25,10 @@ START_S = 10.0
 """How long a process may take to become one that can be sampled, and a run to become ready."""
 
 STOP_S = 5.0
-"""How long a run may take to write its stacks after it was asked to end."""
+"""How long a run may take to write its stacks after it was asked to end, and has taken its last sample."""
+
+STOP_PAUSES = 10
+"""Pauses between samples that it may take before: py-spy draws them, and at 1 Hz one in 150 lasts 5 s."""
 
 ATTACH_S = 2.0
 """How long to try to attach to a process that somebody else started, perhaps only just now."""
@@ -36,6 +39,11 @@ MAX_FAILURES = 5
 
 SHORTEST_SHARE = 0.25
 """An interval that would begin this little before a boundary lasts until the one after it."""
+
+
+def stop_limit_s(rate_hz: float) -> float:
+    """Return how long a run at some rate may take to end after it was asked to."""
+    return STOP_S + STOP_PAUSES / rate_hz
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from agents.broker import publish_once, quiet_client
 from agents.changes import Repository, read_change
 from agents.formats import format_names
 from agents.formats.writers import WRITERS, writer_for
-from agents.kernels import AUTO, kernel_names
+from agents.kernels import AUTO, CALL_GRAPHS, CallGraph, kernel_names
 from agents.options import (
     agent_settings,
     checked_by,
@@ -84,7 +84,13 @@ def agent() -> None:
 @agent.command(context_settings={"allow_interspersed_args": False}, epilog=_RUN_EXAMPLES)
 @service_option
 @click.option("--pid", type=click.IntRange(min=1), help="Process to sample; or give a command after --.")
-@click.option("--kernel", type=click.Choice(kernel_names()), default=AUTO, show_default=True)
+@click.option(
+    "--kernel",
+    type=click.Choice(kernel_names()),
+    default=AUTO,
+    show_default=True,
+    help="What samples; auto looks at what the process runs.",
+)
 @click.option(
     "--hz",
     type=click.IntRange(1, 1000),
@@ -104,6 +110,13 @@ def agent() -> None:
 @click.option("--subprocesses", is_flag=True, help="Sample the processes that the process starts, too.")
 @click.option("--idle", is_flag=True, help="Count threads that wait, too: wall-clock time instead of CPU.")
 @click.option("--nonblocking", is_flag=True, help="Never pause the process; some stacks are torn.")
+@click.option(
+    "--call-graph",
+    type=click.Choice(CALL_GRAPHS),
+    default=CALL_GRAPHS[0],
+    show_default=True,
+    help="How perf finds the stacks of compiled code: frame pointers, or debug information at a higher cost.",
+)
 @host_option
 @release_option
 @labels_option
@@ -144,6 +157,7 @@ def run(
     subprocesses: bool,
     idle: bool,
     nonblocking: bool,
+    call_graph: CallGraph,
 ) -> int:
     """Sample a process until it ends (or Ctrl-C), publishing its stacks interval by interval.
 
@@ -170,6 +184,7 @@ def run(
         buffer_bytes=buffer_bytes,
         kernel=kernel,
         nonblocking=nonblocking,
+        call_graph=call_graph,
     )
     if repository:
         repo = Repository(repository)

@@ -44,14 +44,20 @@ class ProfileSource:
     Args:
         stream: Where the bytes come from; it need not be seekable.
         on_read: Called with all bytes as they are read, before they are unpacked.
+        head_bytes: How much to wait for at first; little where somebody writes while it is read.
     """
 
-    def __init__(self, stream: BinaryIO, on_read: Callable[[bytes], object] | None = None) -> None:
-        self._stream, self._on_read = stream, on_read
+    def __init__(
+        self,
+        stream: BinaryIO,
+        on_read: Callable[[bytes], object] | None = None,
+        head_bytes: int = HEAD_BYTES,
+    ) -> None:
+        self._stream, self._on_read, self._head_bytes = stream, on_read, head_bytes
         self._content = self._unpacked()
         self._damage: Damaged | None = None
         self.head = self._first()
-        """The first bytes, unpacked: ``HEAD_BYTES`` of them unless the file is shorter."""
+        """The first bytes, unpacked: ``head_bytes`` of them or more, unless the file is shorter."""
 
     @classmethod
     def of(cls, data: bytes) -> ProfileSource:
@@ -136,7 +142,7 @@ class ProfileSource:
         try:
             for chunk in self._content:
                 head += chunk
-                if len(head) >= HEAD_BYTES:
+                if len(head) >= self._head_bytes:
                     break
         except Damaged as damage:
             self._damage = damage

@@ -16,15 +16,12 @@ from agents.host.discovery import Found
 from agents.host.parts import Part, with_endpoint
 from agents.kernels import Sampling, make_kernel
 from agents.process import ExistingProcess
-from agents.sampler import STOP_S, Interval, Sampler
+from agents.sampler import Interval, Sampler, stop_limit_s
 from pipeline.clock import Clock
 from pipeline.errors import ConfigError, SmidgenError
 
 ORPHAN_S = 60
 """How long a kernel outlives an agent that was killed, at most, besides two intervals."""
-
-PAUSES = 10
-"""Pauses between samples that a kernel may take to end: they are random, and at low rates long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +123,7 @@ class ProcessSampling:
             interval_s=settings.interval_s,
             clock=settings.clock,
             attach_s=0.0,  # it is tried again later, and less and less often
-            stop_s=STOP_S + PAUSES / self.rate_hz,
+            stop_s=stop_limit_s(self.rate_hz),
         )
 
     def _part(self, interval: Interval) -> Part:

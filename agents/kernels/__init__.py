@@ -1,8 +1,37 @@
 """Kernels: what samples a process. A new one is a module here and a line below."""
 
-from agents.kernels import pyspy
-from agents.kernels.base import AUTO, Kernel, Run, SamplerError, Sampling, kernel_names, make_kernel, register
+from agents.kernels import async_profiler, austin, perf, pyspy
+from agents.kernels.base import (
+    AUTO,
+    CALL_GRAPHS,
+    CallGraph,
+    Kernel,
+    Run,
+    SamplerError,
+    Sampling,
+    kernel_names,
+    make_kernel,
+    register,
+    suitable_kernels,
+)
+from agents.kernels.choice import Runtime
 
-register(pyspy.NAME, pyspy.PySpy)
+register(pyspy.NAME, pyspy.PySpy, Runtime.PYTHON)
+register(austin.NAME, austin.Austin, Runtime.PYTHON)
+register(perf.NAME, perf.Perf, Runtime.COMPILED)
+register(async_profiler.NAME, async_profiler.AsyncProfiler, Runtime.JAVA)
 
-__all__ = ["AUTO", "Kernel", "Run", "SamplerError", "Sampling", "kernel_names", "make_kernel", "register"]
+__all__ = [
+    "AUTO",
+    "CALL_GRAPHS",
+    "CallGraph",
+    "Kernel",
+    "Run",
+    "Runtime",
+    "SamplerError",
+    "Sampling",
+    "kernel_names",
+    "make_kernel",
+    "register",
+    "suitable_kernels",
+]

@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
+from agents.kernels.choice import PROC, Runtime, runtimes, see_process, suitable
 from pipeline.clock import Clock
 from pipeline.errors import ConfigError, SmidgenError
 
 AUTO = "auto"
-"""Stands for the first kernel that can sample here."""
+"""Stands for the first kernel that suits a process and can sample here."""
+
+CallGraph = Literal["fp", "dwarf"]
+"""How the stacks of compiled code are found: by frame pointers, or by its debug information."""
+
+CALL_GRAPHS: tuple[CallGraph, ...] = get_args(CallGraph)
 
 
 class SamplerError(SmidgenError):
@@ -37,6 +43,7 @@ class Sampling:
     idle: bool = False  # threads that wait, too
     subprocesses: bool = False  # processes that the process starts, too
     nonblocking: bool = False  # the process is not paused while its stacks are read, and some are torn
+    call_graph: CallGraph = "fp"
 
 
 class Run(Protocol):
@@ -78,14 +85,17 @@ class Kernel(Protocol):
 
 
 KernelFactory = Callable[[Sampling], Kernel]
-"""Makes a kernel; raises SamplerError if it is not installed here."""
+"""Makes a kernel; raises SamplerError if it is not installed or not permitted here."""
 
-_registry: dict[str, KernelFactory] = {}
+_registry: dict[str, tuple[KernelFactory, tuple[Runtime, ...]]] = {}
 
 
-def register(name: str, factory: KernelFactory) -> None:
-    """Add a kernel; ``auto`` prefers those that were added earlier."""
-    _registry[name] = factory
+def register(name: str, factory: KernelFactory, *sampled: Runtime) -> None:
+    """Add a kernel and the runtimes that it samples, all if none is named.
+
+    ``auto`` prefers those that were added earlier.
+    """
+    _registry[name] = (factory, sampled)
 
 
 def kernel_names() -> tuple[str, ...]:
@@ -94,19 +104,86 @@ def kernel_names() -> tuple[str, ...]:
 
 
 def make_kernel(name: str, sampling: Sampling) -> Kernel:
-    """Return a kernel by its name, for ``auto`` the first that is installed.
+    """Return a kernel by its name; ``auto`` looks at each process.
 
     Raises:
         ConfigError: there is no such kernel.
-        SamplerError: it is not installed.
+        SamplerError: it is not installed or not permitted, for ``auto`` none is.
     """
-    names = tuple(_registry) if name == AUTO else (name,)
-    missing: list[str] = []
-    for each in names:
-        if each not in _registry:
-            raise ConfigError(f"--kernel: should be one of {', '.join(kernel_names())}, not {each!r}")
-        try:
-            return _registry[each](sampling)
-        except SamplerError as error:
-            missing.append(str(error))
-    raise SamplerError("; ".join(missing))
+    if name == AUTO:
+        return AutoKernel(sampling)
+    if name not in _registry:
+        raise ConfigError(f"--kernel: should be one of {', '.join(kernel_names())}, not {name!r}")
+    return _registry[name][0](sampling)
+
+
+def suitable_kernels(pid: int, proc: Path = PROC) -> tuple[str, ...]:
+    """Return the names of the kernels that suit what a process runs, best first, installed or not."""
+    return _suitable(runtimes(see_process(pid, proc)))
+
+
+def _suitable(present: tuple[Runtime, ...]) -> tuple[str, ...]:
+    return suitable({name: sampled for name, (_, sampled) in _registry.items()}, present)
+
+
+class AutoKernel:
+    """Samples each process with the first kernel that suits it and is installed.
+
+    Raises:
+        SamplerError: none is installed.
+    """
+
+    def __init__(self, sampling: Sampling, proc: Path = PROC) -> None:
+        self._clock, self._proc = sampling.clock, proc
+        self._kernels: dict[str, Kernel] = {}
+        self._missing: dict[str, str] = {}
+        for name, (factory, _) in _registry.items():
+            try:
+                self._kernels[name] = factory(sampling)
+            except SamplerError as error:
+                self._missing[name] = str(error)
+        if not self._kernels:
+            raise SamplerError("; ".join(self._missing.values()))
+
+    def start(self, pid: int, wake: Callable[[], None]) -> Run:
+        """Start a run of the kernel that suits; where none does, the run has ended and says why."""
+        present = runtimes(see_process(pid, self._proc))
+        names = _suitable(present)
+        for name in names:
+            if name in self._kernels:
+                return self._kernels[name].start(pid, wake)
+        wake()
+        return EndedRun(self._clock(), self._reason(present, names))
+
+    def _reason(self, present: tuple[Runtime, ...], names: tuple[str, ...]) -> str:
+        if not present:
+            return "it has ended, or its files in /proc may not be read: run the agent as root"
+        what = present[0].value
+        if names:
+            return f"it runs {what}: {'; '.join(self._missing[name] for name in names)}"
+        return f"it runs {what}, which no kernel samples (docs/agent.md)"
+
+
+class EndedRun:
+    """A run that ended before it sampled."""
+
+    streams = False
+    ready = 0.0
+
+    def __init__(self, exited: float, reason: str) -> None:
+        self.exited: float | None = exited
+        self._reason = reason
+
+    def stop(self) -> None:
+        """Do nothing: it has ended."""
+
+    def kill(self) -> None:
+        """Do nothing: it has ended."""
+
+    def take(self) -> bytes:
+        """Return no stacks."""
+        return b""
+
+    def complaint(self) -> str:
+        """Return why it did not sample."""
+        return self._reason

@@ -63,6 +63,7 @@ OF_THEIR_OWN = {
     "sampling": "loadgen.bench.sampling.command",
     "gateway": "loadgen.bench.gateway.command",
     "inprocess": "loadgen.bench.inprocess",
+    "overhead": "loadgen.bench.overhead.command",
     "trials": "loadgen.trials.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
@@ -127,8 +128,8 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     `smidgen bench feedback`, and how well comments are classed `smidgen bench labeller`. What sampling at
     rates that follow profiles and pruned stacks save measures `smidgen bench sampling`, what a gateway
     takes under many agents `smidgen bench gateway`, and how often models of trials err
-    `smidgen bench trials`. What the sampler inside a Python program costs it measures
-    `smidgen bench inprocess`. These have options of their own.
+    `smidgen bench trials`. What sampling costs real programs measures `smidgen bench overhead`, and what the
+    sampler inside a Python program costs it `smidgen bench inprocess`. These have options of their own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 from agents.kernels import SamplerError, Sampling
 from agents.kernels.pyspy import PySpy
 from agents.process import ExistingProcess, SampledProcess, StartedCommand
-from agents.sampler import Interval, Sampler
+from agents.sampler import Interval, Sampler, stop_limit_s
 from pipeline.errors import ConfigError
 
 WELL = """
@@ -162,6 +163,12 @@ def test_nothing_is_left_behind_by_a_consumer_that_goes_away(tmp_path: Path, tar
     while _runs_under(tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("rate_hz", "pauses_s"), [(1, 1.0), (11, 1 / 11), (101, 1 / 101)])
+def test_a_kernel_has_the_time_to_draw_its_last_pause(rate_hz: int, pauses_s: float) -> None:
+    """Pauses are exponential: a run that is ended after one that was too long loses its interval."""
+    assert math.exp(-stop_limit_s(rate_hz) / pauses_s) < 1e-6
 
 
 def test_no_such_process() -> None:

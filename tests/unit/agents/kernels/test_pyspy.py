@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agents.formats.collapsed import parse_collapsed
 from agents.kernels import Sampling
 from agents.kernels.pyspy import PySpy
+from agents.naming import name_stack
 from agents.process import StartedCommand
 from agents.sampler import Sampler
 
@@ -23,7 +26,20 @@ while True:
 """
 
 
-def asked(folder: Path, **how: bool) -> list[str]:
+COMPRESSES = """
+import os, zlib
+DATA = os.urandom(1 << 16)
+def packed():
+    return zlib.compress(DATA, 9)
+def plain():
+    return [i * i for i in range(20000)]
+while True:
+    packed()
+    plain()
+"""
+
+
+def asked(folder: Path, **how: Any) -> list[str]:
     """Return the command line of a run, from a stand-in that writes it down."""
     program = folder / "py-spy"
     written = folder / "command"
@@ -62,3 +78,26 @@ def test_a_process_is_sampled_without_a_pause(tmp_path: Path) -> None:
     text = b"".join(interval.data for interval in found).decode()
     assert "branch" in text
     assert "leaf" in text
+
+
+def test_native_frames_follow_the_python_that_called_them(tmp_path: Path) -> None:
+    (tmp_path / "compresses.py").write_text(COMPRESSES)
+    command = StartedCommand([sys.executable, str(tmp_path / "compresses.py")])
+    kernel = PySpy(Sampling(tmp_path, time.time, rate_hz=101, longest_s=60, native=True))
+    stacks: list[list[str]] = []
+    try:
+        sampler = Sampler(kernel, command, interval_s=1.0, clock=time.time)
+        for interval in sampler.intervals():
+            found = parse_collapsed(interval.data).stacks
+            stacks += [[frame.name for frame in name_stack(stack)] for stack in found]
+            if any("deflate" in stack for stack in stacks) or len(stacks) > 10_000:
+                sampler.stop()
+    finally:
+        command.stop()
+    native = [stack for stack in stacks if "deflate" in stack]
+    if not native:
+        pytest.skip("zlib has no symbols here")
+    for stack in native:
+        order = [stack.index(name) for name in ("compresses.<module>", "compresses.packed", "deflate")]
+        assert order == sorted(order)
+        assert "compresses.plain" not in stack

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.kernels import AUTO, SamplerError, Sampling, base, kernel_names, make_kernel, register
+from agents.kernels import AUTO, Runtime, SamplerError, Sampling, base, kernel_names, make_kernel, register
 from agents.process import ExistingProcess
 from agents.sampler import Sampler
 from pipeline.errors import ConfigError
@@ -57,7 +58,7 @@ def missing(_: Sampling) -> Dummy:
 
 
 def test_the_kernels_there_are() -> None:
-    assert kernel_names() == ("auto", "py-spy")
+    assert kernel_names() == ("auto", "py-spy", "austin", "perf", "async-profiler")
 
 
 def test_a_dummy_kernel_samples(registry: None, sampling: Sampling) -> None:
@@ -75,8 +76,34 @@ def test_a_dummy_kernel_samples(registry: None, sampling: Sampling) -> None:
 def test_auto_takes_the_first_that_is_installed(registry: None, sampling: Sampling) -> None:
     register("missing", missing)
     register("dummy", Dummy)
-    assert isinstance(make_kernel(AUTO, sampling), Dummy)
+    assert isinstance(make_kernel(AUTO, sampling).start(os.getpid(), lambda: None), DummyRun)
     with pytest.raises(SamplerError, match="missing is not installed"):
         make_kernel("missing", sampling)
     with pytest.raises(ConfigError, match="should be one of auto, missing, dummy, not 'other'"):
         make_kernel("other", sampling)
+
+
+def test_auto_needs_one_that_is_installed(registry: None, sampling: Sampling) -> None:
+    register("missing", missing)
+    with pytest.raises(SamplerError, match="missing is not installed"):
+        make_kernel(AUTO, sampling)
+
+
+def test_auto_takes_the_one_that_suits_and_says_what_is_missing(registry: None, sampling: Sampling) -> None:
+    register("dummy", Dummy, Runtime.COMPILED)
+    register("missing", missing, Runtime.PYTHON)
+    kernel = make_kernel(AUTO, sampling)
+    run = kernel.start(os.getpid(), lambda: None)
+    assert (run.ready, run.take()) == (0, b"")
+    assert run.exited
+    assert run.complaint() == "it runs Python: missing is not installed"
+    with subprocess.Popen(["sleep", "60"]) as process:
+        assert isinstance(kernel.start(process.pid, lambda: None), DummyRun)
+        process.kill()
+    assert "it has ended" in kernel.start(process.pid, lambda: None).complaint()
+
+
+def test_auto_says_where_no_kernel_suits(registry: None, sampling: Sampling) -> None:
+    register("dummy", Dummy, Runtime.JAVA)
+    run = make_kernel(AUTO, sampling).start(os.getpid(), lambda: None)
+    assert run.complaint() == "it runs Python, which no kernel samples (docs/agent.md)"

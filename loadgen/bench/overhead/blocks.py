@@ -1,0 +1,203 @@
+"""Blocks of requests with the sampler off and on in alternation, and the ratios between them."""
+
+from __future__ import annotations
+
+import math
+import re
+import resource
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from agents.formats.collapsed import parse_collapsed
+from agents.kernels import Kernel, Run, SamplerError, Sampling, make_kernel
+from agents.process import ExistingProcess
+from agents.sampler import Sampler, stop_limit_s
+from loadgen.bench.overhead.services import FUNCTIONS, Service
+
+ORDER = (False, True, True, False)
+"""Whether the sampler is on in the blocks of a group: a drift that is steady cancels out."""
+
+QUANTILES = {"p99": 0.99, "p99.9": 0.999}
+INTERVAL_S = 2.0
+POLL_S = 0.01
+CONFIDENCE = 0.95
+
+_IN_FUNCTION = {name: re.compile(rf"(?:^|\.){name}(?:$|[ (])") for name in FUNCTIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How long a block lasts, and how many groups of blocks there are."""
+
+    block_s: float
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What samples how often, with a folder for its files."""
+
+    kernel: str
+    hz: int
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Geometric mean of on ÷ off over the groups, with its 95 % interval (Student's t of the logarithms)."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one kernel at one rate costs one program, and how far its shares are off."""
+
+    program: str
+    kernel: str
+    hz: int
+    ratios: dict[str, Ratio]  # of throughput and latencies, on ÷ off
+    sampler_cpu: float  # share of one CPU that the kernel's own processes take
+    samples: int  # in one of the functions
+    share: float  # of them in the first function
+    truth: float  # share of the CPU time that the service measured itself
+    share_error: float  # standard error of the share, by its samples
+
+
+class Watched:
+    """A kernel that keeps the last run that it started."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self.run: Run | None = None
+
+    def start(self, pid: int, wake: Callable[[], None]) -> Run:
+        """Start a run."""
+        self.run = self._kernel.start(pid, wake)
+        return self.run
+
+
+def measure_cost(
+    program: str, service: Service, setting: Setting, load: Load, advance: Callable[[], None]
+) -> Cost:
+    """Measure groups of blocks.
+
+    Raises:
+        SamplerError: the kernel is not installed, or cannot sample the service.
+        NotHere: the service ended.
+    """
+    made = make_kernel(setting.kernel, Sampling(setting.folder, time.time, setting.hz, longest_s=60))
+    values: dict[bool, list[dict[str, float]]] = {False: [], True: []}
+    found, spent = Counter[str](), np.zeros(len(FUNCTIONS))
+    cpu_s = 0.0
+    for _ in range(load.groups):
+        blocks: dict[bool, list[dict[str, float]]] = {False: [], True: []}
+        for on in ORDER:
+            if not on:
+                blocks[on].append(_block(service, load.block_s))
+            else:
+                cpu_before, before = _children_s(), service.ask()
+                with _sampled(made, setting.hz, service.pid) as collected:
+                    blocks[on].append(_block(service, load.block_s))
+                    spent += np.subtract(service.ask(), before)
+                cpu_s += _children_s() - cpu_before
+                found += count_functions(b"".join(collected))
+            advance()
+        for on, measured in blocks.items():
+            values[on].append({name: float(np.mean([one[name] for one in measured])) for name in measured[0]})
+    ratios = {
+        name: paired_ratio([one[name] for one in values[False]], [one[name] for one in values[True]])
+        for name in values[False][0]
+    }
+    samples, truth = found.total(), float(spent[0] / spent.sum())
+    share = found[FUNCTIONS[0]] / samples if samples else math.nan
+    error = math.sqrt(truth * (1 - truth) / samples) if samples else math.inf
+    sampled_s = load.groups * ORDER.count(True) * load.block_s
+    return Cost(program, setting.kernel, setting.hz, ratios, cpu_s / sampled_s, samples, share, truth, error)
+
+
+def count_functions(data: bytes) -> Counter[str]:
+    """Return how many samples of collapsed stacks are in each of the functions that a request calls."""
+    found = Counter[str]()
+    for stack, count in parse_collapsed(data).stacks.items():
+        for name, pattern in _IN_FUNCTION.items():
+            if any(pattern.search(frame) for frame in stack):
+                found[name] += count
+    return found
+
+
+def _block(service: Service, block_s: float) -> dict[str, float]:
+    """Send one request after the other; return requests a second, and latencies in seconds."""
+    latencies = []
+    begin = last = time.perf_counter()
+    while last < begin + block_s:
+        service.ask()
+        now = time.perf_counter()
+        latencies.append(now - last)
+        last = now
+    quantiles = {name: float(np.quantile(latencies, q)) for name, q in QUANTILES.items()}
+    return {"throughput": len(latencies) / (last - begin), **quantiles}
+
+
+@contextmanager
+def _sampled(kernel: Kernel, hz: int, pid: int) -> Iterator[list[bytes]]:
+    """Sample a process while the context lasts; the list has all stacks at its end."""
+    watched = Watched(kernel)
+    limit_s = stop_limit_s(hz)
+    sampler = Sampler(watched, ExistingProcess(pid), interval_s=INTERVAL_S, clock=time.time, stop_s=limit_s)
+    collected: list[bytes] = []
+    failures: list[SamplerError] = []
+
+    def sample() -> None:
+        try:
+            collected.extend(interval.data for interval in sampler.intervals())
+        except SamplerError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    try:
+        while thread.is_alive() and not (watched.run and watched.run.ready):
+            time.sleep(POLL_S)
+        if not failures:
+            yield collected
+    finally:
+        sampler.stop()
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _children_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def paired_ratio(off: ArrayLike, on: ArrayLike) -> Ratio:
+    """Return the ratio of values with and without the sampler.
+
+    Args:
+        off: (groups,), a value of each group without it, positive.
+        on: (groups,), the same with it.
+    """
+    logs = np.log(np.asarray(on, dtype=float)) - np.log(np.asarray(off, dtype=float))
+    mean = float(logs.mean())
+    if len(logs) < 2:
+        return Ratio(math.exp(mean), 0.0, math.inf)
+    half = (
+        float(stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1))
+        * float(logs.std(ddof=1))
+        / math.sqrt(len(logs))
+    )
+    return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half))

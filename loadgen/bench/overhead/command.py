@@ -1,0 +1,121 @@
+"""``smidgen bench overhead``: real programs with the sampler off and on in alternation."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from agents.kernels import SamplerError, kernel_names, suitable_kernels
+from loadgen.bench.overhead.blocks import ORDER, Cost, Load, Setting, measure_cost
+from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
+from loadgen.terminal import Duration, print_json, progress
+
+RATES_HZ = (1, 11, 101)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What was not measured, and why."""
+
+    what: str
+    reason: str
+
+
+@click.command()
+@click.option(
+    "--program", "programs", type=click.Choice(tuple(PROGRAMS)), multiple=True, help="Default: all."
+)
+@click.option(
+    "--kernel",
+    "kernels",
+    type=click.Choice(kernel_names()[1:]),
+    multiple=True,
+    help="Of those that suit a program (default: all of them).",
+)
+@click.option(
+    "--hz",
+    "rates",
+    type=click.IntRange(1, 1000),
+    multiple=True,
+    default=RATES_HZ,
+    show_default=True,
+)
+@click.option("--duration", type=Duration(), default=5.0, show_default="5s", help="Of a block.")
+@click.option(
+    "--groups",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="Of four blocks each: off, on, on, off.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
+def overhead(
+    programs: tuple[str, ...],
+    kernels: tuple[str, ...],
+    rates: tuple[int, ...],
+    duration: float,
+    groups: int,
+    as_json: bool,
+) -> None:
+    """Measure what sampling costs real programs, and how right its shares are.
+
+    A Python web service and programs in C++, Go and Java are built in a temporary folder, and each is asked
+    one request after the other, with its kernels off and on in alternation. Throughput and latencies are on
+    ÷ off, with their 95 % interval over the groups: 0.99 of the throughput is a cost of 1 %. "kernel" is the
+    CPU that the kernel's own processes take, of one core. "error" is the share of the first of two functions
+    in samples, less its share of the CPU time that the program measured itself, beside the standard error
+    that so many samples leave. What is not installed is left out with a line.
+    """
+    load = Load(duration, groups)
+    for result in _measure(programs or tuple(PROGRAMS), kernels, rates, load):
+        if as_json:
+            print_json(asdict(result))
+        elif isinstance(result, Skipped):
+            click.echo(f"{result.what}: left out: {result.reason}", err=True)
+        else:
+            click.echo(_line(result))
+
+
+def _measure(
+    programs: Sequence[str], kernels: Sequence[str], rates: Sequence[int], load: Load
+) -> Iterator[Cost | Skipped]:
+    for program in programs:
+        with tempfile.TemporaryDirectory(prefix="smidgen-overhead-") as folder:
+            try:
+                yield from _measure_program(program, kernels, rates, load, Path(folder))
+            except NotHere as error:
+                yield Skipped(program, str(error))
+
+
+def _measure_program(
+    program: str, kernels: Sequence[str], rates: Sequence[int], load: Load, folder: Path
+) -> Iterator[Cost | Skipped]:
+    with started(program, folder) as service:
+        service.ask()  # it runs what it is, and not what starts it
+        suitable = suitable_kernels(service.pid)
+        for kernel in [name for name in suitable if not kernels or name in kernels]:
+            for hz in rates:
+                what = f"{program}, {kernel}, {hz} Hz"
+                try:
+                    with progress(what, load.groups * len(ORDER)) as advance:
+                        cost = measure_cost(program, service, Setting(kernel, hz, folder), load, advance)
+                except SamplerError as error:
+                    yield Skipped(f"{program}, {kernel}", str(error))
+                    break
+                yield cost
+
+
+def _line(cost: Cost) -> str:
+    ratios = "".join(
+        f"  {name} {ratio.mean:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
+        for name, ratio in cost.ratios.items()
+    )
+    return (
+        f"{cost.program:<7}{cost.kernel:<15}{cost.hz:>4} Hz{ratios}  kernel {cost.sampler_cpu * 100:.1f} %  "
+        f"error {(cost.share - cost.truth) * 100:+.2f} ± {cost.share_error * 100:.2f} points of "
+        f"{cost.truth * 100:.1f} % in {cost.samples} samples"
+    )

@@ -1,0 +1,97 @@
+"""``smidgen bench overhead``: ratios of blocks, shares by stacks, services, and a short run."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from loadgen.bench.overhead import services
+from loadgen.bench.overhead.blocks import Ratio, count_functions, paired_ratio
+from loadgen.bench.overhead.services import PROGRAMS, NotHere, Program, started
+from pipeline.cli import smidgen
+
+
+def test_a_ratio_is_that_of_pairs_whatever_drifts() -> None:
+    rng = np.random.default_rng(1)
+    level = np.exp(rng.normal(0, 1, 200))
+    ratio = paired_ratio(level, 0.9 * level * np.exp(rng.normal(0, 0.02, 200)))
+    assert ratio.mean == pytest.approx(0.9, rel=0.01)
+    assert ratio.low < 0.9 < ratio.high
+    assert ratio.high - ratio.low < 0.01
+
+
+def test_an_interval_holds_the_truth_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(2)
+    drawn = [paired_ratio(np.ones(6), np.exp(rng.normal(0, 0.1, 6))) for _ in range(500)]
+    assert 0.92 < np.mean([ratio.low <= 1 <= ratio.high for ratio in drawn]) < 0.98
+
+
+def test_one_pair_bounds_nothing() -> None:
+    assert paired_ratio([1.0], [0.5]) == Ratio(0.5, 0.0, math.inf)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "<module> (a.py);handle (a.py);total (a.py);total.<locals>.<genexpr> (a.py) 3",
+        "service;main;handle;total 3",
+        "service;main.main;main.handle;main.total 3",
+        "Service.main;Service.handle;Service.total 3",
+        "a;total;taxes_of_all;subtotal 3",
+    ],
+)
+def test_functions_are_found_in_frames_of_any_language(line: str) -> None:
+    assert dict(count_functions(f"{line}\nmain;subtotal 7\n".encode())) == {"total": 3}
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_services_measure_what_they_do(tmp_path: Path, name: str) -> None:
+    try:
+        with started(name, tmp_path) as service:
+            first, second = service.ask(), service.ask()
+    except NotHere as error:
+        pytest.skip(f"{name}: {error}")
+    assert all(0 < before < after for before, after in zip(first, second, strict=True))
+
+
+def test_what_cannot_be_built_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = {
+        "gone": Program("service.cpp", ("{out}/service",), ("no-such-compiler",)),
+        "wrong": Program("service.cpp", ("{out}/service",), ("false",)),
+        "ends": Program("service.py", ("true",), listens=True),
+    }
+    monkeypatch.setattr(services, "PROGRAMS", broken)
+    for name, reason in {
+        "gone": "no-such-compiler is not installed",
+        "wrong": "false failed",
+        "ends": "ended",
+    }.items():
+        with pytest.raises(NotHere, match=reason), started(name, tmp_path):
+            pass
+
+
+def test_a_short_run() -> None:
+    words = ["bench", "overhead", "--program", "python", "--hz", "101", "--duration", "200ms"]
+    words += ["--kernel", "py-spy", "--groups", "2", "--json"]
+    done = CliRunner().invoke(smidgen, words)
+    assert done.exit_code == 0
+    (cost,) = map(orjson.loads, done.stdout.splitlines())
+    if "reason" in cost:
+        pytest.skip(cost["reason"])
+    assert (cost["program"], cost["kernel"], cost["hz"]) == ("python", "py-spy", 101)
+    assert set(cost["ratios"]) == {"throughput", "p99", "p99.9"}
+    assert 0 < cost["truth"] < 1
+
+
+def test_what_is_not_installed_is_left_out_with_a_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(services, "PROGRAMS", {"cpp": Program("service.cpp", ("x",), ("no-such-compiler",))})
+    done = CliRunner().invoke(smidgen, ["bench", "overhead", "--program", "cpp"])
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "cpp: left out: no-such-compiler is not installed" in done.stderr
