@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
@@ -16,11 +16,13 @@ from agents.formats import (
     Measure,
     ProfileSource,
     Reading,
+    Sample,
     Stack,
     count_samples,
     find_format,
     read_profile,
 )
+from agents.formats.base import Record
 from agents.formats.pprof import PprofFormat
 from agents.gateway.base import Decoded, Part, Refusal, Request, Setup, Skipped
 from agents.gateway.labels import find_origin
@@ -38,6 +40,9 @@ DEFAULT_INTERVAL_S = 10.0
 
 OLDEST_S = 7 * DAY_S
 """An older profile is of a wrong clock: no scan of it is to come. ``smidgen agent import`` takes any."""
+
+MAX_FRAMES = 5_000_000
+"""Most frames of all stacks of a profile, seconds of work: a few bytes may stand for any number of them."""
 
 _GZIP = b"\x1f\x8b"
 _CPU_WORDS = frozenset(
@@ -94,7 +99,8 @@ def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: Set
     origin = find_origin(pushed.labels, setup.names, peer=request.peer)
     start, end = _interval(pushed, reading, request.now)
     rate_hz = _rate_hz(pushed, reading)
-    parsed = count_samples(_with_period(reading, rate_hz))
+    bounded = replace(reading, records=_bounded(reading.records))
+    parsed = count_samples(_with_period(bounded, rate_hz))
     if parsed.invalid and not parsed.stacks:
         raise InvalidMessage(f"profile: {parsed.first_invalid}")
     if parsed.samples > MAX_COUNT:
@@ -198,6 +204,21 @@ def _with_period(reading: Reading, rate_hz: float) -> Reading:
     if not rate_hz:
         raise InvalidMessage(f"profile: weights are {measure.unit}, and no rate or period is given")
     return replace(reading, measure=replace(measure, period=_PER_S[measure.unit] / rate_hz))
+
+
+def _bounded(records: Iterator[Record]) -> Iterator[Record]:
+    """Yield the records.
+
+    Raises:
+        InvalidMessage: they have too many frames.
+    """
+    frames = 0
+    for record in records:
+        if isinstance(record, Sample):
+            frames += len(record.stack)
+            if frames > MAX_FRAMES:
+                raise InvalidMessage(f"profile: more than {MAX_FRAMES} frames in all stacks")
+        yield record
 
 
 def _under_endpoint(stacks: Mapping[Stack, int], endpoint: str) -> Mapping[Stack, int]:

@@ -9,7 +9,7 @@ import pytest
 
 from agents.formats import Measure
 from agents.formats.pprof import profile_messages
-from agents.gateway import otlp_profiles, parca, pyroscope_ingest, pyroscope_push
+from agents.gateway import otlp_profiles, parca, pprof_upload, pyroscope_ingest, pyroscope_push
 from agents.gateway.base import Decoded, Receiver, Refusal, Request, Result, Setup
 from agents.gateway.grpc_server import peer_address
 from agents.gateway.intake import decode_request
@@ -160,6 +160,20 @@ def test_labels_of_samples_are_their_endpoints() -> None:
     )
     assert stacks_of(found) == {"endpoint=/buy;main;price": 3, "main;pay": 1}
     assert [(each.kind, each.value) for each in found.annotations] == [("endpoint", "/buy")]
+
+
+def test_a_few_bytes_that_stand_for_many_frames_are_refused() -> None:
+    profile = profile_messages()["Profile"].FromString(gzip.decompress(pprof()))
+    location = profile.location[0]
+    for _ in range(60_000):
+        location.line.add(function_id=location.line[0].function_id)
+    for _ in range(100):
+        profile.sample.add(location_id=[location.id], value=list(profile.sample[0].value))
+    sent = request(gzip.compress(profile.SerializeToString()), {}, service="shop")
+    with pytest.raises(Refusal, match="frames") as refused:
+        decode(pprof_upload.RECEIVER, sent)
+    assert refused.value.status == 400
+    assert len(sent.body) < 20_000
 
 
 def test_two_profiles_of_one_content_are_two_messages_by_their_ids() -> None:
