@@ -70,9 +70,9 @@ class Cost:
     ratios: dict[str, Ratio]  # of throughput and latencies, on ÷ off
     sampler_cpu: float  # share of one CPU that the kernel's own processes take
     samples: int  # in one of the functions
-    share: float  # of them in the first function
+    share: float | None  # of them in the first function; None without any sample
     truth: float  # share of the CPU time that the service measured itself
-    share_error: float  # standard error of the share, by its samples
+    share_error: float | None  # standard error of the share, by its samples
 
 
 class Watched:
@@ -121,8 +121,8 @@ def measure_cost(
         for name in values[False][0]
     }
     samples, truth = found.total(), float(spent[0] / spent.sum())
-    share = found[FUNCTIONS[0]] / samples if samples else math.nan
-    error = math.sqrt(truth * (1 - truth) / samples) if samples else math.inf
+    share = found[FUNCTIONS[0]] / samples if samples else None
+    error = math.sqrt(truth * (1 - truth) / samples) if samples else None
     sampled_s = load.groups * ORDER.count(True) * load.block_s
     return Cost(program, setting.kernel, setting.hz, ratios, cpu_s / sampled_s, samples, share, truth, error)
 

@@ -77,7 +77,7 @@ def overhead(
         elif isinstance(result, Skipped):
             click.echo(f"{result.what}: left out: {result.reason}", err=True)
         else:
-            click.echo(_line(result))
+            click.echo(line_of(result))
 
 
 def _measure(
@@ -109,13 +109,22 @@ def _measure_program(
                 yield cost
 
 
-def _line(cost: Cost) -> str:
+def line_of(cost: Cost) -> str:
+    """Return what was measured in one line."""
     ratios = "".join(
         f"  {name} {ratio.mean:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
         for name, ratio in cost.ratios.items()
     )
     return (
         f"{cost.program:<7}{cost.kernel:<15}{cost.hz:>4} Hz{ratios}  kernel {cost.sampler_cpu * 100:.1f} %  "
+        f"{_error(cost)}"
+    )
+
+
+def _error(cost: Cost) -> str:
+    if cost.share is None or cost.share_error is None:
+        return "no sample"
+    return (
         f"error {(cost.share - cost.truth) * 100:+.2f} ± {cost.share_error * 100:.2f} points of "
         f"{cost.truth * 100:.1f} % in {cost.samples} samples"
     )

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from loadgen.bench.overhead import services
-from loadgen.bench.overhead.blocks import Ratio, count_functions, paired_ratio
+from loadgen.bench.overhead.blocks import Cost, Ratio, count_functions, paired_ratio
+from loadgen.bench.overhead.command import line_of
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, Program, started
 from pipeline.cli import smidgen
 
@@ -86,6 +87,16 @@ def test_a_short_run() -> None:
     assert (cost["program"], cost["kernel"], cost["hz"]) == ("python", "py-spy", 101)
     assert set(cost["ratios"]) == {"throughput", "p99", "p99.9"}
     assert 0 < cost["truth"] < 1
+
+
+@pytest.mark.parametrize(
+    ("share", "error", "said"),
+    [(0.26, 0.02, "error +1.00 ± 2.00 points of 25.0 % in 7 samples"), (None, None, "no sample")],
+)
+def test_a_line_says_what_was_measured(share: float | None, error: float | None, said: str) -> None:
+    cost = Cost("go", "perf", 11, {"throughput": Ratio(0.99, 0.98, 1.01)}, 0.005, 7, share, 0.25, error)
+    line = "go     perf             11 Hz  throughput 0.990 (0.980 to 1.010)  kernel 0.5 %  "
+    assert line_of(cost) == line + said
 
 
 def test_what_is_not_installed_is_left_out_with_a_line(
