@@ -78,7 +78,7 @@ def test_an_exponential_histogram() -> None:
         pytest.param({"explicit_bounds": [math.nan, 1.0], "bucket_counts": [1, 1, 1]}, id="bound-is-nan"),
     ],
 )
-def test_a_metric_that_makes_no_sense_is_counted(spoil: dict[str, list[float]]) -> None:
+def test_a_metric_that_makes_no_sense_is_counted(spoil: dict[str, Any]) -> None:
     request = otlp_request("shop")
     data = add_metric(request, "took").histogram
     data.aggregation_temporality = CUMULATIVE
