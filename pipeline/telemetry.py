@@ -92,6 +92,7 @@ GATEWAY_S = "gateway_request_seconds"
 GATEWAY_SAMPLES = "gateway_samples_total"
 GATEWAY_SKIPPED = "gateway_skipped_total"
 GATEWAY_SCRAPES = "gateway_scrapes_total"
+GATEWAY_READINGS = "gateway_readings_total"
 GATEWAY_WAITING = "gateway_waiting_messages"
 GATEWAY_WAITING_BYTES = "gateway_waiting_bytes"
 
@@ -153,7 +154,8 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     GATEWAY_S: ("histogram", "Time that the gateway took for a request."),
     GATEWAY_SAMPLES: ("counter", "Stack samples and points in what the gateway took."),
     GATEWAY_SKIPPED: ("counter", "Parts of requests that the gateway did not take, by receiver and reason."),
-    GATEWAY_SCRAPES: ("counter", "Profiles that the gateway fetched, by what became of them."),
+    GATEWAY_SCRAPES: ("counter", "Profiles and pages of metrics that were to be fetched, by outcome."),
+    GATEWAY_READINGS: ("counter", "Readings of service-level metrics, by what became of them."),
     GATEWAY_WAITING: ("gauge", "Messages of the gateway that wait for the broker."),
     GATEWAY_WAITING_BYTES: ("gauge", "Bytes of them."),
     "refused_messages_total": ("counter", "Messages left out because their service is over its quota."),

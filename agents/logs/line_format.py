@@ -174,7 +174,8 @@ def _by_groups(pattern: re.Pattern[str], names: set[str]) -> Parse:
 
     def parse_whole(line: str) -> Fields | None:
         found = match(line)
-        return found.group("time", "request", "status", "duration") if found else None
+        # For speed: one call for all four.
+        return found.group("time", "request", "status", "duration") if found else None  # type: ignore[return-value]
 
     return parse_whole if {"time", "request", "status", "duration"} <= names else parse
 

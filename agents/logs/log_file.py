@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import sys
 import zlib
@@ -28,13 +29,12 @@ def read_log(path: Path) -> Iterator[list[str]]:
     """
     if str(path) == STDIN:
         with file_errors("standard input"):
-            yield from _chunks(_decompressed(sys.stdin.buffer, sys.stdin.buffer.peek(2)[:2]))
+            yield from _chunks(_decompressed(sys.stdin.buffer))
         return
     with file_errors(path), path.open("rb") as stream, shown_progress(stream, str(path)) as advance:
-        raw = stream.peek(2)[:2]
         read = 0
         try:
-            for lines in _chunks(_decompressed(stream, raw)):
+            for lines in _chunks(_decompressed(stream)):
                 yield lines
                 advance(stream.tell() - read)
                 read = stream.tell()
@@ -114,8 +114,11 @@ class FollowedLog:
         return (there.st_ino, there.st_dev) != (mine.st_ino, mine.st_dev)
 
 
-def _decompressed(stream: BinaryIO, head: bytes) -> BinaryIO:
-    return gzip.GzipFile(fileobj=stream) if head == _GZIP else stream  # type: ignore[return-value]
+def _decompressed(stream: BinaryIO) -> BinaryIO:
+    """Return what a stream holds, by its first bytes."""
+    buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
+    is_packed = buffered.peek(2)[:2] == _GZIP
+    return gzip.GzipFile(fileobj=buffered) if is_packed else buffered  # type: ignore[return-value]
 
 
 def _chunks(stream: BinaryIO) -> Iterator[list[str]]:

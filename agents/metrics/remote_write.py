@@ -15,7 +15,6 @@ from agents.formats.protobuf import Fields, compile_messages
 from agents.metrics.exponential import MAX_BUCKETS, Exponential
 from agents.metrics.prometheus import reading_of
 from agents.metrics.reading import Families, Family, InvalidCount, Labels, Reading, Readings
-from agents.metrics.snappy import decompressed
 from pipeline.errors import InvalidMessage
 
 V2_TYPE = "io.prometheus.write.v2.Request"
@@ -81,7 +80,7 @@ _V2: Mapping[str, Fields] = {
 
 
 def read_remote_write(body: bytes, families: dict[str, Family], *, content_type: str = "") -> Readings:
-    """Read a request as it comes, compressed by Snappy.
+    """Read a request, which is unpacked already.
 
     Args:
         body: Of the request.
@@ -92,10 +91,9 @@ def read_remote_write(body: bytes, families: dict[str, Family], *, content_type:
     Raises:
         InvalidMessage: it is no such request.
     """
-    data = decompressed(body)
     version = 2 if V2_TYPE in content_type else 1
     try:
-        request = remote_write_messages(version)["Request"].FromString(data)
+        request = remote_write_messages(version)["Request"].FromString(body)
     except DecodeError:
         raise InvalidMessage(f"no request of remote write {version}.0") from None
     invalid = InvalidCount()

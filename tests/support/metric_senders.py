@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import cramjam
-
 from agents.metrics.otlp import otlp_metric_messages
 from agents.metrics.remote_write import remote_write_messages
 
@@ -23,12 +21,8 @@ def write_request(
         for name, text in sorted(labels.items()):
             one.labels.add(name=name.encode(), value=text.encode())
         one.samples.add(value=value, timestamp=round(time * 1000))
-    return packed(request)
-
-
-def packed(request: Any) -> bytes:
-    """Return a message as remote write sends it."""
-    return bytes(cramjam.snappy.compress_raw(request.SerializeToString()))
+    data: bytes = request.SerializeToString()
+    return data
 
 
 def otlp_request(service: str) -> Any:
