@@ -78,6 +78,7 @@ ALERT_RULES = "alert_rules_total"
 ALERTS_WAITING = "alerts_waiting"
 ALERT_DELAY_S = "alert_delay_seconds"
 REPLIES = "replies_total"
+TOP_FUNCTION_GCPU = "top_function_gcpu"
 TRIAL_VERDICTS = "trial_verdicts_total"
 AGENT_PROCESSES = "agent_processes"
 AGENT_SAMPLES = "agent_samples_total"
@@ -138,6 +139,10 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
         "Alerts that wait: due, quiet (for their hour) or late (the target fails).",
     ),
     ALERT_DELAY_S: ("histogram", "Time from when an alert was due to its target's taking it."),
+    TOP_FUNCTION_GCPU: (
+        "gauge",
+        "Share of a release's samples of an hour in which a function runs itself; the 20 largest.",
+    ),
     REPLIES: ("counter", "Replies to alerts, by what became of them."),
     AGENT_PROCESSES: (
         "gauge",

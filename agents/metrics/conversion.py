@@ -17,6 +17,8 @@ from agents.metrics.increase import LONGEST_GAP_S, Last, increase_of
 from agents.metrics.intervals import ServiceIntervals
 from agents.metrics.mapping import MetricMap, Target, Targets
 from agents.metrics.reading import Labels, Part, Reading
+from pipeline.codec.fields import EARLIEST_S
+from pipeline.codec.schema.inputs import MAX_METRIC
 from pipeline.frames import cut_name
 from pipeline.model import MetricMetadata, MetricPoints
 
@@ -63,6 +65,8 @@ class Conversion:
                 self.counts["unwanted"] += 1
             elif reading.time > now + AHEAD_S:
                 self.counts["ahead"] += 1
+            elif not reading.time >= EARLIEST_S:  # nor NaN
+                self.counts["late"] += 1
             elif (series := self._find(reading)) is not None:
                 series.seen = now
                 self._add(series, reading, now)
@@ -72,6 +76,8 @@ class Conversion:
         found: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]] = {}
         for service, intervals in list(self._services.items()):
             for start, target, cell in intervals.close(now):
+                if not abs(cell.value) <= MAX_METRIC:  # nor NaN: no message holds it
+                    continue
                 name = cut_name(f"{target.name}{cell.ending}{target.values}", MAX_METRIC_NAME)
                 points = found.setdefault((service, name), (target, cell.metadata, []))
                 points[2].append((start, cell.value))

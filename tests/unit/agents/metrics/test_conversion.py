@@ -206,6 +206,14 @@ def test_what_is_not_wanted_late_or_ahead_is_counted() -> None:
     assert subject.counts == {"unwanted": 2, "ahead": 1, "no_service": 1, "taken": 1, "out_of_order": 1}
 
 
+def test_numbers_that_no_message_holds_are_left_out() -> None:
+    huge = series([0.0, 1e308, 1e308, 1e308, 1e308], name="g", part="gauge")
+    assert run(conversion({"take": "g"}, wait="1s"), huge) == {}
+    subject = conversion({"take": "g"}, wait="1s")
+    subject.take([Reading("g", LABELS, time, 1.0, "gauge") for time in (math.nan, -math.inf, 0.0)], START)
+    assert subject.counts == {"late": 3}
+
+
 def test_memory_of_silent_series_ends() -> None:
     subject = conversion({"take": "x_total"}, wait="1s", readings=1000)
     subject.take([r for n in range(1000) for r in series([1.0], host=str(n))], START)
