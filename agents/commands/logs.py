@@ -6,13 +6,12 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from agents.broker import check_broker, connect, publish_once, quiet_client
 from agents.buffer import Buffer
-from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
-from agents.logs.log_file import FollowedLog, first_line, read_log
 from agents.options import agent_settings, checked_by, duration_s_of, release_option, service_option
 from agents.publisher import Publisher
 from pipeline.clock import system_clock
@@ -36,7 +35,10 @@ BUFFER_BYTES = 16 * 1024**2
 LEARNT = 20_000
 """Requests of the beginning that are seen before the first is counted."""
 
-Begin = Callable[[Sequence[str]], RequestTally]
+if TYPE_CHECKING:
+    from agents.logs import RequestTally
+
+Begin = Callable[[Sequence[str]], "RequestTally"]
 
 
 def _pair(values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -118,6 +120,9 @@ def logs(
     They are set-up metrics, which explain regressions and are not judged. - is standard input; gzip is read.
     What could not be read is counted, and said at the end.
     """
+    from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
+    from agents.logs.log_file import first_line
+
     if follow and (len(files) > 1 or str(files[0]) == "-"):
         raise click.UsageError("--follow: takes one file")
     quiet_client(settings)
@@ -136,6 +141,8 @@ def logs(
 
 def _import(files: Sequence[Path], settings: Settings, begin: Begin) -> RequestTally:
     """Publish what files hold, together."""
+    from agents.logs.log_file import read_log
+
     tally: RequestTally | None = None
     messages: list[Outgoing] = []
     for path in files:
@@ -151,6 +158,8 @@ def _import(files: Sequence[Path], settings: Settings, begin: Begin) -> RequestT
 
 def _follow(path: Path, settings: Settings, begin: Begin) -> RequestTally:
     """Publish what is written to a file until SIGINT or SIGTERM."""
+    from agents.logs.log_file import FollowedLog
+
     check_broker(settings)
     topics = settings.read_topics()
     stop = threading.Event()

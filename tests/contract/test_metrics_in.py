@@ -65,7 +65,7 @@ def test_a_latency_that_rises_has_its_p99_in_the_store(store: Store, service_nam
     p99 = rows["http.server.request.duration.p99"]
     known = np.flatnonzero(np.isfinite(p99))
     assert len(known) >= 35
-    for window in known:
+    for window in known.tolist():
         step = 2 * (window + 1)
         exact = np.quantile(np.concatenate(took[step + 1 : step + 3]), 0.99)
         bucket = int(np.searchsorted(BOUNDS, exact))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
 from agents.metrics import (
@@ -46,7 +47,7 @@ LOG_TOKENS = (b" - - [", b"10/Oct/2023:13:55:36 +0000", b'] "GET /', b'" 200 ', 
 def check_remote_write(data: bytes) -> None:
     """Read bytes as both versions."""
     for content_type in ("", V2_TYPE):
-        _converted(lambda kind=content_type: read_remote_write(data, {}, content_type=kind))
+        _converted(partial(read_remote_write, data, {}, content_type=content_type))
 
 
 def check_otlp(data: bytes) -> None:
@@ -59,7 +60,7 @@ def check_exposition(data: bytes) -> None:
     """Read bytes as a page of both formats."""
     text = data.decode(errors="replace")
     for openmetrics in (False, True):
-        _converted(lambda is_open=openmetrics: read_exposition(text, NOW, openmetrics=is_open))
+        _converted(partial(read_exposition, text, NOW, openmetrics=openmetrics))
 
 
 def check_access_log(data: bytes) -> None:
