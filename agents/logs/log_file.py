@@ -36,8 +36,8 @@ def read_log(path: Path) -> Iterator[list[str]]:
         try:
             for lines in _chunks(_decompressed(stream)):
                 yield lines
-                advance(stream.tell() - read)
-                read = stream.tell()
+                advance(stream.seek(0, os.SEEK_CUR) - read)
+                read = stream.seek(0, os.SEEK_CUR)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ConfigError(f"{path}: damaged: {error}") from None
 
@@ -60,7 +60,7 @@ class FollowedLog:
         """Return the first lines of the file, which say what it is like; empty if it is not there yet."""
         if self._stream is None:
             return []
-        position = self._stream.tell()
+        position = self._stream.seek(0, os.SEEK_CUR)
         self._stream.seek(0)
         lines = _lines(self._stream.read(CHUNK_BYTES).rpartition(b"\n")[0])
         self._stream.seek(position)
@@ -77,7 +77,7 @@ class FollowedLog:
                 self._open()
             if self._stream is None:
                 return []
-            if os.fstat(self._stream.fileno()).st_size < self._stream.tell():
+            if os.fstat(self._stream.fileno()).st_size < self._stream.seek(0, os.SEEK_CUR):
                 self._rest = b""
                 self._stream.seek(0)  # it was copied and truncated
             data = self._rest + self._stream.read(CHUNK_BYTES)
