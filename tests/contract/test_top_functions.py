@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pipeline.dashboard.top_functions import LATE_S, TopFunction, read_top_functions
+from pipeline.frames import element
 from pipeline.model import Stratum
 from pipeline.storage.interface import Store
-from tests.contract.rows import MINUTE, T0, stacks, strata_stacks, strata_totals, totals
+from tests.contract.rows import MINUTE, T0, stacks, strata_stacks, strata_totals
 
 OLD, NEW = Stratum.of({}, host="a", release="v1"), Stratum.of({}, host="b", release="v2")
-ADD, PAY = ("main", "shop.add"), ("main", "shop.pay", "endpoint:/pay")
+ADD, PAY = ("main", "shop.add"), ("main", "shop.pay", element("endpoint", "/pay"))
 NOW = T0 + 10 * MINUTE + LATE_S
 
 
@@ -31,8 +32,7 @@ def test_functions_of_a_release_are_those_that_run_themselves(store: Store, serv
 
 
 def test_a_service_whose_senders_are_not_known_has_no_release(store: Store, service_name: str) -> None:
-    store.insert("stacks", stacks(service_name, [(ADD, T0, 30)], 60))
-    store.insert("totals", totals(service_name, [(T0, 40)]))
-    (found,) = read_top_functions(store, [service_name, "absent"], NOW)
+    store.insert("stacks", stacks(service_name, [(ADD, T0, 30), (PAY, T0, 10)], 60))
+    found, _ = read_top_functions(store, [service_name, "absent"], NOW)
     assert (found.release, found.function) == ("", "shop.add")
     assert found.gcpu == pytest.approx(0.75)
