@@ -33,7 +33,7 @@ def opened_profile(path: Path, on_read: Callable[[bytes], object] | None = None)
         with file_errors("standard input"):
             yield ProfileSource(sys.stdin.buffer, on_read)
         return
-    with file_errors(path), path.open("rb") as stream, _bar(stream, str(path)) as advance:
+    with file_errors(path), path.open("rb") as stream, shown_progress(stream, str(path)) as advance:
 
         def read(data: bytes) -> None:
             advance(len(data))
@@ -71,7 +71,8 @@ def named(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _bar(stream: BinaryIO, name: str) -> Iterator[Callable[[int], object]]:
+def shown_progress(stream: BinaryIO, name: str) -> Iterator[Callable[[int], object]]:
+    """Show how much of a large file is read, if anybody sees it; what it yields is given each size."""
     about = os.fstat(stream.fileno())
     console = Console(stderr=True)
     shown = console.is_terminal and stat.S_ISREG(about.st_mode) and about.st_size >= BAR_BYTES

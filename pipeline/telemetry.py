@@ -78,6 +78,7 @@ ALERT_RULES = "alert_rules_total"
 ALERTS_WAITING = "alerts_waiting"
 ALERT_DELAY_S = "alert_delay_seconds"
 REPLIES = "replies_total"
+TOP_FUNCTION_GCPU = "top_function_gcpu"
 TRIAL_VERDICTS = "trial_verdicts_total"
 AGENT_PROCESSES = "agent_processes"
 AGENT_SAMPLES = "agent_samples_total"
@@ -92,6 +93,7 @@ GATEWAY_S = "gateway_request_seconds"
 GATEWAY_SAMPLES = "gateway_samples_total"
 GATEWAY_SKIPPED = "gateway_skipped_total"
 GATEWAY_SCRAPES = "gateway_scrapes_total"
+GATEWAY_READINGS = "gateway_readings_total"
 GATEWAY_WAITING = "gateway_waiting_messages"
 GATEWAY_WAITING_BYTES = "gateway_waiting_bytes"
 
@@ -137,6 +139,10 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
         "Alerts that wait: due, quiet (for their hour) or late (the target fails).",
     ),
     ALERT_DELAY_S: ("histogram", "Time from when an alert was due to its target's taking it."),
+    TOP_FUNCTION_GCPU: (
+        "gauge",
+        "Share of a release's samples of an hour in which a function runs itself; the 20 largest.",
+    ),
     REPLIES: ("counter", "Replies to alerts, by what became of them."),
     AGENT_PROCESSES: (
         "gauge",
@@ -153,7 +159,8 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     GATEWAY_S: ("histogram", "Time that the gateway took for a request."),
     GATEWAY_SAMPLES: ("counter", "Stack samples and points in what the gateway took."),
     GATEWAY_SKIPPED: ("counter", "Parts of requests that the gateway did not take, by receiver and reason."),
-    GATEWAY_SCRAPES: ("counter", "Profiles that the gateway fetched, by what became of them."),
+    GATEWAY_SCRAPES: ("counter", "Profiles and pages of metrics that were to be fetched, by outcome."),
+    GATEWAY_READINGS: ("counter", "Readings of service-level metrics, by what became of them."),
     GATEWAY_WAITING: ("gauge", "Messages of the gateway that wait for the broker."),
     GATEWAY_WAITING_BYTES: ("gauge", "Bytes of them."),
     "refused_messages_total": ("counter", "Messages left out because their service is over its quota."),

@@ -51,7 +51,14 @@ Examples:
     "targets_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="YAML file of services whose profiles are fetched; read again on SIGHUP.",
+    help="YAML file of services whose profiles or metrics are fetched; read again on SIGHUP.",
+)
+@click.option(
+    "--metrics",
+    "metrics_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML file: which service-level metrics are taken, and how (docs/metrics.md).",
 )
 @click.option(
     "--buffer",
@@ -69,20 +76,23 @@ def gateway(
     grpc: tuple[str, int] | None,
     rules_file: Path | None,
     targets_file: Path | None,
+    metrics_file: Path | None,
     buffer_bytes: int,
 ) -> int:
-    """Take profiles that existing agents push, and publish them, until Ctrl-C.
+    """Take profiles and metrics that existing agents push, and publish them, until Ctrl-C.
 
     Pyroscope (POST /ingest, /push.v1.PusherService/Push), OpenTelemetry (POST /v1development/profiles), Parca
-    (POST /profiles/writeraw) and plain files (POST /pprof?service=NAME). The first line printed is the
-    address; GET /healthz says ok. With http_token_file, or clients in --rules, a token is asked for: as a
-    bearer token, or as a user's password. With --scrape, profiles of Go services are fetched as well.
+    (POST /profiles/writeraw), plain files (POST /pprof?service=NAME); metrics of Prometheus (POST
+    /api/v1/write) and OpenTelemetry (POST /v1/metrics). The first line printed is the address; GET /healthz
+    says ok. With http_token_file, or clients in --rules, a token is asked for: as a bearer token, or as a
+    user's password. With --scrape, profiles of Go services and pages of metrics are fetched as well.
     """
     from agents.agent import OVERHEAD_BYTES
     from agents.broker import check_broker, connect, quiet_client
     from agents.gateway.config import load_rules
     from agents.gateway.service import Endpoint, serve
     from agents.gateway.targets import load_targets
+    from agents.metrics import load_metric_map
     from pipeline.clock import system_clock
 
     quiet_client(settings)
@@ -91,6 +101,7 @@ def gateway(
     rules = load_rules(rules_file, settings.token, max_message_bytes=size)
     if targets_file:
         load_targets(targets_file)  # before anything else is done
+    metric_map = load_metric_map(metrics_file)
     for flag, address in (("--listen", listen), ("--grpc", grpc)):
         _check_reach(flag, address, rules)
     check_broker(settings)
@@ -98,7 +109,7 @@ def gateway(
         serve(
             rules,
             lambda: connect(settings, topics),
-            Endpoint(listen, grpc, buffer_bytes, targets_file),
+            Endpoint(listen, grpc, buffer_bytes, targets_file, metric_map),
             clock=system_clock,
             ready=lambda addresses: click.echo(f"listening on {' '.join(addresses)}"),
         )

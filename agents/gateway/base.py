@@ -69,6 +69,8 @@ class Decoded:
 
     parts: tuple[Part, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    services: frozenset[str] = frozenset()  # of which it speaks, besides those of its parts
+    apply: Callable[[], None] | None = None  # done once it is found that the request may be taken
 
 
 class Refusal(Exception):

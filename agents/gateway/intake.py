@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -126,7 +126,7 @@ class Intake:
         """
         now = self._clock()
         new = [part for part in decoded.parts if not part.id or part.id not in self._known]
-        self._check(new, client, now)
+        self._check({part.service for part in new} | decoded.services, client, now)
         if not self._outbox.has_room(len(new), sum(len(part.message.value) for part in new)):
             raise _full()
         for part in new:
@@ -135,6 +135,8 @@ class Intake:
                 self._known[part.id] = None
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
+        if decoded.apply:
+            decoded.apply()
         self._spend(new, client, size, now)
         self.counts.samples(receiver, sum(part.samples for part in new))
         return _result(decoded)
@@ -148,8 +150,8 @@ class Intake:
         decoded = await asyncio.get_running_loop().run_in_executor(self._threads, decode)
         return self.publish(receiver.name, client, decoded, len(request.body))
 
-    def _check(self, parts: Sequence[Part], client: Client, now: float) -> None:
-        for service in {part.service for part in parts}:
+    def _check(self, services: Iterable[str], client: Client, now: float) -> None:
+        for service in services:
             if not client.may_send(service):
                 raise Refusal(403, "service", f"{service!r} is no service of client {client.name}")
             for budget in self._of_services:

@@ -63,6 +63,11 @@ def reply(_request: Request, result: Result) -> Reply:
             answer.partial_success.rejected_profiles = len(result.wrong)
             answer.partial_success.error_message = result.wrong[0].text.encode()
         return Reply(answer.SerializeToString(), PROTOBUF[0])
+    return grpc_status(result)
+
+
+def grpc_status(result: Result) -> Reply:
+    """Return the status of gRPC that says why nothing was taken."""
     status = _answers()["Status"](code=_CODES.get(result.status, 2), message=result.text.encode())
     return Reply(status.SerializeToString(), PROTOBUF[0])
 

@@ -1,10 +1,10 @@
-"""Profiles that are fetched, such as those of Go's ``/debug/pprof/profile``."""
+"""Profiles and metrics that are fetched, such as those of Go's ``/debug/pprof/profile``."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import aiohttp
 import xxhash
@@ -26,6 +26,13 @@ GRACE_S = 10.0
 
 MAX_PROFILE_BYTES = 32 * 1024**2
 _CHUNK = 65_536
+_HEADERS: Mapping[str, Mapping[str, str]] = {
+    "profile": {},
+    "metrics": {
+        "Accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+        "Accept-Encoding": "identity",
+    },
+}
 
 
 def decode_fetched(request: Request, setup: Setup) -> Decoded:
@@ -41,8 +48,9 @@ FETCHED = Receiver("scrape", (), decode_fetched)
 class Scraper:
     """Fetches every target once an interval, each at its own moment of it, spread by its name."""
 
-    def __init__(self, intake: Intake, *, clock: Clock) -> None:
+    def __init__(self, intake: Intake, metrics: Receiver | None = None, *, clock: Clock) -> None:
         self._intake = intake
+        self._receivers = {"profile": FETCHED, "metrics": metrics}
         self._clock = clock
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._running: dict[Target, asyncio.Task[None]] = {}
@@ -55,7 +63,7 @@ class Scraper:
             self._running.pop(target).cancel()
         for target in wanted - set(self._running):
             self._running[target] = asyncio.ensure_future(self._fetch_always(target))
-        log.info("fetching profiles of %d targets", len(wanted))
+        log.info("fetching %d targets", len(wanted))
 
     async def close(self) -> None:
         """Fetch no more."""
@@ -74,7 +82,7 @@ class Scraper:
 
     async def _fetch(self, target: Target) -> None:
         try:
-            body = await self._download(target)
+            body, content_type = await self._download(target)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._intake.counts.scrape("unreachable")
             self._intake.counts.say("scrape", target.name, f"{target.name}: {error or type(error).__name__}")
@@ -83,15 +91,21 @@ class Scraper:
             self._intake.counts.scrape(refusal.reason)
             self._intake.counts.say("scrape", target.name, f"{target.name}: {refusal.text}")
             return
-        request = Request(target.url, body, self._clock(), target.name, dict(target.labels))
-        result = await self._intake.take(FETCHED, Client(EVERYBODY), request)
+        receiver = self._receivers[target.collects]
+        if receiver is None:
+            return
+        headers = {"content-type": content_type}
+        request = Request(target.url, body, self._clock(), target.name, dict(target.labels), headers)
+        result = await self._intake.take(receiver, Client(EVERYBODY), request)
         self._intake.counts.scrape("taken" if result.is_taken else result.reason)
 
-    async def _download(self, target: Target) -> bytes:
+    async def _download(self, target: Target) -> tuple[bytes, str]:
         if self._session is None:
             self._session = aiohttp.ClientSession(trust_env=False, auto_decompress=False)
         timeout = aiohttp.ClientTimeout(total=target.seconds + GRACE_S)
-        async with self._session.get(target.url, timeout=timeout, allow_redirects=False) as answer:
+        async with self._session.get(
+            target.url, timeout=timeout, allow_redirects=False, headers=_HEADERS[target.collects]
+        ) as answer:
             if answer.status != 200:
                 raise Refusal(502, "status", f"answers {answer.status}")
             body = bytearray()
@@ -99,7 +113,7 @@ class Scraper:
                 body += chunk
                 if len(body) > MAX_PROFILE_BYTES:
                     raise Refusal(413, "too_large", f"larger than {MAX_PROFILE_BYTES} bytes")
-            return bytes(body)
+            return bytes(body), answer.headers.get("Content-Type", "")
 
 
 def wait_s(target: Target, now: float) -> float:

@@ -7,7 +7,7 @@ import logging
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents.buffer import Buffer
@@ -17,7 +17,9 @@ from agents.gateway.intake import Intake, Rules
 from agents.gateway.receivers import RECEIVERS
 from agents.gateway.scrape import Scraper
 from agents.gateway.server import listening, make_app
+from agents.gateway.service_metrics import ServiceMetrics
 from agents.gateway.targets import load_targets
+from agents.metrics import MetricMap
 from agents.publisher import Connect, Delivery, Publisher
 from pipeline.clock import Clock
 from pipeline.errors import ConfigError
@@ -28,6 +30,12 @@ log = logging.getLogger(__name__)
 
 MAX_WAITING = 500_000
 """Most messages that wait during an outage."""
+
+PUBLISH_S = 5.0
+"""How often it is looked for intervals of metrics that are complete."""
+
+MOST_PUBLISHED = 10_000
+"""For so many messages of intervals there should be room."""
 
 FLUSH_S = 20.0
 """How long messages that still wait at the end are tried to be published."""
@@ -44,7 +52,8 @@ class Endpoint:
     http: Address
     grpc: Address | None
     buffer_bytes: int
-    targets: Path | None = None  # whose profiles are fetched
+    targets: Path | None = None  # whose profiles and metrics are fetched
+    metric_map: MetricMap = field(default_factory=MetricMap)
 
 
 class BufferedOutbox:
@@ -93,33 +102,46 @@ async def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     outbox = BufferedOutbox(connect, endpoint.buffer_bytes)
-    counts = Counts(clock, [receiver.name for receiver in RECEIVERS])
+    metrics = ServiceMetrics(endpoint.metric_map)
+    receivers = (*RECEIVERS, *metrics.receivers)
+    counts = Counts(clock, [receiver.name for receiver in receivers])
     intake = Intake(rules, outbox, counts, clock=clock)
     outbox.start()
     try:
         async with AsyncExitStack() as opened:
             app = make_app(
-                RECEIVERS,
+                receivers,
                 intake,
-                lambda: [*counts.metrics(), *outbox.metrics()],
+                lambda: [*counts.metrics(), *outbox.metrics(), *metrics.metrics()],
                 lambda: not outbox.has_room(1, 0),
                 clock=clock,
             )
             addresses = [await opened.enter_async_context(listening(app, *endpoint.http))]
             if endpoint.grpc:
-                serving = grpc_server.listening(RECEIVERS, intake, *endpoint.grpc, clock=clock)
+                serving = grpc_server.listening(receivers, intake, *endpoint.grpc, clock=clock)
                 addresses.append(await opened.enter_async_context(serving))
             if endpoint.targets:
-                scraper = Scraper(intake, clock=clock)
+                scraper = Scraper(intake, metrics.fetched, clock=clock)
                 opened.push_async_callback(scraper.close)
                 _follow(scraper, endpoint.targets)
                 loop.add_signal_handler(signal.SIGHUP, _follow, scraper, endpoint.targets)
+            publishing = asyncio.ensure_future(_publish_metrics(metrics, outbox, clock))
+            opened.callback(publishing.cancel)
             ready(addresses)
             await stop.wait()
     finally:
         intake.close()
         delivery = await asyncio.to_thread(outbox.close)
     return _account(delivery)
+
+
+async def _publish_metrics(metrics: ServiceMetrics, outbox: BufferedOutbox, clock: Clock) -> None:
+    """Publish intervals of metrics as they become complete; without room they wait where they are."""
+    while True:
+        await asyncio.sleep(PUBLISH_S)
+        if outbox.has_room(MOST_PUBLISHED, 0):
+            for message in metrics.complete(clock()):
+                outbox.offer(message, 0)
 
 
 def _follow(scraper: Scraper, path: Path) -> None:

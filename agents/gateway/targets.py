@@ -1,12 +1,13 @@
-"""The file of services whose profiles are fetched."""
+"""The file of services whose profiles and metrics are fetched."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import urlencode, urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -16,7 +17,9 @@ from pipeline.errors import ConfigError
 from pipeline.units import parse_duration_s
 from pipeline.validation import StrictModel, read_yaml, validate
 
-DEFAULT_PATH = "/debug/pprof/profile"
+Collected = Literal["profile", "metrics"]
+
+DEFAULT_PATHS: Mapping[Collected, str] = {"profile": "/debug/pprof/profile", "metrics": "/metrics"}
 MAX_TARGETS = 10_000
 
 _Seconds = Annotated[float, BeforeValidator(parse_duration_s)]
@@ -26,7 +29,8 @@ class _Target(StrictModel):
     service: str
     address: str = Field(min_length=1, max_length=1000)
     host: str = ""
-    path: str = Field(default=DEFAULT_PATH, pattern=r"^/[^\s?#]*$")
+    collect: Collected = "profile"
+    path: str = Field(default="", pattern=r"^(/[^\s?#]*)?$")
     seconds: int = Field(default=10, ge=1, le=300)
     interval: _Seconds = Field(default=60.0, ge=1, le=86_400)
     labels: dict[str, str] = {}
@@ -34,7 +38,7 @@ class _Target(StrictModel):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         service_name(self.service)
-        if self.interval < self.seconds:
+        if self.collect == "profile" and self.interval < self.seconds:
             raise ValueError("interval: should be at least seconds")
         url = urlsplit(self.address if "://" in self.address else f"http://{self.address}")
         if url.scheme not in ("http", "https") or not url.hostname or url.path not in ("", "/") or url.query:
@@ -48,13 +52,14 @@ class _File(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A service's process whose profile is fetched every ``interval_s`` seconds."""
+    """A service's process whose profile or metrics are fetched every ``interval_s`` seconds."""
 
     name: str
     url: str
     labels: tuple[tuple[str, str], ...]  # service and host among them
     seconds: int = 10  # how long the service samples
     interval_s: float = 60.0
+    collects: Collected = "profile"
 
 
 def load_targets(path: Path) -> tuple[Target, ...]:
@@ -75,10 +80,13 @@ def _target(given: _Target) -> Target:
     address = given.address if "://" in given.address else f"http://{given.address}"
     host = given.host or re.sub(r"^https?://", "", address).rstrip("/")
     labels = {**given.labels, "service": given.service, "host": host}
+    path = given.path or DEFAULT_PATHS[given.collect]
+    sampled = f"?{urlencode({'seconds': given.seconds})}" if given.collect == "profile" else ""
     return Target(
-        name=f"{given.service} at {address.rstrip('/')}{given.path}",
-        url=f"{address.rstrip('/')}{given.path}?{urlencode({'seconds': given.seconds})}",
+        name=f"{given.service} at {address.rstrip('/')}{path}",
+        url=f"{address.rstrip('/')}{path}{sampled}",
         labels=tuple(labels.items()),
-        seconds=given.seconds,
+        seconds=given.seconds if given.collect == "profile" else 0,
         interval_s=given.interval,
+        collects=given.collect,
     )

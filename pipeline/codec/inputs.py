@@ -90,6 +90,8 @@ def encode_metric_points(points: MetricPoints) -> bytes:
     if points.setup:
         message["setup"] = True
     message |= {name: said for name, said in plain(points.metadata).items() if said}
+    if points.id:
+        message["id"] = points.id
     return orjson.dumps(message)
 
 

@@ -15,7 +15,7 @@ from aiohttp import web
 from plotly.offline import get_plotlyjs
 
 from pipeline import __version__
-from pipeline.dashboard import api_flames
+from pipeline.dashboard import api_flames, top_functions
 from pipeline.dashboard.access import HEADERS, Login, Person
 from pipeline.dashboard.api import routes as api_routes
 from pipeline.dashboard.api_silences import routes as silence_routes
@@ -86,11 +86,19 @@ def create_app(
     app = web.Application(middlewares=[_guard], client_max_size=LARGEST_FORM)
     app[SITE] = Site(sources, login or Login(), oidc.provider.secret if oidc else "")
     app[READINESS] = Readiness()
+    app[top_functions.PAGE] = top_functions.TopFunctionsPage()
     app[operations.DIAGNOSIS] = operations.Diagnosis()
     if oidc is not None:
         app[logins.OIDC] = oidc
     pages = (regressions, services, explorer, operations, settings, logins, badge)
-    for part in (routes, *(page.routes for page in pages), api_routes, api_flames.routes, silence_routes):
+    for part in (
+        routes,
+        *(page.routes for page in pages),
+        api_routes,
+        api_flames.routes,
+        silence_routes,
+        top_functions.routes,
+    ):
         app.router.add_routes(part)
 
     async def refreshing(app: web.Application) -> AsyncIterator[None]:

@@ -78,7 +78,10 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class MetricPoints:
-    """Points of one service-level metric. ``setup`` marks one that explains but is never judged itself."""
+    """Points of one service-level metric. ``setup`` marks one that explains but is never judged itself.
+
+    Points of a metric with the same ``id`` are those of one message that was published again.
+    """
 
     service: str
     metric: str
@@ -88,6 +91,7 @@ class MetricPoints:
     unit: str = ""
     kind: str = ""
     direction: str = ""
+    id: str = ""
 
     @property
     def metadata(self) -> MetricMetadata:

@@ -19,7 +19,7 @@ from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.kafka import bootstrap_servers
 from pipeline.topics import load_topics
 from pipeline.workloads import read_workload_file
-from tests.fuzz import batches, gateway, profile_formats, seeds
+from tests.fuzz import batches, gateway, metric_formats, profile_formats, seeds
 from tests.fuzz.checks import (
     check_answers,
     check_collapsed,
@@ -173,6 +173,12 @@ TARGETS: Mapping[str, Target] = {
         f"gateway-{name}": Target(gateway.check(name), gateway.ERRORS, gateway.seeds(name), gateway.TOKENS)
         for name in gateway.NAMES
     },
+    "remote-write": Target(metric_formats.check_remote_write, (), metric_formats.write_requests, ()),
+    "otlp-metrics": Target(metric_formats.check_otlp, (), metric_formats.otlp_requests, ()),
+    "exposition": Target(metric_formats.check_exposition, (), metric_formats.pages, metric_formats.TOKENS),
+    "access-log": Target(
+        metric_formats.check_access_log, (), metric_formats.access_logs, metric_formats.LOG_TOKENS
+    ),
     "patch": Target(check_patch, (), seeds.patches, _PATCH),
     "source": Target(check_source, (), seeds.sources, _C),
     "python": Target(

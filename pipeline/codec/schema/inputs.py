@@ -99,6 +99,8 @@ class MetricPoints(TypedDict):
     """What it measures, such as latency or hit_ratio (docs/workloads.md); an unknown kind says nothing."""
     direction: NotRequired[Literal["up", "down", "none"]]
     """In which direction it gets worse; without it unit, kind and name decide."""
+    id: NotRequired[Annotated[str, Field(max_length=MAX_ID)]]
+    """Messages of one service and day with the same id and the same key are counted once."""
 
 
 @message

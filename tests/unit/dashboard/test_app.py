@@ -233,3 +233,15 @@ def test_two_settings_stand_side_by_side(serve: Callable[[Use, Login], None]) ->
         assert (wrong.status, "Chance: should be a number above 0" in await wrong.text()) == (400, True)
 
     serve(use, PROXIED)
+
+
+def test_top_functions_are_shown_to_programs_with_a_token(serve: Callable[[Use, Login], None]) -> None:
+    async def use(client: Client) -> None:
+        assert (await client.get("/metrics")).status == 401
+        page = await client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+        text = await page.text()
+        assert page.content_type == "text/plain"
+        shown = [line for line in text.splitlines() if not line.startswith("#")]
+        assert all(line.startswith("smidgen_top_function_gcpu{service=") for line in shown)
+
+    serve(use, PROXIED)

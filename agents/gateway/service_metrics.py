@@ -1,0 +1,137 @@
+"""Service-level metrics: remote write, OTLP metrics and pages that are fetched, all into one conversion.
+
+Requests add to intervals, and ``publish`` sends those that are complete: a request's answer says that its
+readings are taken, not that the broker has what came of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from agents.formats.protobuf import Fields, compile_messages
+from agents.gateway.base import JSON, PROTOBUF, Decoded, Receiver, Reply, Request, Result, Setup, Skipped
+from agents.gateway.otlp_profiles import grpc_status
+from agents.metrics import (
+    Conversion,
+    MetricMap,
+    Reading,
+    Readings,
+    read_exposition,
+    read_otlp_json,
+    read_otlp_metrics,
+    read_remote_write,
+)
+from agents.metrics.reading import Family
+from pipeline.codec.inputs import encode_metric_points
+from pipeline.errors import InvalidMessage
+from pipeline.model import Outgoing
+from pipeline.telemetry import GATEWAY_READINGS, Sample
+
+MAX_FAMILIES = 100_000
+"""Most metrics of which it is remembered what version 1.0 of remote write says of them."""
+
+_ANSWERS: Mapping[str, Fields] = {
+    "PartialSuccess": {"rejected_data_points": (1, "int64", False), "error_message": (2, "bytes", False)},
+    "Response": {"partial_success": (1, "PartialSuccess", False)},
+}
+
+
+@cache
+def _answers() -> Mapping[str, Any]:
+    return compile_messages("otlp_metric_answers", _ANSWERS)
+
+
+class ServiceMetrics:
+    """The receivers of metrics, and what they have in common: families and the conversion."""
+
+    def __init__(self, metric_map: MetricMap) -> None:
+        self._map = metric_map
+        self._conversion = Conversion(metric_map)
+        self._families: dict[str, Family] = {}
+        self.fetched = Receiver("metrics_scrape", (), self._decode_page)
+        self.receivers: tuple[Receiver, ...] = (
+            Receiver("remote_write", ("/api/v1/write",), self._decode_write, _reply_write),
+            Receiver(
+                "otlp_metrics",
+                ("/v1/metrics", "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"),
+                self._decode_otlp,
+                _reply_otlp,
+                is_grpc=True,
+            ),
+        )
+
+    def complete(self, now: float) -> list[Outgoing]:
+        """Return messages of the intervals that are complete."""
+        return [
+            Outgoing("metrics", f"{points.service}/{points.metric}", encode_metric_points(points))
+            for points in self._conversion.close(now)
+        ]
+
+    def metrics(self) -> list[Sample]:
+        """Return what became of readings."""
+        counted = self._conversion.counts.copy()
+        return [(GATEWAY_READINGS, {"outcome": outcome}, count) for outcome, count in counted.items()]
+
+    def _decode_write(self, request: Request, _setup: Setup) -> Decoded:
+        if len(self._families) > MAX_FAMILIES:
+            self._families.clear()
+        content_type = request.headers.get("content-type", "")
+        return self._decoded(
+            read_remote_write(request.body, self._families, content_type=content_type), request
+        )
+
+    def _decode_otlp(self, request: Request, _setup: Setup) -> Decoded:
+        read = read_otlp_json if request.media_type == JSON else read_otlp_metrics
+        return self._decoded(read(request.body), request)
+
+    def _decode_page(self, request: Request, _setup: Setup) -> Decoded:
+        """Read a page that was fetched; the query of the request are the target's labels."""
+        try:
+            text = request.body.decode("utf-8")
+        except UnicodeDecodeError:
+            raise InvalidMessage("no UTF-8 text") from None
+        openmetrics = request.media_type == "application/openmetrics-text"
+        page = read_exposition(text, request.now, openmetrics=openmetrics)
+        target = {**request.query, "instance": request.query.get("host", request.peer)}
+        labelled = tuple(_labelled(reading, target) for reading in page.readings)
+        return self._decoded(Readings(labelled, page.invalid, page.first_invalid), request)
+
+    def _decoded(self, found: Readings, request: Request) -> Decoded:
+        """Return readings to be converted; what is invalid is wrong if there is nothing else."""
+        skipped: tuple[Skipped, ...] = ()
+        if found.invalid:
+            text = f"{found.first_invalid} ({found.invalid} in all)"
+            skipped = (Skipped("malformed", text, is_wrong=not found.readings),)
+        services = {self._map.service_of(dict(reading.labels)) for reading in found.readings} - {""}
+        return Decoded(
+            skipped=skipped,
+            services=frozenset(services),
+            apply=lambda: self._conversion.take(found.readings, request.now),
+        )
+
+
+def _labelled(reading: Reading, target: Mapping[str, str]) -> Reading:
+    """Return a reading with the labels of its target, which come before its own."""
+    labels = tuple(sorted({**dict(reading.labels), **target}.items()))
+    return replace(reading, labels=labels)
+
+
+def _reply_write(_request: Request, result: Result) -> Reply:
+    """Answer nothing to what was taken, as Prometheus expects, else one line."""
+    return Reply(b"" if result.is_taken else result.text.encode() + b"\n")
+
+
+def _reply_otlp(request: Request, result: Result) -> Reply:
+    """Answer what was left out, or the status of gRPC that says why nothing was taken."""
+    if request.media_type == JSON:
+        return Reply(b"{}", JSON)
+    if not result.is_taken:
+        return grpc_status(result)
+    answer = _answers()["Response"]()
+    if result.skipped:
+        answer.partial_success.rejected_data_points = len(result.skipped)
+        answer.partial_success.error_message = result.skipped[0].text.encode()
+    return Reply(answer.SerializeToString(), PROTOBUF[0])

@@ -1,0 +1,238 @@
+"""Formats of access logs: what of a line says time, request, status and duration.
+
+Known are the common and the combined format, formats of nginx (``log_format``) and Apache (``LogFormat``) as
+they stand in their configuration, W3C's of IIS with its ``#Fields``, and JSON, an object a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from pipeline.errors import ConfigError
+
+Fields = tuple[str, str, str, str]
+"""Texts of time, request (method and target), status and duration; empty where the line has none."""
+
+Parse = Callable[[str], Fields | None]
+
+NAMES = ("auto", "common", "combined", "json", "w3c")
+
+NOTHING: Fields = ("", "", "", "")
+"""Stands for a line that speaks of no request, such as a comment."""
+
+_COMMON = re.compile(r'[^\[]*\[([^\]]+)\] "([^"]*)" (\d{3})\b')
+
+_VARIABLE = re.compile(r"\$\{?(\w+)\}?")
+_NGINX: Mapping[str, tuple[str, float]] = {
+    "time_local": ("time", 0.0),
+    "time_iso8601": ("time", 0.0),
+    "msec": ("time", 0.0),
+    "request": ("request", 0.0),
+    "request_method": ("method", 0.0),
+    "request_uri": ("target", 0.0),
+    "uri": ("target", 0.0),
+    "status": ("status", 0.0),
+    "request_time": ("duration", 1.0),
+    "upstream_response_time": ("duration", 1.0),
+}
+"""nginx' variables that are read: what each says, and of a duration its unit in seconds."""
+
+_DIRECTIVE = re.compile(r"%(?:[<>]|[!\d,]+)?(?:\{([^}]*)\})?(\^?[a-zA-Z]{1,2}?)(?![a-zA-Z])")
+_APACHE: Mapping[str, tuple[str, float]] = {
+    "t": ("time", 0.0),
+    "r": ("request", 0.0),
+    "m": ("method", 0.0),
+    "U": ("target", 0.0),
+    "s": ("status", 0.0),
+    "D": ("duration", 1e-6),
+    "T": ("duration", 1.0),
+    "T ms": ("duration", 1e-3),
+    "T us": ("duration", 1e-6),
+}
+
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "time": ("time", "timestamp", "@timestamp", "time_iso8601", "time_local", "msec", "ts"),
+    "request": ("request",),
+    "method": ("request_method", "method", "http_method"),
+    "target": ("request_uri", "uri", "path", "url"),
+    "status": ("status", "status_code", "response"),
+    "duration": ("request_time", "duration", "duration_ms", "elapsed_ms", "latency"),
+}
+"""Keys of JSON, the first one that a line has counts."""
+
+_W3C = {
+    "cs-method": "method",
+    "cs-uri-stem": "target",
+    "sc-status": "status",
+    "time-taken": "duration",
+}
+_UNIT_ENDINGS = {"_ms": 1e-3, "_us": 1e-6, "_ns": 1e-9}
+
+
+@dataclass(frozen=True, slots=True)
+class LineFormat:
+    """A format: ``parse`` returns a line's fields, None if it is no such line."""
+
+    name: str
+    parse: Parse
+    duration_unit_s: float = 1.0
+
+
+def line_format(text: str, first_line: str = "", keys: Mapping[str, str] | None = None) -> LineFormat:
+    """Return a format by its name, or by nginx' or Apache's notation; ``auto`` goes by the first line.
+
+    Args:
+        text: One of NAMES, or a format such as ``$remote_addr [$time_local] "$request" $status``.
+        first_line: Of the log.
+        keys: Of JSON, by what they say: time, request, method, target, status, duration.
+
+    Raises:
+        ConfigError: it is none, or has no time or request.
+    """
+    name = text if text in NAMES else ""
+    if text == "auto":
+        name = "json" if first_line.startswith("{") else "w3c" if first_line.startswith("#") else "common"
+    if name == "json":
+        return _json(keys or {})
+    if keys:
+        raise ConfigError("--key: is of the format json alone")
+    if name == "w3c":
+        return LineFormat("w3c", _W3cLines(), 1e-3)
+    if name:
+        return LineFormat(name, _common)
+    if "$" in text:
+        return _custom(text, _VARIABLE, lambda found: _NGINX.get(found[1], ("", 0.0)))
+    if "%" in text:
+        return _custom(text, _DIRECTIVE, _apache)
+    raise ConfigError(
+        f"--format: should be one of {', '.join(NAMES)} or a format of nginx or Apache, not {text[:50]!r}"
+    )
+
+
+def _common(line: str) -> Fields | None:
+    found = _COMMON.match(line)
+    return (*found.groups(), "") if found else None  # type: ignore[return-value]
+
+
+def _apache(found: re.Match[str]) -> tuple[str, float]:
+    argument, directive = found[1], found[2]
+    if (
+        directive == "t"
+        and argument
+        and argument.removeprefix("begin:").removeprefix("end:") not in (*("", "sec", "msec", "usec"),)
+    ):
+        raise ConfigError(f"--format: times in the form {argument[:50]!r} cannot be read")
+    return _APACHE.get(f"{directive} {argument}" if directive == "T" and argument else directive, ("", 0.0))
+
+
+def _custom(
+    text: str, variable: re.Pattern[str], meaning: Callable[[re.Match[str]], tuple[str, float]]
+) -> LineFormat:
+    """Return a format of which each variable reaches up to what stands behind it."""
+    pattern, position, unit_s = "", 0, 1.0
+    seen: set[str] = set()
+    for found in variable.finditer(text):
+        pattern += re.escape(text[position : found.start()])
+        position = found.end()
+        says, scale = meaning(found)
+        if variable is _DIRECTIVE and says == "time" and not found[1]:
+            pattern += r"\[(?P<time>[^\]]+)\]"
+        else:
+            content = f"[^{re.escape(text[position])}]*" if position < len(text) else ".*"
+            pattern += f"(?P<{says}>{content})" if says and says not in seen else content
+        if says == "duration" and says not in seen:
+            unit_s = scale
+        seen.add(says)
+    pattern += re.escape(text[position:].rstrip())
+    if "time" not in seen or not ({"request", "target"} & seen):
+        raise ConfigError("--format: should have the time and the request of a line")
+    return LineFormat("custom", _by_groups(re.compile(pattern), seen - {""}), unit_s)
+
+
+def _by_groups(pattern: re.Pattern[str], names: set[str]) -> Parse:
+    """Return the parser of a pattern with groups of these names."""
+    match = pattern.match
+    method = "method" if "request" not in names and "method" in names else ""
+    wanted = ("time", "request" if "request" in names else "target", "status", "duration")
+    given = tuple(name for name in wanted if name in names)
+    lacking = [index for index, name in enumerate(wanted) if name not in names]
+
+    def parse(line: str) -> Fields | None:
+        found = match(line)
+        if not found:
+            return None
+        fields = list(found.group(*given))
+        for index in lacking:
+            fields.insert(index, "")
+        if "request" not in names:
+            fields[1] = f"{found[method] if method else '-'} {fields[1]}"
+        return fields[0], fields[1], fields[2], fields[3]
+
+    def parse_whole(line: str) -> Fields | None:
+        found = match(line)
+        # For speed: one call for all four.
+        return found.group("time", "request", "status", "duration") if found else None  # type: ignore[return-value]
+
+    return parse_whole if {"time", "request", "status", "duration"} <= names else parse
+
+
+class _W3cLines:
+    """Lines of W3C's extended format: which columns they have, comments say, and may say it anew."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, int] = {}
+        self._width = 0
+
+    def __call__(self, line: str) -> Fields | None:
+        if line.startswith("#"):
+            if line.startswith("#Fields:"):
+                names = line.partition(":")[2].split()
+                self._columns = {name: index for index, name in enumerate(names)}
+                self._width = len(names)
+            return NOTHING
+        words = line.split(" ")
+        if not self._width or len(words) != self._width:
+            return None
+        values = {says: words[self._columns[name]] for name, says in _W3C.items() if name in self._columns}
+        if not {"time", "cs-uri-stem"} <= self._columns.keys() or "date" not in self._columns:
+            return None
+        time = f"{words[self._columns['date']]}T{words[self._columns['time']]}"
+        request = f"{values.get('method', '-')} {values['target']}"
+        return time, request, values.get("status", ""), values.get("duration", "")
+
+
+def _json(keys: Mapping[str, str]) -> LineFormat:
+    """Return the format of JSON lines with these keys besides the usual ones."""
+    if unknown := keys.keys() - _KEYS.keys():
+        raise ConfigError(f"--key: should be one of {', '.join(_KEYS)}, not {min(unknown)[:50]!r}")
+    candidates = {says: (keys[says],) if says in keys else usual for says, usual in _KEYS.items()}
+    unit_s = next(
+        (unit for end, unit in _UNIT_ENDINGS.items() if keys.get("duration", "").endswith(end)), 1.0
+    )
+
+    def value(line: dict[str, object], says: str) -> str:
+        for key in candidates[says]:
+            if (found := line.get(key)) is not None:
+                if says == "duration" and isinstance(found, int | float) and unit_s == 1.0:
+                    scale = next((unit for end, unit in _UNIT_ENDINGS.items() if key.endswith(end)), 1.0)
+                    return str(found * scale)
+                return str(found)
+        return ""
+
+    def parse(text: str) -> Fields | None:
+        try:
+            line = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return None
+        if not isinstance(line, dict):
+            return None
+        target = value(line, "target")
+        request = f"{value(line, 'method') or '-'} {target}" if target else value(line, "request")
+        time = value(line, "time")
+        return (time, request, value(line, "status"), value(line, "duration")) if time and request else None
+
+    return LineFormat("json", parse, unit_s)

@@ -1,0 +1,257 @@
+"""Requests counted by type and period, with how long they took and how many failed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import xxhash
+
+from agents.logs.line_format import NOTHING, LineFormat
+from agents.logs.log_time import log_time
+from agents.logs.request_type import RequestTypes
+from agents.metrics.exponential import Exponential
+from pipeline.codec.inputs import encode_metric_points
+from pipeline.frames import cut_name
+from pipeline.model import MetricPoints, Outgoing
+
+SCALE = 5
+"""Durations are counted in buckets of base ``2 ** 2**-5``: quantiles are right to 2.2 %."""
+
+MOST_CELLS = 200_000
+"""Most types times periods that are open; beyond, the oldest periods are closed."""
+
+MOST_REMEMBERED = 100_000
+MOST_NAMED = 5
+"""Lines that cannot be read of which the numbers are said."""
+
+MAX_POINTS = 5000
+"""Most points of one message."""
+
+MAX_METRIC_NAME = 400
+QUANTILES = (0.5, 0.9, 0.99)
+_ZERO = -(2**31)  # the bucket of requests that took no time
+
+
+@dataclass(frozen=True, slots=True)
+class TallyOptions:
+    """What is counted, and what comes of it. ``lateness_s`` None keeps periods open until ``finish``."""
+
+    service: str
+    release: str = ""
+    period_s: float = 30.0
+    lateness_s: float | None = None
+    latency: bool = False  # response times are metrics that are judged
+    errors: bool = False  # and the share of responses of 500 and above
+
+
+@dataclass(slots=True)
+class _Cell:
+    """The requests of one type in one period."""
+
+    requests: int = 0
+    errors: int = 0
+    durations: dict[int, int] = field(default_factory=dict)  # bucket → requests
+
+
+class RequestTally:
+    """Counts lines, and returns metrics of the periods that are closed.
+
+    Time is that of the lines. With a lateness, a period is closed when a line is later than its end by that
+    much; lines of closed periods are counted as ``late`` and left out. The first and the last period, of
+    which a log holds a part, are left out where there are others.
+    """
+
+    def __init__(self, options: TallyOptions, format_: LineFormat, types: RequestTypes) -> None:
+        self._options = options
+        self._format = format_
+        self._types = types
+        self._cells: dict[int, dict[str, _Cell]] = {}
+        self._statuses: dict[int, dict[str, int]] = {}
+        self._times: dict[str, int] = {}  # text → period
+        self._buckets: dict[str, int] = {}
+        self._seen: set[str] = set()  # types, of which later periods have a number even if that is 0
+        self._closed = -(2**62)  # periods before this one
+        self._is_begun = False  # whether the period that began before the log did is done with
+        self._latest_s = -math.inf
+        self._open_cells = 0
+        self.lines = 0
+        self.requests = 0
+        self.late = 0
+        self.invalid = 0
+        self.invalid_lines: list[int] = []
+
+    def add(self, lines: Sequence[str]) -> None:
+        """Count lines."""
+        parse, type_of, first = self._format.parse, self._types.of, self.lines
+        times, buckets = self._times, self._buckets
+        for number, line in enumerate(lines, start=first + 1):
+            fields = parse(line)
+            if fields is None:
+                if line and not line.isspace():
+                    self._refuse(number)
+                continue
+            if fields is NOTHING:
+                continue
+            time, request, status, duration = fields
+            period = times.get(time)
+            if period is None and (period := self._period(time)) is None:
+                self._refuse(number)
+                continue
+            if period < self._closed:
+                self.late += 1
+                continue
+            cell = self._cell(period, type_of(request))
+            cell.requests += 1
+            if status >= "5" and len(status) == 3:
+                cell.errors += 1
+            statuses = self._statuses[period]
+            statuses[status[:1]] = statuses.get(status[:1], 0) + 1
+            if duration:
+                bucket = buckets.get(duration)
+                if bucket is None:
+                    bucket = self._bucket(duration)
+                cell.durations[bucket] = cell.durations.get(bucket, 0) + 1
+            self.requests += 1
+        self.lines += len(lines)
+
+    def close(self, now: float | None = None) -> list[Outgoing]:
+        """Return messages of the periods that are complete by the lines, or by the clock's time ``now``."""
+        lateness_s = self._options.lateness_s
+        if lateness_s is None:
+            beyond = self._open_cells - MOST_CELLS
+            for period in sorted(self._cells)[:-1] if beyond > 0 else ():
+                if beyond <= 0:
+                    break
+                beyond -= len(self._cells[period])
+                self._closed = period + 1
+        else:
+            moment = max(self._latest_s, now or -math.inf) - lateness_s
+            if math.isfinite(moment):
+                self._closed = max(self._closed, math.floor(moment / self._options.period_s))
+        return self._messages([period for period in self._cells if period < self._closed])
+
+    def finish(self) -> list[Outgoing]:
+        """Return messages of all that is open, but for the last period if there are others."""
+        periods = sorted(self._cells)
+        if not self._is_begun and len(periods) <= 2:
+            self._is_begun = True
+            return self._messages(periods)
+        return self._messages(periods[:-1])
+
+    def summary(self) -> str:
+        """Return one line: what was counted, and what was not."""
+        text = f"{self.requests:,} requests of {len(self._seen)} types in {self.lines:,} lines"
+        if self.late:
+            text += f"; {self.late:,} came after their period was closed"
+        if self.invalid:
+            named = ", ".join(map(str, self.invalid_lines))
+            text += f"; {self.invalid:,} lines could not be read, the first: {named}"
+        return text
+
+    def _refuse(self, number: int) -> None:
+        self.invalid += 1
+        if len(self.invalid_lines) < MOST_NAMED:
+            self.invalid_lines.append(number)
+
+    def _period(self, time: str) -> int | None:
+        try:
+            seconds = log_time(time)
+        except ValueError:
+            return None
+        if len(self._times) >= MOST_REMEMBERED:
+            self._times.clear()
+        period = self._times[time] = math.floor(seconds / self._options.period_s)
+        self._latest_s = max(self._latest_s, seconds)
+        return period
+
+    def _bucket(self, duration: str) -> int:
+        """Return the bucket of a duration; nginx lists those of several servers, of which the last counts."""
+        try:
+            seconds = float(duration.rpartition(",")[2]) * self._format.duration_unit_s
+        except ValueError:
+            seconds = math.nan
+        if not math.isfinite(seconds) or seconds < 0:
+            bucket = _ZERO - 1  # none
+        else:
+            bucket = math.ceil(math.log2(seconds) * 2**SCALE) - 1 if seconds else _ZERO
+        if len(self._buckets) >= MOST_REMEMBERED:
+            self._buckets.clear()
+        self._buckets[duration] = bucket
+        return bucket
+
+    def _cell(self, period: int, type_: str) -> _Cell:
+        cells = self._cells.get(period)
+        if cells is None:
+            cells = self._cells[period] = {}
+            self._statuses[period] = {}
+        cell = cells.get(type_)
+        if cell is None:
+            cell = cells[type_] = _Cell()
+            self._open_cells += 1
+        return cell
+
+    def _messages(self, periods: Sequence[int]) -> list[Outgoing]:
+        """Return the messages of these periods, which are closed."""
+        metrics: dict[str, MetricPoints] = {}
+        points: dict[str, list[tuple[float, float]]] = {}
+        for period in sorted(periods):
+            cells, statuses = self._cells.pop(period), self._statuses.pop(period)
+            self._open_cells -= len(cells)
+            if not self._is_begun:
+                self._is_begun = True
+                continue
+            self._seen.update(cells)
+            for metric, value in self._values(cells, statuses):
+                metrics.setdefault(metric.metric, metric)
+                points.setdefault(metric.metric, []).append((period * self._options.period_s, value))
+        return [message for name, metric in metrics.items() for message in _encoded(metric, points[name])]
+
+    def _values(
+        self, cells: dict[str, _Cell], statuses: dict[str, int]
+    ) -> Iterator[tuple[MetricPoints, float]]:
+        """Yield the metrics of a period, each with its value."""
+        period_s = self._options.period_s
+        for type_ in sorted(self._seen):
+            cell = cells.get(type_, _NO_REQUESTS)
+            yield self._metric("requests", type_, "{request}/s", "traffic"), cell.requests / period_s
+            if not cell.requests:
+                continue
+            if self._options.errors:
+                ratio = cell.errors / cell.requests
+                yield self._metric("response_errors", type_, "1", "errors"), ratio
+            if self._options.latency:
+                for rank, value in _quantiles(cell.durations):
+                    yield self._metric(f"response_time.p{rank * 100:g}", type_, "s", "latency"), value
+        for first in "12345":
+            rate = statuses.get(first, 0) / period_s
+            yield self._metric("responses", f"{first}xx", "{request}/s", "traffic"), rate
+
+    def _metric(self, name: str, type_: str, unit: str, kind: str) -> MetricPoints:
+        release = f", release {self._options.release}" if self._options.release else ""
+        metric = cut_name(f"{name}{{{type_}{release}}}", MAX_METRIC_NAME)
+        nothing = np.empty(0)
+        return MetricPoints(self._options.service, metric, nothing, nothing, kind == "traffic", unit, kind)
+
+
+_NO_REQUESTS = _Cell()
+
+
+def _quantiles(durations: dict[int, int]) -> Iterator[tuple[float, float]]:
+    positive = {bucket: float(count) for bucket, count in durations.items() if bucket > _ZERO}
+    histogram = Exponential(SCALE, float(durations.get(_ZERO, 0)), positive=positive)
+    for rank in QUANTILES:
+        value = histogram.quantile(rank)
+        if math.isfinite(value):
+            yield rank, value
+
+
+def _encoded(metric: MetricPoints, points: Sequence[tuple[float, float]]) -> Iterator[Outgoing]:
+    """Yield points as messages whose ids are those of their content: the same log twice counts once."""
+    for start in range(0, len(points), MAX_POINTS):
+        times, values = np.array(points[start : start + MAX_POINTS]).T
+        whole = replace(metric, timestamps=times, values=values)
+        message = replace(whole, id=xxhash.xxh3_128_hexdigest(encode_metric_points(whole)))
+        yield Outgoing("metrics", f"{metric.service}/{metric.metric}", encode_metric_points(message))

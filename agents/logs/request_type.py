@@ -1,0 +1,118 @@
+"""Types of requests: method and path, with what differs from request to request folded."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Sequence
+
+OTHER = "other"
+
+MOST_CHILDREN = 30
+"""Most different names at one depth of a path; where there are more, they name things and are folded."""
+
+MOST_PARENTS = 10_000
+"""Most paths of which the names under them are remembered."""
+
+MOST_DEPTH = 8
+MOST_REMEMBERED = 100_000
+MAX_TYPE = 200
+
+_METHOD = re.compile(r"[A-Z]{3,10}|-")
+_FOLDED = re.compile(
+    r"/(?:(?P<date>\d{4}-\d\d(?:-\d\d)?(?:T[\d:.Z+-]+)?)"
+    r"|(?P<uuid>[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12})"
+    r"|(?P<id>\d+|\d{3,}[-_][^/ ]*|[^/ ]*[-_]\d{4,})"
+    r"|(?P<hash>(?=[a-fA-F]*\d)(?:[0-9a-f]{8,}|[0-9A-F]{8,}))"
+    r"|(?P<token>(?=[\w=~-]*\d)(?=[\w=~-]*[A-Za-z])[\w=~-]{20,})"
+    r"|(?P<name>[^/ ]*[@%][^/ ]*|[^/ ]{61,}))(?=[/ ]|$)"
+)
+"""What stands in paths for one of many things; the group that matches is how it is spelt then."""
+
+_BUNDLE = re.compile(r"([.-])(?=[0-9a-f]*\d)[0-9a-f]{6,32}(?=\.)")
+"""The content hash in the name of a file."""
+
+
+class RequestTypes:
+    """Names types, at most ``most`` of them; the rest are ``other``.
+
+    ``rules`` are globs over method and path with the name of each, and come before all else. Names at one
+    depth of a path become ``:name`` from the moment on that there are more than MOST_CHILDREN of them.
+    """
+
+    def __init__(self, rules: Sequence[tuple[str, str]] = (), most: int = 100) -> None:
+        self._rules = tuple((re.compile(fnmatch.translate(glob)), name) for glob, name in rules)
+        self._most = most
+        self._known: dict[str, str] = {}
+        self._types: set[str] = set()
+        self._children: dict[tuple[str, ...], set[str]] = {}
+
+    def of(self, request: str) -> str:
+        """Return the type of a request such as ``GET /cart/17?x=1 HTTP/1.1``."""
+        found = self._known.get(request)
+        if found is None:
+            folded = self._folded(request)
+            found = self._known.get(folded)
+            if found is None:
+                found = self._known[folded] = self._admitted(self._named(folded))
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            self._known[request] = found
+        return found
+
+    def learn(self, requests: Sequence[str]) -> None:
+        """See requests before they are counted: names that are too many are folded from the first one on."""
+        for request in requests:
+            self._named(self._folded(request))
+
+    def _folded(self, request: str) -> str:
+        """Return method and path, or the name of a rule; of a path what is one of many is folded."""
+        method, _, rest = request.partition(" ")
+        target = rest.partition(" ")[0]
+        if "://" in target[:10]:
+            target = "/" + target.partition("://")[2].partition("/")[2]
+        path = target.partition("?")[0].partition("#")[0].partition(";")[0]
+        whole = f"{method} {path}"
+        for pattern, name in self._rules:
+            if pattern.match(whole):
+                return f"={name}"
+        folded = _FOLDED.sub(_spelt, whole)
+        return _BUNDLE.sub(r"\1:hash", folded) if "." in folded else folded
+
+    def _named(self, folded: str) -> str:
+        if folded.startswith("="):
+            return folded[1:]
+        method, _, path = folded.partition(" ")
+        if not _METHOD.fullmatch(method) or not path.startswith("/") or not path.isprintable():
+            return OTHER
+        names: tuple[str, ...] = ()
+        segments = path.strip("/").split("/")
+        for segment in segments[:MOST_DEPTH]:
+            names += (self._segment(names, segment),)
+        if len(segments) > MOST_DEPTH:
+            names += ("…",)
+        return f"{method} /{'/'.join(names)}"[:MAX_TYPE]
+
+    def _segment(self, parent: tuple[str, ...], segment: str) -> str:
+        if segment.startswith(":"):
+            return segment
+        if parent not in self._children and len(self._children) >= MOST_PARENTS:
+            return ":name"
+        children = self._children.setdefault(parent, set())
+        if segment not in children and len(children) <= MOST_CHILDREN:
+            children.add(segment)
+            if len(children) > MOST_CHILDREN:
+                self._known.clear()
+                self._types.clear()
+        return ":name" if len(children) > MOST_CHILDREN else segment
+
+    def _admitted(self, name: str) -> str:
+        if name not in self._types:
+            if len(self._types) >= self._most:
+                return OTHER
+            self._types.add(name)
+        return name
+
+
+def _spelt(found: re.Match[str]) -> str:
+    return f"/:{found.lastgroup}"

@@ -1,0 +1,20 @@
+"""Service-level metrics of other systems: decoders, and their conversion into ``metrics`` messages."""
+
+from agents.metrics.conversion import Conversion
+from agents.metrics.exposition import read_exposition
+from agents.metrics.mapping import MetricMap, load_metric_map
+from agents.metrics.otlp import read_otlp_json, read_otlp_metrics
+from agents.metrics.reading import Reading, Readings
+from agents.metrics.remote_write import read_remote_write
+
+__all__ = [
+    "Conversion",
+    "MetricMap",
+    "Reading",
+    "Readings",
+    "load_metric_map",
+    "read_exposition",
+    "read_otlp_json",
+    "read_otlp_metrics",
+    "read_remote_write",
+]

@@ -1,0 +1,121 @@
+"""Cell: all that hosts of a service counted of one metric in one interval, and the values that it makes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agents.metrics.conventions import kind_of, rate_unit
+from agents.metrics.exponential import Exponential
+from agents.metrics.mapping import MetricRule, OverHosts
+from agents.metrics.quantiles import bucket_quantile
+from agents.metrics.reading import Part, Reading
+from pipeline.model import MetricMetadata
+
+_COUNTING: tuple[Part, ...] = ("bucket", "exponential", "count", "counter")
+"""What says how many there were, the best of them first: a histogram has two of them that say the same."""
+
+_OVER_HOSTS: Mapping[OverHosts, Callable[[Sequence[float]], float]] = {
+    "sum": math.fsum,
+    "max": max,
+    "mean": lambda levels: math.fsum(levels) / len(levels),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CellValue:
+    """A value of an interval: what is added to the metric's name, and what it is."""
+
+    ending: str
+    value: float
+    metadata: MetricMetadata
+
+
+@dataclass(slots=True)
+class Cell:
+    """Sums over the series of one metric. ``counts`` and ``errors`` are by what counted them."""
+
+    unit: str = ""
+    counts: dict[Part, float] = field(default_factory=dict)
+    errors: dict[Part, float] = field(default_factory=dict)
+    buckets: dict[float, list[float]] = field(default_factory=dict)  # bound → observations, series
+    exponential: Exponential | None = None
+    levels: dict[int, list[float]] = field(default_factory=dict)  # series → value times seconds, seconds
+    ranks: dict[float, list[float]] = field(default_factory=dict)  # rank → value times seconds, seconds
+
+    def add(
+        self, reading: Reading, value: float | Exponential, seconds: float, is_error: bool | None
+    ) -> None:
+        """Add what a counter counted, or a level for as long as it held."""
+        part = reading.part
+        if isinstance(value, Exponential):
+            self.exponential = self.exponential.plus(value) if self.exponential else value
+            self._count(part, value.count, is_error)
+        elif part == "bucket":
+            found = self.buckets.setdefault(reading.at, [0.0, 0.0])
+            found[0] += value
+            found[1] += 1
+            if reading.at == math.inf:
+                self._count(part, value, is_error)
+        elif part == "quantile":
+            found = self.ranks.setdefault(reading.at, [0.0, 0.0])
+            found[0] += value * seconds
+            found[1] += seconds
+        elif part == "gauge":
+            found = self.levels.setdefault(hash(reading.labels), [0.0, 0.0])
+            found[0] += value * seconds
+            found[1] += seconds
+        else:
+            self._count(part, value, is_error)
+
+    def values(self, rule: MetricRule, interval_s: float) -> Iterator[CellValue]:
+        """Yield the values of the interval."""
+        unit = rule.unit or self.unit
+        yield from self._levels(rule, unit)
+        yield from self._quantiles(rule, unit)
+        part = next((part for part in _COUNTING if part in self.counts), None)
+        if part is None:
+            return
+        if part == "counter":
+            yield CellValue(
+                ".rate",
+                self.counts[part] / interval_s,
+                MetricMetadata(rate_unit(unit), rule.kind, rule.direction),
+            )
+        else:
+            yield CellValue(
+                ".rate", self.counts[part] / interval_s, MetricMetadata("{request}/s", "throughput", "")
+            )
+        if part in self.errors and self.counts[part] > 0:
+            ratio = min(self.errors[part] / self.counts[part], 1.0)
+            yield CellValue(".errors", ratio, MetricMetadata("1", "errors", ""))
+
+    def _levels(self, rule: MetricRule, unit: str) -> Iterator[CellValue]:
+        """Yield the level of gauges: of each host its mean over the interval, then over hosts."""
+        levels = [total / seconds for total, seconds in self.levels.values() if seconds > 0]
+        if not levels:
+            return
+        metadata = MetricMetadata(unit, rule.kind or kind_of(unit, is_distribution=False), rule.direction)
+        yield CellValue("", _OVER_HOSTS[rule.over_hosts](levels), metadata)
+
+    def _quantiles(self, rule: MetricRule, unit: str) -> Iterator[CellValue]:
+        """Yield quantiles: of the buckets of all hosts together, or the mean of those that hosts say."""
+        metadata = MetricMetadata(unit, rule.kind or kind_of(unit, is_distribution=True), rule.direction)
+        if self.buckets:
+            # A bound that not all hosts have says nothing of all of them.
+            series = max(count for _, count in self.buckets.values())
+            at_most = {bound: total for bound, (total, count) in self.buckets.items() if count == series}
+            found = [(rank, bucket_quantile(rank, at_most)) for rank in rule.quantiles]
+        elif self.exponential is not None:
+            found = [(rank, self.exponential.quantile(rank)) for rank in rule.quantiles]
+        else:
+            found = [(rank, total / seconds) for rank, (total, seconds) in self.ranks.items() if seconds > 0]
+        for rank, value in found:
+            if math.isfinite(value):
+                yield CellValue(f".p{rank * 100:g}", value, metadata)
+
+    def _count(self, part: Part, value: float, is_error: bool | None) -> None:
+        self.counts[part] = self.counts.get(part, 0.0) + value
+        if is_error is not None:
+            self.errors[part] = self.errors.get(part, 0.0) + (value if is_error else 0.0)

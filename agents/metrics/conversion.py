@@ -1,0 +1,147 @@
+"""Conversion of readings into points of service-level metrics: the one that all protocols share.
+
+It keeps the last value of every series and the intervals that are open, all within bounds, and nothing on
+disk: after a restart the first reading of a counter gives no rate.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.metrics.conventions import unit_of
+from agents.metrics.increase import LONGEST_GAP_S, Last, increase_of
+from agents.metrics.intervals import ServiceIntervals
+from agents.metrics.mapping import MetricMap, Target, Targets
+from agents.metrics.reading import Labels, Part, Reading
+from pipeline.codec.fields import EARLIEST_S
+from pipeline.codec.schema.inputs import MAX_METRIC
+from pipeline.frames import cut_name
+from pipeline.model import MetricMetadata, MetricPoints
+
+AHEAD_S = 60.0
+"""A reading that is further ahead of the clock would end intervals early."""
+
+IDLE_S = 900.0
+"""A series without a reading for so long is forgotten."""
+
+MAX_METRIC_NAME = 400
+
+_SeriesKey = tuple[str, Labels, Part, float]
+
+
+@dataclass(slots=True)
+class _Series:
+    """What is known of a series: what it is a part of, and its reading before."""
+
+    target: Target
+    unit: str
+    last: Last | None = None
+    seen: float = 0.0  # by the clock
+
+
+class Conversion:
+    """Takes readings as they come, and returns points of the intervals that are complete.
+
+    ``counts`` is what became of readings: ``taken``, ``unwanted`` (no rule takes them), ``no_service``,
+    ``out_of_order``, ``late`` (their intervals are closed), ``ahead`` (of the clock), ``resets``, ``full``
+    (one series, service or metric too many).
+    """
+
+    def __init__(self, metric_map: MetricMap) -> None:
+        self._map = metric_map
+        self._targets = Targets(metric_map)
+        self._series: OrderedDict[_SeriesKey, _Series] = OrderedDict()  # the one read last stands last
+        self._services: dict[str, ServiceIntervals] = {}
+        self.counts: Counter[str] = Counter()
+
+    def take(self, readings: Sequence[Reading], now: float) -> None:
+        """Take the readings of a request; ``now`` is the clock's time."""
+        for reading in readings:
+            if not self._targets.is_taken(reading.name):
+                self.counts["unwanted"] += 1
+            elif reading.time > now + AHEAD_S:
+                self.counts["ahead"] += 1
+            elif not reading.time >= EARLIEST_S:  # nor NaN
+                self.counts["late"] += 1
+            elif (series := self._find(reading)) is not None:
+                series.seen = now
+                self._add(series, reading, now)
+
+    def close(self, now: float) -> list[MetricPoints]:
+        """Return the points of what is complete at a time of the clock, and forget what is idle."""
+        found: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]] = {}
+        for service, intervals in list(self._services.items()):
+            for start, target, cell in intervals.close(now):
+                if not abs(cell.value) <= MAX_METRIC:  # nor NaN: no message holds it
+                    continue
+                name = cut_name(f"{target.name}{cell.ending}{target.values}", MAX_METRIC_NAME)
+                points = found.setdefault((service, name), (target, cell.metadata, []))
+                points[2].append((start, cell.value))
+            if now - intervals.arrived > max(IDLE_S, 2 * self._map.wait):
+                del self._services[service]
+        while self._series and next(iter(self._series.values())).seen < now - IDLE_S:
+            self._series.popitem(last=False)
+        return list(_points(found))
+
+    def _find(self, reading: Reading) -> _Series | None:
+        """Return what is known of a reading's series, None if it is not wanted or there is no room."""
+        key = (reading.name, reading.labels, reading.part, reading.at)
+        if (known := self._series.get(key)) is not None:
+            self._series.move_to_end(key)
+            return known
+        target = self._targets.find(reading.name, reading.labels)
+        if target is None or not target.service:
+            self.counts["unwanted" if target is None else "no_service"] += 1
+            return None
+        if target.service not in self._services and len(self._services) >= self._map.services:
+            self.counts["full"] += 1
+            return None
+        if len(self._series) >= self._map.readings:
+            self.counts["full"] += 1
+            return None
+        series = _Series(target, unit_of(reading.name, reading.unit))
+        self._series[key] = series
+        return series
+
+    def _add(self, series: _Series, reading: Reading, now: float) -> None:
+        service = series.target.service
+        intervals = self._services.get(service)
+        if intervals is None:
+            intervals = self._services[service] = ServiceIntervals(
+                reading.time, self._map.interval, self._map.wait, self._map.series_per_service
+            )
+        intervals.arrived = now
+        intervals.watermark = max(intervals.watermark, reading.time)
+        last = series.last
+        if last and reading.time <= last.time:
+            self.counts["out_of_order"] += 1
+            return
+        if not intervals.admits(series.target, reading.time):
+            self.counts["full"] += 1
+            return
+        self.counts["taken"] += 1
+        series.last = Last(reading.time, reading.value, reading.start)
+        kept = True
+        if reading.part in ("gauge", "quantile"):
+            recent = last is not None and reading.time - last.time <= LONGEST_GAP_S
+            since = last.time if last and recent else reading.time - 1e-3
+            kept = intervals.add(series.target, reading, reading.value, since, series.unit)
+        elif (increase := increase_of(last, reading)) is not None:
+            self.counts["resets"] += increase.is_reset
+            kept = intervals.add(series.target, reading, increase.value, increase.since, series.unit)
+        if not kept and reading.time < intervals.watermark - self._map.wait:
+            self.counts["late"] += 1
+
+
+def _points(
+    found: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]],
+) -> Iterator[MetricPoints]:
+    for (service, name), (target, metadata, points) in found.items():
+        times, values = np.array(sorted(points)).T
+        yield MetricPoints(
+            service, name, times, values, target.rule.setup, metadata.unit, metadata.kind, metadata.direction
+        )

@@ -1,0 +1,60 @@
+"""Increase of a counter between two readings, with resets as Prometheus takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents.metrics.exponential import Exponential
+from agents.metrics.reading import Reading
+
+LONGEST_GAP_S = 300.0
+"""Readings that are further apart say nothing of what was between them; Prometheus looks back as far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """The reading before of a series."""
+
+    time: float
+    value: float | Exponential
+    start: float
+
+
+@dataclass(frozen=True, slots=True)
+class Increase:
+    """What was counted after ``since`` and until the time of the reading."""
+
+    value: float | Exponential
+    since: float
+    is_reset: bool = False
+
+
+def increase_of(last: Last | None, reading: Reading) -> Increase | None:
+    """Return by how much a series went up since its reading before, None if that cannot be known.
+
+    A series that is read for the first time went up from 0 if its start is known and a moment ago. One
+    that is smaller than before, or whose start is after the reading before, began at 0 in between.
+    """
+    recent = last if last and reading.time - last.time <= LONGEST_GAP_S else None
+    begun_s = reading.time - reading.start if reading.start else LONGEST_GAP_S + 1
+    if reading.is_delta:
+        if 0 <= begun_s <= LONGEST_GAP_S:
+            return Increase(reading.value, max(reading.start, last.time if last else 0.0))
+        return Increase(reading.value, recent.time) if recent else None
+    if recent is None:
+        is_new = 0 < begun_s <= LONGEST_GAP_S and (last is None or reading.start >= last.time)
+        return Increase(reading.value, reading.start) if is_new else None
+    if reading.start > recent.time:
+        return Increase(reading.value, min(reading.start, reading.time), is_reset=True)
+    difference = _difference(reading.value, recent.value)
+    if difference is None:
+        return Increase(reading.value, recent.time, is_reset=True)
+    return Increase(difference, recent.time)
+
+
+def _difference(value: float | Exponential, before: float | Exponential) -> float | Exponential | None:
+    if isinstance(value, Exponential):
+        return value.minus(before) if isinstance(before, Exponential) else None
+    if isinstance(before, Exponential) or value < before:
+        return None
+    return value - before

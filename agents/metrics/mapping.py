@@ -1,0 +1,162 @@
+"""The map of metrics: which of them are taken, of which service, and by which names and labels."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from agents.metrics.conventions import DEFAULTS
+from agents.metrics.reading import Labels
+from pipeline.units import parse_duration_s
+from pipeline.validation import StrictModel, read_yaml, validate
+
+OverHosts = Literal["mean", "sum", "max"]
+
+SERVICE_LABELS = ("service.name", "service_name", "service", "app", "job")
+"""Labels that name the service, the first one that a series has."""
+
+_SERVICE = re.compile(r"\w[\w.:@-]{0,199}")
+_MOST_REMEMBERED = 50_000
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Duration = Annotated[float, BeforeValidator(parse_duration_s)]
+Globs = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+
+
+class MetricRule(StrictModel):
+    """Which metrics are taken, and as what."""
+
+    take: Annotated[Globs, Field(min_length=1)]
+    where: dict[str, Globs] = {}
+    name: str = Field(default="", max_length=200)
+    labels: tuple[str, ...] = ()
+    unit: str = Field(default="", max_length=100)
+    kind: str = Field(default="", max_length=100)
+    direction: Literal["", "up", "down", "none"] = ""
+    over_hosts: OverHosts = "mean"
+    quantiles: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = (0.5, 0.9, 0.99)
+    errors: dict[str, Globs] = {}
+    setup: bool = False
+
+    def takes(self, name: str) -> bool:
+        """Return whether it speaks of a metric."""
+        return any(fnmatch.fnmatchcase(name, glob) for glob in self.take)
+
+    def named(self, name: str, labels: Mapping[str, str]) -> tuple[str, str]:
+        """Return a metric's name here, and the values of the labels that are kept, in braces."""
+        values = [labels[label] for label in self.labels if labels.get(label)]
+        return self.name or name.removesuffix("_total"), f"{{{' '.join(values)}}}" if values else ""
+
+    def is_wanted(self, labels: Mapping[str, str]) -> bool:
+        """Return whether a series has the labels that ``where`` asks for."""
+        return all(_matches(labels.get(label, ""), globs) for label, globs in self.where.items())
+
+    def is_error(self, labels: Mapping[str, str]) -> bool | None:
+        """Return whether a series counts errors; None if it has no label that would say so."""
+        said = [_matches(labels[label], globs) for label, globs in self.errors.items() if label in labels]
+        return any(said) if said else None
+
+
+class MetricMap(StrictModel):
+    """How metrics of other systems become messages."""
+
+    metrics: tuple[MetricRule, ...] = ()
+    defaults: bool = True
+    service: Annotated[Globs, Field(min_length=1)] = SERVICE_LABELS
+    interval: Annotated[Duration, Field(ge=1, le=3600)] = 30.0
+    wait: Annotated[Duration, Field(ge=0, le=3600)] = 75.0
+    series_per_service: int = Field(default=200, ge=1, le=10_000)
+    services: int = Field(default=1000, ge=1, le=100_000)
+    readings: int = Field(default=500_000, ge=1000, le=10_000_000)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if not self.defaults and not self.metrics:
+            raise ValueError("takes nothing: give metrics, or leave out defaults: false")
+        if not math.isclose(self.interval, round(self.interval)):
+            raise ValueError("interval: should be of whole seconds")
+        return self
+
+    @property
+    def rules(self) -> tuple[MetricRule, ...]:
+        """The rules in their order, the first one that takes a metric counts."""
+        return (*self.metrics, *(_DEFAULT_RULES if self.defaults else ()))
+
+    def service_of(self, labels: Mapping[str, str]) -> str:
+        """Return the service of a series; empty if no label says one that can be a name.
+
+        Of ``namespace/name``, which OpenTelemetry makes a job's name of, it is the name.
+        """
+        value = next((labels[label] for label in self.service if labels.get(label)), "")
+        name = value.rpartition("/")[2]
+        return name if _SERVICE.fullmatch(name) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a series is a part of."""
+
+    rule: MetricRule
+    service: str
+    name: str
+    values: str
+    is_error: bool | None
+
+
+class Targets:
+    """Finds what series are parts of; a name is held against the rules once."""
+
+    def __init__(self, metric_map: MetricMap) -> None:
+        self._map = metric_map
+        self._rules = metric_map.rules
+        self._known: dict[str, tuple[MetricRule, ...]] = {}
+
+    def is_taken(self, name: str) -> bool:
+        """Return whether any rule speaks of a metric."""
+        return bool(self._of(name))
+
+    def find(self, name: str, labels: Labels) -> Target | None:
+        """Return what a series is a part of, None if it is not wanted.
+
+        A target without a service stands for one whose labels say none.
+        """
+        own = dict(labels)
+        for rule in self._of(name):
+            if rule.is_wanted(own):
+                metric, values = rule.named(name, own)
+                return Target(rule, self._map.service_of(own), metric, values, rule.is_error(own))
+        return None
+
+    def _of(self, name: str) -> tuple[MetricRule, ...]:
+        if name not in self._known:
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            self._known[name] = tuple(rule for rule in self._rules if rule.takes(name))
+        return self._known[name]
+
+
+def load_metric_map(path: Path | None) -> MetricMap:
+    """Read a map of metrics; without a file, the one of the defaults.
+
+    Raises:
+        ConfigError: the file and the key that is wrong.
+    """
+    return MetricMap() if path is None else validate(MetricMap, read_yaml(path) or {}, str(path))
+
+
+def _matches(value: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatchcase(value, glob) for glob in globs)
+
+
+_DEFAULT_RULES = tuple(MetricRule.model_validate(rule) for rule in DEFAULTS)

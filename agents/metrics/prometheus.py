@@ -1,0 +1,71 @@
+"""Series of Prometheus by their names and labels: what a number of such a series is."""
+
+from __future__ import annotations
+
+import math
+
+from agents.metrics.reading import Families, Labels, Part, Reading
+
+_UNREAD = ("_sum", "_gsum", "_gcount")
+"""Series of histograms and summaries that say nothing that is asked for here."""
+
+_SETS = frozenset({"gaugehistogram", "info", "stateset"})
+
+
+def reading_of(
+    name: str, labels: Labels, time: float, value: float, families: Families, *, start: float = 0.0
+) -> Reading | None:
+    """Return a number of a series as a reading; None if it says nothing: no number, a sum, a set of states.
+
+    Where the sender does not say a type, the name does: ``_total`` is a counter, ``_bucket`` with ``le`` and
+    ``_count`` are of a histogram, and all else is a gauge.
+
+    Raises:
+        ValueError: a bound or a rank is no number.
+    """
+    # A stale series, or a summary of nothing; and when a series began, which the text format calls a gauge.
+    if not math.isfinite(value) or name.endswith("_created"):
+        return None
+    own = dict(labels)
+    if name.endswith("_bucket") and "le" in own:
+        base = name.removesuffix("_bucket")
+        at = _number(own.pop("le"))
+        family = families.of(base)
+        return (
+            None if family.type in _SETS else _made(base, own, time, value, "bucket", at, start, family.unit)
+        )
+    if "quantile" in own and families.of(name).type in ("", "summary"):
+        rank = _number(own.pop("quantile"))
+        return _made(name, own, time, value, "quantile", rank, start, families.of(name).unit)
+    family = families.of(name, name.removesuffix("_total"))
+    if family.type in _SETS:
+        return None
+    if not family.type:
+        if name.endswith(_UNREAD):
+            return None
+        if name.endswith("_count"):
+            base = name.removesuffix("_count")
+            return _made(base, own, time, value, "count", 0.0, start, families.of(base).unit)
+    part: Part = "counter" if family.type == "counter" or name.endswith("_total") else "gauge"
+    return _made(name, own, time, value, part, 0.0, start, family.unit)
+
+
+def _made(
+    name: str,
+    labels: dict[str, str],
+    time: float,
+    value: float,
+    part: Part,
+    at: float,
+    start: float,
+    unit: str,
+) -> Reading:
+    return Reading(name, tuple(sorted(labels.items())), time, value, part, at, start, unit=unit)
+
+
+def _number(text: str) -> float:
+    """Read a bound or rank; infinity is one."""
+    number = float(text)
+    if math.isnan(number):
+        raise ValueError(f"{text} is no bound")
+    return number

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import cramjam
+import numpy as np
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from google.protobuf import json_format
+
+from agents.gateway.access import Client as Sender
+from agents.gateway.intake import Rules
+from agents.gateway.scrape import Scraper
+from agents.gateway.service_metrics import ServiceMetrics
+from agents.gateway.targets import Target
+from agents.metrics import MetricMap
+from agents.metrics.otlp import otlp_metric_messages
+from pipeline.codec.inputs import decode_metric_points
+from pipeline.model import MetricPoints
+from tests.support.metric_senders import add_metric, add_point, otlp_request, write_request
+from tests.unit.agents.gateway.support import NOW, Bench, Client
+
+BOUNDS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+LABELS = {"service": "shop", "route": "/cart"}
+NAME = "http_request_duration_seconds"
+STEP_S = 15.0
+SETTINGS = {"wait": "20s"}
+
+Send = Callable[[Client, float, "Took"], Awaitable[int]]
+
+
+class Took:
+    """What a host counted since it began, of requests whose times are known."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self.counts = np.zeros(len(BOUNDS) + 1, dtype=np.int64)
+
+    def serve(self, slowness: float) -> list[float]:
+        """Serve some requests, and return how long they took."""
+        took = slowness * self._rng.lognormal(-2.5, 0.5, 400)
+        self.counts += np.histogram(took, (0, *BOUNDS, math.inf))[0]
+        return list(map(float, took))
+
+
+def compressed(data: bytes) -> bytes:
+    return bytes(cramjam.snappy.compress_raw(data))
+
+
+async def send_write(client: Client, now: float, took: Took, host: str = "a") -> int:
+    at_most = np.cumsum(took.counts)
+    series: list[tuple[Mapping[str, str], float, float]] = [
+        ({**LABELS, "__name__": f"{NAME}_bucket", "instance": host, "le": f"{le}"}, now, float(n))
+        for le, n in zip((*BOUNDS, "+Inf"), at_most, strict=True)
+    ]
+    for part in (series[:3], series[3:]):  # a sender may cut a histogram in two
+        headers = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf"}
+        answer = await client.post("/api/v1/write", data=compressed(write_request(part)), headers=headers)
+    return answer.status
+
+
+def otlp(now: float, took: Took) -> Any:
+    request = otlp_request("shop")
+    data = add_metric(request, NAME, "s").histogram
+    data.aggregation_temporality = 2
+    point = add_point(
+        data,
+        now,
+        NOW,
+        bucket_counts=took.counts.tolist(),
+        explicit_bounds=BOUNDS,
+        count=int(took.counts.sum()),
+    )
+    route = point.attributes.add(key=b"http.route")
+    route.value.string_value = b"/cart"
+    return request
+
+
+async def send_otlp(client: Client, now: float, took: Took) -> int:
+    headers = {"Content-Type": "application/x-protobuf"}
+    answer = await client.post("/v1/metrics", data=otlp(now, took).SerializeToString(), headers=headers)
+    return answer.status
+
+
+async def send_json(client: Client, now: float, took: Took) -> int:
+    spelt = otlp_metric_messages("string")["Request"].FromString(otlp(now, took).SerializeToString())
+    answer = await client.post("/v1/metrics", json=json_format.MessageToDict(spelt))
+    assert await answer.json() == {}
+    return answer.status
+
+
+def points(metrics: ServiceMetrics, now: float) -> dict[str, MetricPoints]:
+    found = [decode_metric_points(message.value) for message in metrics.complete(now)]
+    return {each.metric: each for each in found}
+
+
+@pytest.mark.parametrize("send", [send_write, send_otlp, send_json])
+def test_a_service_that_gets_slower_has_the_right_p99(send: Send) -> None:
+    async def scenario() -> None:
+        metrics = ServiceMetrics(MetricMap.model_validate(SETTINGS))
+        bench = Bench(receivers=metrics.receivers)
+        took, true = Took(1), []
+        async with bench.client() as client:
+            for step in range(40):
+                bench.now = NOW + step * STEP_S
+                true.append(took.serve(1.0 if step <= 20 else 3.0))
+                assert await send(client, bench.now, took) == 200
+        found = points(metrics, bench.now)
+        p99 = found[f"{NAME}.p99{{/cart}}"]
+        assert (p99.service, p99.unit, p99.kind) == ("shop", "s", "latency")
+        assert len(p99.values) >= 15
+        for time, value in zip(p99.timestamps, p99.values, strict=True):
+            step = round((time - NOW) / STEP_S)
+            exact = float(np.quantile(np.concatenate(true[step + 1 : step + 3]), 0.99))
+            bucket = int(np.searchsorted(BOUNDS, exact))
+            assert (0, *BOUNDS)[bucket] <= value <= BOUNDS[min(bucket, len(BOUNDS) - 1)]
+        assert found[f"{NAME}.rate{{/cart}}"].values == pytest.approx(400 / STEP_S)
+
+    asyncio.run(scenario())
+
+
+def test_a_client_adds_nothing_to_a_service_that_is_not_its_own() -> None:
+    async def scenario() -> None:
+        metrics = ServiceMetrics(MetricMap.model_validate(SETTINGS))
+        bench = Bench(
+            Rules(clients=(Sender("other", "a-long-secret", ("other",)),)), receivers=metrics.receivers
+        )
+        async with bench.client() as client:
+            headers = {"Authorization": "Bearer a-long-secret", "Content-Encoding": "snappy"}
+            body = compressed(
+                write_request([({"__name__": "process_cpu_seconds_total", **LABELS}, NOW, 1.0)])
+            )
+            answer = await client.post("/api/v1/write", data=body, headers=headers)
+            assert answer.status == 403
+        assert metrics.metrics() == []
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "media_type", "status"),
+    [
+        ("/api/v1/write", b"nonsense", "application/x-protobuf", 400),
+        ("/v1/metrics", b"\xff\xff", "application/x-protobuf", 400),
+        ("/v1/metrics", b"{", "application/json", 400),
+    ],
+)
+def test_what_makes_no_sense_is_answered_so(path: str, body: bytes, media_type: str, status: int) -> None:
+    async def scenario() -> None:
+        bench = Bench(receivers=ServiceMetrics(MetricMap()).receivers)
+        async with bench.client() as client:
+            answer = await client.post(path, data=body, headers={"Content-Type": media_type})
+            assert answer.status == status
+
+    asyncio.run(scenario())
+
+
+def test_pages_of_metrics_are_fetched() -> None:
+    async def scenario() -> None:
+        metrics = ServiceMetrics(MetricMap.model_validate({**SETTINGS, "wait": "1s"}))
+        bench = Bench(receivers=metrics.receivers)
+        served = 0
+
+        async def page(request: web.Request) -> web.Response:
+            nonlocal served
+            served += 60
+            bench.now += 30.0
+            assert "openmetrics" in request.headers["Accept"]
+            return web.Response(text=f"# TYPE http_requests counter\nhttp_requests_total {served}\n# EOF\n")
+
+        app = web.Application()
+        app.router.add_get("/metrics", page)
+        async with TestServer(app) as server:
+            labels = (("service", "shop"), ("host", "a"))
+            target = Target("shop", str(server.make_url("/metrics")), labels, 0, 0.01, "metrics")
+            scraper = Scraper(bench.intake, metrics.fetched, clock=lambda: bench.now)
+            scraper.follow([target])
+            async with asyncio.timeout(20):
+                while served < 60 * 12:
+                    await asyncio.sleep(0.01)
+            await scraper.close()
+        found = points(metrics, bench.now)["http_requests.rate"]
+        assert (found.service, found.kind, found.unit) == ("shop", "throughput", "{request}/s")
+        assert found.values == pytest.approx(2.0)
+        bench.intake.close()
+
+    asyncio.run(scenario())

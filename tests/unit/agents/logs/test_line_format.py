@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.logs import line_format
+from agents.logs.line_format import NOTHING
+from agents.logs.log_time import log_time
+from pipeline.errors import ConfigError
+
+TIME = "10/Oct/2023:13:55:36 +0200"
+COMBINED = f'10.0.0.1 - bob [{TIME}] "GET /cart/1?a=b HTTP/1.1" 200 2326 "-" "curl/8 (x) [y]"'
+NGINX = (
+    '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent '
+    '"$http_referer" $request_time'
+)
+APACHE = '%h %l %u %t "%r" %>s %b "%{Referer}i" %D'
+REQUEST = "GET /cart/1?a=b HTTP/1.1"
+
+
+@pytest.mark.parametrize(
+    ("format_", "line", "expected"),
+    [
+        pytest.param("auto", COMBINED, (TIME, REQUEST, "200", ""), id="combined"),
+        pytest.param("common", COMBINED.partition(' "-"')[0], (TIME, REQUEST, "200", ""), id="common"),
+        pytest.param(
+            NGINX,
+            f'10.0.0.1 - - [{TIME}] "{REQUEST}" 502 12 "http://x/ y" 0.012',
+            (TIME, REQUEST, "502", "0.012"),
+            id="nginx",
+        ),
+        pytest.param(
+            "$msec|$request_method|$uri|$status",
+            "1700000000.123|POST|/pay|201",
+            ("1700000000.123", "POST /pay", "201", ""),
+            id="nginx-own",
+        ),
+        pytest.param(
+            APACHE, f'h - - [{TIME}] "{REQUEST}" 304 - "-" 1500', (TIME, REQUEST, "304", "1500"), id="apache"
+        ),
+        pytest.param(
+            '%t "%m %U" %{ms}T',
+            f'[{TIME}] "GET /x" 15',
+            (TIME, "GET /x", "", "15"),
+            id="apache-milliseconds",
+        ),
+        pytest.param("common", "nothing of the kind", None, id="no-such-line"),
+        pytest.param("json", '{"time": 1700000000, "method": "GET"}', None, id="json-without-request"),
+        pytest.param(
+            "json",
+            '{"ts": 1700000000.5, "method": "GET", "path": "/x", "status": 200, "duration_ms": 12}',
+            ("1700000000.5", "GET /x", "200", "0.012"),
+            id="json",
+        ),
+        pytest.param("json", "[1]", None, id="json-no-object"),
+        pytest.param("json", "{", None, id="json-cut"),
+    ],
+)
+def test_lines(format_: str, line: str, expected: tuple[str, str, str, str] | None) -> None:
+    assert line_format(format_, line).parse(line) == expected
+
+
+def test_units_of_durations() -> None:
+    assert line_format(NGINX).duration_unit_s == 1.0
+    assert line_format(APACHE).duration_unit_s == 1e-6
+    assert line_format("w3c").duration_unit_s == 1e-3
+    assert line_format("json", keys={"duration": "took_us"}).duration_unit_s == 1e-6
+
+
+def test_keys_of_json_can_be_named() -> None:
+    format_ = line_format("json", keys={"target": "u", "time": "t"})
+    assert format_.parse('{"t": "2023-10-10", "u": "/x", "path": "/y"}') == ("2023-10-10", "- /x", "", "")
+
+
+def test_iis_says_its_columns_and_may_say_others() -> None:
+    format_ = line_format("auto", "#Software: Microsoft Internet Information Services 10.0")
+    assert format_.parse("2023-10-10 13:55:36 GET /x 200 15") is None
+    assert format_.parse("#Fields: date time cs-method cs-uri-stem sc-status time-taken") is NOTHING
+    expected = ("2023-10-10T13:55:36", "GET /x", "200", "15")
+    assert format_.parse("2023-10-10 13:55:36 GET /x 200 15") == expected
+    format_.parse("#Fields: time date cs-uri-stem cs-method time-taken sc-status")
+    assert format_.parse("13:55:36 2023-10-10 /x GET 15 200") == expected
+
+
+@pytest.mark.parametrize(
+    "format_", ["nonsense", "$remote_addr $status", "%h %>s", "%{%Y}t %r", "[$time_local]"]
+)
+def test_formats_that_say_too_little_are_refused(format_: str) -> None:
+    with pytest.raises(ConfigError, match="--format"):
+        line_format(format_)
+
+
+def test_unknown_keys_are_refused() -> None:
+    with pytest.raises(ConfigError, match="--key"):
+        line_format("json", keys={"colour": "x"})
+    with pytest.raises(ConfigError, match="--key"):
+        line_format("common", keys={"time": "x"})
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        (TIME, 1696938936.0),
+        ("10/Oct/2023:13:55:36.123 +0200", 1696938936.0),
+        ("2023-10-10T11:55:36Z", 1696938936.0),
+        ("2023-10-10T11:55:36", 1696938936.0),
+        ("1696938936.5", 1696938936.5),
+        ("1696938936500", 1696938936.5),
+        ("1696938936500000", 1696938936.5),
+    ],
+)
+def test_times(text: str, seconds: float) -> None:
+    assert log_time(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "-", "10/Foo/2023:13:55:36 +0200", "0", "nan", "inf", "40/Oct/2023:1"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"not between|could not convert|Invalid iso|must be in|is out of"):
+        log_time(text)
+
+
+@given(st.text())
+def test_any_line_is_read_or_not(line: str) -> None:
+    for format_ in ("common", "json", "w3c", NGINX, APACHE):
+        parsed = line_format(format_).parse(line)
+        assert parsed is None or len(parsed) == 4

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+
+from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
+from agents.logs.log_file import FollowedLog, read_log
+from pipeline.codec.inputs import decode_metric_points
+from pipeline.errors import ConfigError
+from pipeline.model import MetricPoints, Outgoing
+
+START = 1_700_000_010  # a multiple of 30 s
+
+
+def line(at: float, path: str = "/cart/1", status: int = 200, took: float = 0.1) -> str:
+    fields = {"ts": START + at, "method": "GET", "path": path, "status": status, "duration": took}
+    return orjson.dumps(fields).decode()
+
+
+def tally(**options: object) -> RequestTally:
+    return RequestTally(
+        TallyOptions("shop", **options),  # type: ignore[arg-type]
+        line_format("json"),
+        RequestTypes(),
+    )
+
+
+def read(messages: Sequence[Outgoing]) -> dict[str, MetricPoints]:
+    found = [decode_metric_points(message.value) for message in messages]
+    return {points.metric: points for points in found}
+
+
+def test_requests_by_type_and_period() -> None:
+    subject = tally()
+    subject.add([line(i * 0.5, f"/cart/{i}" if i % 3 else "/") for i in range(600)])
+    found = read(subject.finish())
+    cart = found["requests{GET /cart/:id}"]
+    assert cart.setup
+    assert (cart.unit, cart.kind) == ("{request}/s", "traffic")
+    assert cart.values == pytest.approx(4 / 3)
+    assert cart.timestamps.tolist() == [START + 30 * i for i in range(1, 9)]
+    assert found["requests{GET /}"].values == pytest.approx(2 / 3)
+    assert found["responses{2xx}"].values == pytest.approx(2.0)
+    assert not any(points.metric.startswith("response_") for points in found.values())
+
+
+def test_a_type_without_requests_in_a_period_has_none() -> None:
+    subject = tally()
+    subject.add([line(i) for i in range(90)] + [line(90 + i, "/") for i in range(90)])
+    assert read(subject.finish())["requests{GET /cart/:id}"].values.tolist() == [1, 1, 0, 0]
+
+
+def test_latency_and_errors_are_judged_where_asked() -> None:
+    took = np.random.default_rng(1).lognormal(-2, 0.7, 3000)
+    subject = tally(latency=True, errors=True)
+    lines = [
+        line(30 + i * 0.01, status=503 if i % 10 == 0 else 200, took=t) for i, t in enumerate(took.tolist())
+    ]
+    subject.add([line(0), *lines, line(60)])
+    found = read(subject.finish())
+    p99 = found["response_time.p99{GET /cart/:id}"]
+    assert (p99.setup, p99.unit, p99.kind) == (False, "s", "latency")
+    assert p99.values[0] == pytest.approx(np.quantile(took, 0.99), rel=0.03)
+    assert found["response_errors{GET /cart/:id}"].values[0] == pytest.approx(0.1)
+
+
+def test_lines_of_closed_periods_are_counted() -> None:
+    subject = tally(lateness_s=5.0)
+    subject.add([line(0), line(31), line(62)])
+    assert not read(subject.close())  # the first period is not whole
+    subject.add([line(66)])
+    assert list(read(subject.close())["requests{GET /cart/:id}"].timestamps) == [START + 30]
+    subject.add([line(59)])
+    assert subject.late == 1
+    assert "1 came after their period was closed" in subject.summary()
+
+
+def test_periods_end_by_the_clock_where_no_line_comes() -> None:
+    subject = tally(lateness_s=5.0)
+    subject.add([line(0), line(31)])
+    assert not subject.close(START + 64)
+    assert subject.close(START + 65)
+
+
+def test_files_out_of_order_are_added_up() -> None:
+    one, two = [line(i) for i in range(120)], [line(i + 0.5) for i in range(120)]
+    subject = tally()
+    subject.add(two)
+    subject.add(one)
+    assert read(subject.finish())["requests{GET /cart/:id}"].values.tolist() == [2, 2]
+
+
+def test_a_log_read_twice_has_the_same_ids() -> None:
+    ids = []
+    for _ in range(2):
+        subject = tally()
+        subject.add([line(i) for i in range(120)])
+        ids.append([decode_metric_points(message.value).id for message in subject.finish()])
+    assert ids[0] == ids[1]
+    assert len(set(ids[0])) == len(ids[0])
+
+
+def test_lines_that_cannot_be_read_are_named() -> None:
+    subject = tally()
+    subject.add([line(0), "x", "", line(1), '{"ts": 1, "path": "/x"}', *["y"] * 9])
+    assert (subject.invalid, subject.invalid_lines) == (11, [2, 5, 6, 7, 8])
+
+
+def test_memory_is_bounded_by_closing_old_periods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.logs.request_tally.MOST_CELLS", 10)
+    subject, found = tally(), []
+    for i in range(100):
+        subject.add([line(i * 30.0)])
+        found += subject.close()
+    found += subject.finish()
+    times = [t for m in found for t in [decode_metric_points(m.value)] if t.metric.startswith("requests")]
+    assert sorted(np.concatenate([points.timestamps for points in times])) == [
+        START + 30 * i for i in range(1, 99)
+    ]
+
+
+def test_gzip_and_plain_files_are_read(tmp_path: Path) -> None:
+    content = "\n".join(f"line {i}" for i in range(200_000)).encode()
+    (tmp_path / "a.gz").write_bytes(gzip.compress(content, 1))
+    (tmp_path / "a").write_bytes(content)
+    for name in ("a", "a.gz"):
+        found = [one for lines in read_log(tmp_path / name) for one in lines]
+        assert (len(found), found[0], found[-1]) == (200_000, "line 0", "line 199999")
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(content, 1)[:-100])
+    with pytest.raises(ConfigError, match="damaged"):
+        list(read_log(tmp_path / "cut.gz"))
+
+
+@pytest.mark.parametrize("way", ["rename", "truncate"])
+def test_rotation_loses_no_line(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "access.log"
+    path.write_text("before\n")
+    log = FollowedLog(path)
+    with path.open("a") as stream:
+        stream.write("one\ntw")
+        stream.flush()
+        assert log.read() == ["one"]
+        stream.write("o\nlast")
+        stream.flush()
+        found = log.read()
+        if way == "rename":
+            os.rename(path, tmp_path / "access.log.1")
+            stream.write(" of it\n")
+            stream.flush()
+            found += log.read()
+            path.write_text("new\n")
+        else:
+            os.truncate(path, 0)
+            path.write_text("new\n")
+    for _ in range(3):
+        found += log.read()
+    expected = ["two", "last of it", "new"] if way == "rename" else ["two", "new"]
+    assert [one for one in found if one] == expected
+    log.close()
+
+
+def test_a_log_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    log = FollowedLog(tmp_path / "later.log")
+    assert (log.head(), log.read()) == ([], [])
+    (tmp_path / "later.log").write_text("a\n")
+    assert log.read() == ["a"]
+    log.close()

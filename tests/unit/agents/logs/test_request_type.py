@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.logs import RequestTypes
+
+
+@pytest.mark.parametrize(
+    ("request_line", "expected"),
+    [
+        ("GET /cart/17?x=1 HTTP/1.1", "GET /cart/:id"),
+        ("GET / HTTP/1.1", "GET /"),
+        ("POST /api/v2/items HTTP/2", "POST /api/v2/items"),
+        ("GET /u/3f2504e0-4f89-41d3-9a0c-0305e82c3301/edit HTTP/1.1", "GET /u/:uuid/edit"),
+        ("GET /commit/9f94f95aa0 HTTP/1.1", "GET /commit/:hash"),
+        ("GET /feedback HTTP/1.1", "GET /feedback"),
+        ("GET /news/2023-10-10/a HTTP/1.1", "GET /news/:date/a"),
+        ("GET /p/4711-red-shoes HTTP/1.1", "GET /p/:id"),
+        ("GET /static/app.8f3a2b1c.js HTTP/1.1", "GET /static/app.:hash.js"),
+        ("GET /mail/a@b.example HTTP/1.1", "GET /mail/:name"),
+        ("GET http://shop.example/cart/1 HTTP/1.1", "GET /cart/:id"),
+        ("GET /a/b/c/d/e/f/g/h/i/j HTTP/1.1", "GET /a/b/c/d/e/f/g/h/…"),
+        ("- /x", "- /x"),
+        ("-", "other"),
+        ("\\x16\\x03", "other"),
+        ("GET *", "other"),
+    ],
+)
+def test_types(request_line: str, expected: str) -> None:
+    assert RequestTypes().of(request_line) == expected
+
+
+def test_names_that_are_many_are_folded() -> None:
+    types = RequestTypes()
+    words = [f"GET /shop/{'abcdefghij'[i % 10]}{'klmno'[i // 10]}/buy" for i in range(50)]
+    types.learn(words)
+    assert {types.of(word) for word in words} == {"GET /shop/:name/buy"}
+
+
+def test_types_are_bounded() -> None:
+    types = RequestTypes(most=5)
+    found = [types.of(f"GET /{'abcdefgh'[i]}") for i in range(8)]
+    assert found[5:] == ["other"] * 3
+    assert types.of("GET /a") == "GET /a"
+
+
+def test_rules_come_first() -> None:
+    types = RequestTypes([("GET /shop/*", "shop")])
+    assert types.of("GET /shop/17/x?y HTTP/1.1") == "shop"
+    assert types.of("POST /shop/17 HTTP/1.1") == "POST /shop/:id"
+
+
+@given(st.lists(st.text()))
+def test_any_request_has_a_type(requests: list[str]) -> None:
+    types = RequestTypes(most=10)
+    assert len({types.of(request) for request in requests}) <= 11

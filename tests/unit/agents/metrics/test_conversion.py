@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from agents.metrics import Conversion, MetricMap, Reading
+from agents.metrics.exponential import Exponential
+from agents.metrics.reading import Part
+from pipeline.model import MetricPoints
+
+START = 1_700_000_010.0  # a multiple of 30 s
+LABELS = (("service", "shop"),)
+
+
+def conversion(*rules: Mapping[str, object], **settings: object) -> Conversion:
+    return Conversion(MetricMap.model_validate({"defaults": False, "metrics": list(rules), **settings}))
+
+
+def run(subject: Conversion, readings: Iterable[Reading]) -> dict[str, MetricPoints]:
+    """Give readings in their order and time, and return all points by metric."""
+    found: list[MetricPoints] = []
+    now = START
+    for reading in readings:
+        now = reading.time
+        subject.take([reading], now)
+        found += subject.close(now)
+    found += subject.close(now + 1000)
+    metrics = {points.metric for points in found}
+    return {
+        metric: MetricPoints(
+            "shop",
+            metric,
+            np.concatenate([p.timestamps for p in found if p.metric == metric]),
+            np.concatenate([p.values for p in found if p.metric == metric]),
+        )
+        for metric in metrics
+    }
+
+
+def series(
+    values: Sequence[float | Exponential],
+    *,
+    name: str = "x_total",
+    part: Part = "counter",
+    every_s: float = 15.0,
+    host: str = "a",
+    start: float = 0.0,
+    at: float = 0.0,
+    is_delta: bool = False,
+    labels: tuple[tuple[str, str], ...] = (),
+    first: float = START,
+) -> list[Reading]:
+    own = tuple(sorted((*LABELS, ("instance", host), *labels)))
+    return [
+        Reading(name, own, first + i * every_s, value, part, at, start, is_delta)
+        for i, value in enumerate(values)
+    ]
+
+
+def merged(*many: list[Reading]) -> list[Reading]:
+    return sorted((reading for one in many for reading in one), key=lambda reading: reading.time)
+
+
+def test_a_counter_becomes_a_rate_of_all_hosts() -> None:
+    one, two = series([30.0 * i for i in range(20)]), series([15.0 * i for i in range(20)], host="b")
+    found = run(conversion({"take": "x_total"}, wait="1s"), merged(one, two))
+    assert found["x.rate"].values == pytest.approx(3.0)
+    assert np.diff(found["x.rate"].timestamps) == pytest.approx(30.0)
+
+
+def test_readings_rarer_than_intervals_are_spread_over_them() -> None:
+    found = run(
+        conversion({"take": "x_total"}, wait="70s"), series([60.0 * i for i in range(10)], every_s=60)
+    )
+    assert found["x.rate"].values == pytest.approx(1.0)
+    assert len(found["x.rate"].values) >= 10
+
+
+def test_a_reset_counts_from_zero() -> None:
+    counted = [100.0 + 15 * i for i in range(8)] + [15.0 * i for i in range(1, 8)]
+    found = run(conversion({"take": "x_total"}, wait="1s"), series(counted))
+    assert found["x.rate"].values == pytest.approx(1.0)
+
+
+def test_a_start_between_two_readings_is_a_reset_though_the_value_is_larger() -> None:
+    before, after = series([10.0, 10.0, 10.0]), series([25.0], first=START + 45, start=START + 31)
+    subject = conversion({"take": "x_total"}, wait="1s")
+    found = run(subject, [*before, *after, *series([25.0], first=START + 60, start=START + 31)])
+    assert subject.counts["resets"] == 1
+    assert found["x.rate"].values.sum() * 30 == pytest.approx(25.0)
+
+
+def test_a_series_that_began_a_moment_ago_counts_from_its_start() -> None:
+    old = series([0.0] * 10)
+    new = series([30.0] * 6, host="b", first=START + 60, start=START + 45)
+    found = run(conversion({"take": "x_total"}, wait="1s"), merged(old, new))
+    assert found["x.rate"].values.sum() * 30 == pytest.approx(30.0)
+
+
+def test_delta_counters_are_added_up() -> None:
+    readings = [
+        Reading("x_total", LABELS, START + 30 * i, 60.0, "counter", 0.0, START + 30 * (i - 1), True)
+        for i in range(1, 9)
+    ]
+    found = run(conversion({"take": "x_total"}, wait="1s"), readings)
+    assert found["x.rate"].values == pytest.approx(2.0)
+
+
+def test_after_a_gap_nothing_is_known_of_it() -> None:
+    readings = [*series([0.0, 15.0]), *series([10_000.0, 10_015.0, 10_030.0], first=START + 1000)]
+    found = run(conversion({"take": "x_total"}, wait="1s"), readings)
+    assert found["x.rate"].values.max() <= 1.0
+
+
+def test_the_first_intervals_wait_until_every_host_may_have_been_read() -> None:
+    found = run(conversion({"take": "x_total"}, wait="60s"), series([15.0 * i for i in range(20)]))
+    assert found["x.rate"].timestamps.min() == START + 60
+
+
+def test_quantiles_are_of_the_buckets_of_all_hosts() -> None:
+    def buckets(per_step: dict[float, float], host: str) -> list[Reading]:
+        return merged(
+            *(
+                series([n * i for i in range(12)], name="d", part="bucket", at=le, host=host)
+                for le, n in per_step.items()
+            )
+        )
+
+    fast = buckets({0.1: 90, 1.0: 90, math.inf: 90}, "a")
+    slow = buckets({0.1: 0, 1.0: 10, math.inf: 10}, "b")
+    found = run(conversion({"take": "d", "unit": "s"}, wait="1s"), merged(fast, slow))
+    assert found["d.p50"].values == pytest.approx(0.1 * 50 / 90)
+    assert found["d.p99"].values == pytest.approx(0.1 + 0.9 * 9 / 10)
+    assert found["d.rate"].values == pytest.approx(100 / 15)
+
+
+def test_bounds_that_not_all_hosts_have_are_left_out() -> None:
+    one = [
+        r
+        for le in (0.1, 0.5, math.inf)
+        for r in series([10.0 * i for i in range(8)], name="d", part="bucket", at=le)
+    ]
+    two = [
+        r
+        for le in (0.2, 0.5, math.inf)
+        for r in series([10.0 * i for i in range(8)], name="d", part="bucket", at=le, host="b")
+    ]
+    found = run(conversion({"take": "d"}, wait="1s"), merged(one, two))
+    assert found["d.p50"].values == pytest.approx(0.25)
+
+
+def test_exponential_histograms_of_hosts_are_added() -> None:
+    steps: list[float | Exponential] = [
+        Exponential(3, positive={8: 10.0 * i, 16: 10.0 * i}) for i in range(8)
+    ]
+    found = run(conversion({"take": "d"}, wait="1s"), series(steps, name="d", part="exponential"))
+    assert found["d.p50"].values == pytest.approx(2 ** (9 / 8))
+    assert found["d.rate"].values == pytest.approx(20 / 15)
+
+
+def test_errors_are_a_share_where_a_label_says_so() -> None:
+    good = series([90.0 * i for i in range(10)], labels=(("code", "200"),))
+    bad = series([10.0 * i for i in range(10)], labels=(("code", "503"),))
+    found = run(conversion({"take": "x_total", "errors": {"code": "5??"}}, wait="1s"), merged(good, bad))
+    assert found["x.errors"].values == pytest.approx(0.1)
+    assert found["x.rate"].values == pytest.approx(100 / 15)
+
+
+@pytest.mark.parametrize(("over", "expected"), [("mean", 15.0), ("sum", 30.0), ("max", 20.0)])
+def test_gauges_over_hosts(over: str, expected: float) -> None:
+    one = series([10.0] * 25, name="g", part="gauge")
+    two = series([20.0] * 7, name="g", part="gauge", host="b", every_s=60)
+    found = run(conversion({"take": "g", "over_hosts": over}, wait="60s"), merged(one, two))
+    assert found["g"].values == pytest.approx(expected)
+
+
+def test_quantiles_that_senders_say_are_taken_as_they_are() -> None:
+    found = run(conversion({"take": "s"}, wait="1s"), series([0.4] * 8, name="s", part="quantile", at=0.99))
+    assert found["s.p99"].values == pytest.approx(0.4)
+
+
+def test_a_name_is_built_of_chosen_labels() -> None:
+    rule = {"take": "x_total", "name": "checkout", "labels": ["method", "route"]}
+    labels = (("method", "GET"), ("route", "/cart"))
+    found = run(conversion(rule, wait="1s"), series([15.0 * i for i in range(8)], labels=labels))
+    assert list(found) == ["checkout.rate{GET /cart}"]
+
+
+def test_metrics_beyond_the_bound_are_counted() -> None:
+    many = [series([1.0 * i for i in range(6)], labels=(("route", str(n)),)) for n in range(5)]
+    subject = conversion({"take": "x_total", "labels": ["route"]}, wait="1s", series_per_service=2)
+    assert len(run(subject, merged(*many))) == 2
+    assert subject.counts["full"] == 18
+
+
+def test_what_is_not_wanted_late_or_ahead_is_counted() -> None:
+    subject = conversion({"take": "x_total", "where": {"env": "prod"}}, {"take": "y"}, wait="1s")
+    subject.take(series([1.0], name="z"), START)
+    subject.take(series([1.0]), START)
+    subject.take(series([1.0], name="y", part="gauge", first=START + 500), START)
+    subject.take([Reading("y", (), START, 1.0, "gauge")], START)
+    subject.take(series([1.0, 1.0], name="y", part="gauge", every_s=0.0), START)
+    assert subject.counts == {"unwanted": 2, "ahead": 1, "no_service": 1, "taken": 1, "out_of_order": 1}
+
+
+def test_numbers_that_no_message_holds_are_left_out() -> None:
+    huge = series([0.0, 1e308, 1e308, 1e308, 1e308], name="g", part="gauge")
+    assert run(conversion({"take": "g"}, wait="1s"), huge) == {}
+    subject = conversion({"take": "g"}, wait="1s")
+    subject.take([Reading("g", LABELS, time, 1.0, "gauge") for time in (math.nan, -math.inf, 0.0)], START)
+    assert subject.counts == {"late": 3}
+
+
+def test_memory_of_silent_series_ends() -> None:
+    subject = conversion({"take": "x_total"}, wait="1s", readings=1000)
+    subject.take([r for n in range(1000) for r in series([1.0], host=str(n))], START)
+    subject.take(series([1.0], host="late"), START)
+    assert subject.counts["full"] == 1
+    subject.close(START + 1000)
+    subject.take(series([1.0], host="late", first=START + 1000), START + 1000)
+    assert subject.counts["full"] == 1
+
+
+def test_readings_of_the_past_are_converted_by_their_own_time() -> None:
+    subject = conversion({"take": "x_total"}, wait="30s")
+    found: list[MetricPoints] = []
+    for reading in series([15.0 * i for i in range(40)], first=START - 7200):
+        subject.take([reading], START)  # a sender that catches up after an outage
+        found += subject.close(START)
+    rates = np.concatenate([points.values for points in found])
+    assert len(rates) >= 15
+    assert rates == pytest.approx(1.0)

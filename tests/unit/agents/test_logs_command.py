@@ -1,0 +1,71 @@
+"""The command that counts access logs, without a broker."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from pipeline.cli import smidgen
+from pipeline.codec.inputs import decode_metric_points
+from pipeline.errors import ConfigError
+from pipeline.model import Outgoing
+
+LINE = 'h - - [10/Oct/2023:13:{:02}:{:02} +0000] "GET /cart/{} HTTP/1.1" 200 5\n'
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> list[Outgoing]:
+    kept: list[Outgoing] = []
+
+    def publish(messages: Sequence[Outgoing], *_: Any) -> None:
+        kept.extend(messages)
+
+    module = import_module("agents.commands.logs")  # the package has a command of the same name
+    monkeypatch.setattr(module, "publish_once", publish)
+    return kept
+
+
+def test_files_are_counted_together(tmp_path: Path, published: list[Outgoing]) -> None:
+    lines = "".join(LINE.format(i // 60, i % 60, i) for i in range(180))
+    (tmp_path / "a.gz").write_bytes(gzip.compress(lines.encode()))
+    (tmp_path / "b").write_text(lines + "what is this\n")
+    arguments = ["agent", "logs", str(tmp_path / "a.gz"), str(tmp_path / "b"), "--service", "shop"]
+    result = CliRunner().invoke(smidgen, arguments)
+    assert result.exit_code == 0, result.output
+    expected = "360 requests of 1 types in 361 lines; 1 lines could not be read, the first: 361"
+    assert result.output.strip() == expected
+    found = {p.metric: p for p in (decode_metric_points(message.value) for message in published)}
+    assert found["requests{GET /cart/:id}"].values.tolist() == [2.0] * 4
+    assert {message.topic for message in published} == {"metrics"}
+    assert published[0].key == "shop/requests{GET /cart/:id}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--follow", "a", "b"], "--follow: takes one file"),
+        (["--follow", "-"], "--follow: takes one file"),
+        (["a", "--rule", "x"], "LEFT=RIGHT"),
+        (["a", "--lateness", "2d", "--follow"], "at most 1d"),
+        (["a", "--period", "0s"], "--period"),
+    ],
+)
+def test_wrong_usage_is_said(arguments: list[str], problem: str) -> None:
+    result = CliRunner().invoke(smidgen, ["agent", "logs", "--service", "shop", *arguments])
+    assert result.exit_code == 2
+    assert problem in result.output
+
+
+def test_a_file_that_is_empty_or_absent_is_said(tmp_path: Path, published: list[Outgoing]) -> None:
+    (tmp_path / "empty").write_text("")
+    for name in ("empty", "absent"):
+        result = CliRunner().invoke(smidgen, ["agent", "logs", "--service", "shop", str(tmp_path / name)])
+        assert isinstance(result.exception, ConfigError)
+        assert name in str(result.exception)
+    assert published == []
