@@ -16,7 +16,7 @@ from pipeline.telemetry import TOP_FUNCTION_GCPU, Sample, exposition
 from pipeline.units import HOUR_S, MINUTE_S
 
 SPAN_S = HOUR_S
-"""The time of which functions are shown, up to the last window that is counted."""
+"""The last whole hour is shown: whole windows of stacks are counted, and they divide an hour."""
 
 LATE_S = 2 * MINUTE_S
 MOST_FUNCTIONS = 20
@@ -56,16 +56,15 @@ def self_shares(stacks: StackMatrix, most: int) -> list[tuple[str, float]]:
 def read_top_functions(
     store: Store, services: Sequence[str], now: float, most: int = MOST_FUNCTIONS
 ) -> Iterator[TopFunction]:
-    """Yield the top functions of services over the last hour, by release where senders are known.
+    """Yield the top functions of services over the last whole hour, by release where senders are known.
 
     Raises:
         StoreUnavailable: the store did not answer.
     """
     for service in services:
-        width_s = store.strata_width(service, now) or MINUTE_S
-        end = (now - LATE_S) // width_s * width_s
+        end = (now - LATE_S) // SPAN_S * SPAN_S
         span, nothing = (end - SPAN_S, end), (end - SPAN_S, end - SPAN_S)
-        matrix = store.strata(service, *span, width_s, [])
+        matrix = store.strata(service, *span, SPAN_S, [])
         strata: defaultdict[str, list[int]] = defaultdict(list)
         samples: defaultdict[str, float] = defaultdict(float)
         for stratum, total in zip(matrix.strata, matrix.totals.sum(axis=1).tolist(), strict=True):

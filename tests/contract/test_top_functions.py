@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.dashboard.top_functions import LATE_S, TopFunction, read_top_functions
+from pipeline.dashboard.top_functions import LATE_S, SPAN_S, TopFunction, read_top_functions
 from pipeline.frames import element
 from pipeline.model import Stratum
 from pipeline.storage.interface import Store
-from tests.contract.rows import MINUTE, T0, stacks, strata_stacks, strata_totals
+from tests.contract.rows import T0, stacks, strata_stacks, strata_totals
 
 OLD, NEW = Stratum.of({}, host="a", release="v1"), Stratum.of({}, host="b", release="v2")
 ADD, PAY = ("main", "shop.add"), ("main", "shop.pay", element("endpoint", "/pay"))
-NOW = T0 + 10 * MINUTE + LATE_S
+NOW = (T0 // SPAN_S + 1) * SPAN_S + LATE_S
 
 
 def test_functions_of_a_release_are_those_that_run_themselves(store: Store, service_name: str) -> None:

@@ -238,10 +238,13 @@ def test_two_settings_stand_side_by_side(serve: Callable[[Use, Login], None]) ->
 def test_top_functions_are_shown_to_programs_with_a_token(serve: Callable[[Use, Login], None]) -> None:
     async def use(client: Client) -> None:
         assert (await client.get("/metrics")).status == 401
-        page = await client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+        page = await client.get("/metrics", headers=TOKEN)
         text = await page.text()
         assert page.content_type == "text/plain"
         shown = [line for line in text.splitlines() if not line.startswith("#")]
-        assert all(line.startswith("smidgen_top_function_gcpu{service=") for line in shown)
+        assert len(shown) == 20
+        assert all(
+            line.startswith('smidgen_top_function_gcpu{service="search",release="",') for line in shown
+        )
 
     serve(use, PROXIED)
