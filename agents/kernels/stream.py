@@ -127,6 +127,9 @@ class StreamRun:
             reader.join()
         for process in self._processes:
             process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream:
+                    stream.close()
         self.exited = self._clock()
         self._wake()
 
