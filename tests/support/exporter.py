@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from agents.gateway.base import Result, Skipped
+from agents.gateway.base import Request, Result, Setup, Skipped
 from agents.gateway.counts import Counts
 from agents.gateway.service import BufferedOutbox
+from agents.gateway.service_metrics import ServiceMetrics
 from agents.host.numbers import HostNumbers, State
+from agents.metrics import MetricMap
 from agents.publisher import Transport
 from agents.webhooks.reply_receiver import ReplyReceiver
 from pipeline.alerts.delivery import Plan
@@ -25,6 +27,7 @@ from pipeline.alerts.targets import KINDS, Http
 from pipeline.backtest import flow as driven
 from pipeline.codec.inputs import encode_metric_points, encode_profile
 from pipeline.config import Settings
+from pipeline.dashboard.top_functions import TopFunction, function_sample
 from pipeline.errors import BrokerUnavailable
 from pipeline.kafka import Entry
 from pipeline.model import MetricPoints, Outgoing, Record
@@ -145,7 +148,18 @@ def _of_gateway() -> list[Sample]:
     counts.request("pprof", Result(200, "took 1", skipped=(skipped,)), "127.0.0.1", 0.1)
     counts.samples("pprof", 4)
     counts.scrape("taken")
-    return [*counts.metrics(), *BufferedOutbox(_connect_nowhere, 1024).metrics()]
+    readings = ServiceMetrics(MetricMap())
+    page = readings.fetched.decode(
+        Request("/metrics", b"nothing 1\n", NOW, query={"service": "shop"}), Setup()
+    )
+    assert page.apply
+    page.apply()
+    return [*counts.metrics(), *readings.metrics(), *BufferedOutbox(_connect_nowhere, 1024).metrics()]
+
+
+def scrape_functions() -> str:
+    """Return what the dashboard says of the top functions of a service."""
+    return exposition([function_sample(TopFunction("shop", "v1", "shop.price", 0.5))])
 
 
 async def _connect_nowhere() -> Transport:
