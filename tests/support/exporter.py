@@ -32,7 +32,7 @@ from pipeline.runtime.worker import service as workers
 from pipeline.stages.base import Stage, handle_whole
 from pipeline.stages.factory import STAGES
 from pipeline.storage.arrays import ArrayStore
-from pipeline.telemetry import Sample, exposition
+from pipeline.telemetry import GATEWAY_READINGS, TOP_FUNCTION_GCPU, Sample, exposition
 from pipeline.topics import load_topics
 from pipeline.units import DAY_S
 from tests.support.alert_events import NOW, detected, encoded
@@ -135,17 +135,20 @@ async def _scrape_alerts() -> str:
         raise AssertionError(messages)
 
     replies = ReplyReceiver(store, refuse, clock=lambda: NOW)
-    return exposition([*desk.samples(), *replies.samples(), *_of_gateway()])
+    return exposition([*desk.samples(), *replies.samples(), *_of_others()])
 
 
-def _of_gateway() -> list[Sample]:
-    """Return what a gateway says after a request that it took in part, and a scrape."""
+def _of_others() -> list[Sample]:
+    """Return what a gateway says after a request and a scrape, and a dashboard of a function."""
     counts = Counts(lambda: NOW, ["pprof"])
     skipped = Skipped("not_cpu", "heap: not CPU", is_wrong=False)
     counts.request("pprof", Result(200, "took 1", skipped=(skipped,)), "127.0.0.1", 0.1)
     counts.samples("pprof", 4)
     counts.scrape("taken")
-    return [*counts.metrics(), *BufferedOutbox(_connect_nowhere, 1024).metrics()]
+    readings: Sample = (GATEWAY_READINGS, {"outcome": "taken"}, 1.0)
+    function = {"service": "shop", "release": "v2", "function": "shop.cart.total"}
+    top: Sample = (TOP_FUNCTION_GCPU, function, 0.1)  # of the dashboard
+    return [*counts.metrics(), *BufferedOutbox(_connect_nowhere, 1024).metrics(), readings, top]
 
 
 async def _connect_nowhere() -> Transport:
