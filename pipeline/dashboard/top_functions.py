@@ -91,7 +91,7 @@ class TopFunctionsPage:
         if now - self._made_at >= KEPT_S:
             services = sorted(site.board.snapshot.services, key=lambda state: -state.samples_per_s)
             names = [state.name for state in services[:MOST_SERVICES]]
-            self._text = exposition(map(function_sample, read_top_functions(site.store, names, now)))
+            self._text = exposition(map(_sample, read_top_functions(site.store, names, now)))
             self._made_at = now
         return self._text
 
@@ -106,7 +106,6 @@ async def show_metrics(request: web.Request) -> web.Response:
     return web.Response(text=await site.read(request.app[PAGE].text, site))
 
 
-def function_sample(top: TopFunction) -> Sample:
-    """Return what the page says of a function."""
+def _sample(top: TopFunction) -> Sample:
     labels = {"service": top.service, "release": top.release, "function": top.function}
     return TOP_FUNCTION_GCPU, labels, top.gcpu

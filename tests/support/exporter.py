@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from agents.gateway.base import Request, Result, Setup, Skipped
+from agents.gateway.base import Result, Skipped
 from agents.gateway.counts import Counts
 from agents.gateway.service import BufferedOutbox
-from agents.gateway.service_metrics import ServiceMetrics
 from agents.host.numbers import HostNumbers, State
-from agents.metrics import MetricMap
 from agents.publisher import Transport
 from agents.webhooks.reply_receiver import ReplyReceiver
 from pipeline.alerts.delivery import Plan
@@ -27,7 +25,6 @@ from pipeline.alerts.targets import KINDS, Http
 from pipeline.backtest import flow as driven
 from pipeline.codec.inputs import encode_metric_points, encode_profile
 from pipeline.config import Settings
-from pipeline.dashboard.top_functions import TopFunction, function_sample
 from pipeline.errors import BrokerUnavailable
 from pipeline.kafka import Entry
 from pipeline.model import MetricPoints, Outgoing, Record
@@ -35,7 +32,7 @@ from pipeline.runtime.worker import service as workers
 from pipeline.stages.base import Stage, handle_whole
 from pipeline.stages.factory import STAGES
 from pipeline.storage.arrays import ArrayStore
-from pipeline.telemetry import Sample, exposition
+from pipeline.telemetry import GATEWAY_READINGS, TOP_FUNCTION_GCPU, Sample, exposition
 from pipeline.topics import load_topics
 from pipeline.units import DAY_S
 from tests.support.alert_events import NOW, detected, encoded
@@ -138,28 +135,20 @@ async def _scrape_alerts() -> str:
         raise AssertionError(messages)
 
     replies = ReplyReceiver(store, refuse, clock=lambda: NOW)
-    return exposition([*desk.samples(), *replies.samples(), *_of_gateway()])
+    return exposition([*desk.samples(), *replies.samples(), *_of_others()])
 
 
-def _of_gateway() -> list[Sample]:
-    """Return what a gateway says after a request that it took in part, and a scrape."""
+def _of_others() -> list[Sample]:
+    """Return what a gateway says after a request and a scrape, and a dashboard of a function."""
     counts = Counts(lambda: NOW, ["pprof"])
     skipped = Skipped("not_cpu", "heap: not CPU", is_wrong=False)
     counts.request("pprof", Result(200, "took 1", skipped=(skipped,)), "127.0.0.1", 0.1)
     counts.samples("pprof", 4)
     counts.scrape("taken")
-    readings = ServiceMetrics(MetricMap())
-    page = readings.fetched.decode(
-        Request("/metrics", b"nothing 1\n", NOW, query={"service": "shop"}), Setup()
-    )
-    assert page.apply
-    page.apply()
-    return [*counts.metrics(), *readings.metrics(), *BufferedOutbox(_connect_nowhere, 1024).metrics()]
-
-
-def scrape_functions() -> str:
-    """Return what the dashboard says of the top functions of a service."""
-    return exposition([function_sample(TopFunction("shop", "v1", "shop.price", 0.5))])
+    readings: Sample = (GATEWAY_READINGS, {"outcome": "taken"}, 1.0)
+    function = {"service": "shop", "release": "v2", "function": "shop.cart.total"}
+    top: Sample = (TOP_FUNCTION_GCPU, function, 0.1)  # of the dashboard
+    return [*counts.metrics(), *BufferedOutbox(_connect_nowhere, 1024).metrics(), readings, top]
 
 
 async def _connect_nowhere() -> Transport:

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pipeline.stages.factory import STAGES
 from pipeline.telemetry import METRICS, PREFIX
-from tests.support.exporter import scrape_agent, scrape_alerts, scrape_functions, scrape_worker
+from tests.support.exporter import scrape_agent, scrape_alerts, scrape_worker
 from tests.support.paths import ROOT
 
 ALERTS = {
@@ -48,7 +48,7 @@ Exported = Mapping[str, Mapping[str, set[str]]]
 
 @pytest.fixture(scope="module")
 def exposition() -> str:
-    return scrape_worker() + scrape_alerts() + scrape_agent() + scrape_functions()
+    return scrape_worker() + scrape_alerts() + scrape_agent()
 
 
 @pytest.fixture(scope="module")
