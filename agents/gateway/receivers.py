@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from agents.gateway import otlp_profiles, parca, pprof_upload, pyroscope_ingest, pyroscope_push
+from agents.gateway import (
+    otlp_profiles,
+    parca,
+    pprof_upload,
+    profile_message,
+    pyroscope_ingest,
+    pyroscope_push,
+)
 from agents.gateway.base import Receiver
 
 RECEIVERS: tuple[Receiver, ...] = (
@@ -11,5 +18,6 @@ RECEIVERS: tuple[Receiver, ...] = (
     otlp_profiles.RECEIVER,
     parca.RECEIVER,
     pprof_upload.RECEIVER,
+    profile_message.RECEIVER,
 )
 """Every protocol that the gateway speaks."""

@@ -14,6 +14,8 @@ from agents.formats.otlp import otlp_messages
 from agents.formats.writers import WRITERS
 from agents.gateway.parca import write_messages
 from agents.gateway.pyroscope_push import push_messages
+from agents.inprocess.messages import Interval, build_messages
+from agents.inprocess.options import Identity
 
 NOW = 1_790_000_000.0
 
@@ -89,3 +91,10 @@ def exported(*services: str) -> Any:
         profile.period_type.type_strindex, profile.period_type.unit_strindex = 3, 4
         profile.samples.add(stack_index=1, values=[7])
     return message
+
+
+def message(stacks: Mapping[tuple[str, ...], int]) -> bytes:
+    """Return a message of the sampler inside Python applications."""
+    interval = Interval(NOW - 10, NOW, 20.0, stacks)
+    [one] = build_messages(interval, Identity("shop", "h1", "v7", {"region": "eu"}), "id-1")
+    return one.value

@@ -1,0 +1,40 @@
+"""``POST /profiles``: a message of the topic ``profiles`` as it is (docs/schemas/profile.json).
+
+The sampler inside Python applications sends it: no format of others has annotations of frames.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import xxhash
+
+from agents.aggregate import Source, encode_within
+from agents.gateway.base import Decoded, Part, Receiver, Request, Setup, Skipped
+from agents.gateway.profiles import OLDEST_S
+from agents.profile_files import profile_key
+from pipeline.codec.inputs import decode_profile
+from pipeline.errors import InvalidMessage
+from pipeline.model import Outgoing
+from pipeline.units import DAY_S
+
+
+def decode(request: Request, setup: Setup) -> Decoded:
+    """Check a message; one without an id gets one of its content, since a client may send it again."""
+    profile = decode_profile(request.body, now=request.now)
+    if profile.end < request.now - OLDEST_S:
+        raise InvalidMessage(f"end: more than {OLDEST_S / DAY_S:.0f} days ago")
+    profile = replace(profile, id=profile.id or xxhash.xxh3_128_hexdigest(request.body))
+    encoded, lost = encode_within(profile, setup.max_message_bytes)
+    skipped = (Skipped("oversized_stacks", f"{lost} samples of oversized stacks"),) if lost else ()
+    key = profile_key(Source(profile.service, profile.host))
+    parts = (
+        Part(
+            Outgoing("profiles", key, one.value), profile.service, one.samples, f"{key}/{profile.id}/{number}"
+        )
+        for number, one in enumerate(encoded)
+    )
+    return Decoded(tuple(parts), skipped)
+
+
+RECEIVER = Receiver("smidgen", ("/profiles",), decode)
