@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
 
+import agents.inprocess as smidgen_sampler
 from agents.gateway import profile_message
 from agents.gateway.base import Decoded, Request, Setup
 from agents.gateway.intake import decode_request
@@ -82,3 +84,24 @@ def test_the_gateway_answers_and_publishes_once() -> None:
     bench = Bench()
     assert [status // 100 for status in asyncio.run(main())] == [2, 2, 4]
     assert len(bench.outbox.profiles()) == 1
+
+
+def test_the_sampler_posts_to_the_gateway() -> None:
+    def work(url: str) -> None:
+        assert smidgen_sampler.start("shop", send_to=url, rate_hz=500, budget=1.0)
+        end = time.thread_time() + 0.2
+        while time.thread_time() < end:
+            pass
+        smidgen_sampler.stop(10.0)
+
+    async def main() -> None:
+        async with bench.client() as client:
+            await asyncio.to_thread(work, str(client.make_url("/")))
+
+    bench = Bench(now=time.time())
+    asyncio.run(main())
+    [message] = bench.outbox.messages
+    profile = decode_profile(message.value, now=time.time())
+    assert profile.service == "shop"
+    assert profile.counts.sum() > 5
+    assert any(name.endswith("test_the_sampler_posts_to_the_gateway.work") for name in profile.frames)
