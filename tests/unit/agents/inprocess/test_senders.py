@@ -151,6 +151,7 @@ def test_the_end_is_not_waited_for_for_ever(caplog: pytest.LogCaptureFixture) ->
     outbox.offer(Message(b"1", 7))
     outbox.close(0.2)
     assert caplog.messages[-1] == "7 samples were not sent"
+    outbox._thread.join(WAIT_S)  # about as long as the end was waited for
     assert not outbox._thread.is_alive()
 
 
