@@ -118,6 +118,15 @@ def judge_trials(
     return [_decided(each, float(p_value)) for each, p_value in zip(found, adjusted, strict=True)]
 
 
+def steady_differences(sides: Sides) -> FloatArray:
+    """Return the relative difference of each trial that becomes steady, without its warm-up: (trials,).
+
+    Of trials that have no level, as all that is left of side A is 0, there are none.
+    """
+    experiments = _prepare(sides).experiments
+    return trial_differences(experiments)[0] if _has_level(experiments) else np.empty(0)
+
+
 def with_marked(verdict: Verdict, marked: Sequence[int]) -> Verdict:
     """Return a verdict whose warm-up counts points, too, that were left out before: one number a trial."""
     lost = (found + before for found, before in zip(verdict.warm_up, marked, strict=True))

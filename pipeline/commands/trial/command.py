@@ -15,6 +15,7 @@ from pipeline.codec.trials import verdict_to_json
 from pipeline.commands.options import Duration, FiniteRange
 from pipeline.commands.trial.machines import machines, match
 from pipeline.commands.trial.models import models
+from pipeline.commands.trial.needed import needed
 from pipeline.commands.trial.options import Threshold, check_known
 from pipeline.commands.trial.publishing import publish
 from pipeline.commands.trial.reading import read_trials
@@ -45,6 +46,7 @@ def trial() -> None:
 trial.add_command(machines)
 trial.add_command(match)
 trial.add_command(models)
+trial.add_command(needed)
 trial.add_command(publish)
 
 
