@@ -18,7 +18,7 @@ from pipeline.terminal import escape_controls
 _EXAMPLES = """\b
 Examples:
   smidgen agent host --rules host.yaml --list
-  smidgen agent host --rules host.yaml --metrics 127.0.0.1:9090
+  smidgen agent host --rules host.yaml
 """
 
 
