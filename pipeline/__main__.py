@@ -1,6 +1,11 @@
 """``python -m pipeline`` is ``smidgen``."""
 
-from pipeline.cli import main
+import sys
 
 if __name__ == "__main__":
-    main()
+    try:
+        from pipeline.cli import main
+
+        main()
+    except KeyboardInterrupt:  # before the command line could see to it
+        sys.exit(130)
