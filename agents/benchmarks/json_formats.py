@@ -53,8 +53,8 @@ def _jmh(content: Content) -> Results:
     for each in objects(content.document):
         metric = part(each, "primaryMetric")
         forks = metric.get("rawData")
-        is_list = isinstance(forks, list)
-        values = [one for fork in forks if isinstance(fork, list) for one in fork] if is_list else None
+        lists = [fork for fork in forks if isinstance(fork, list)] if isinstance(forks, list) else []
+        values: list[object] | None = [one for fork in lists for one in fork]
         if values and not all(isinstance(one, int | float) for one in values):
             values = None  # histograms of the mode sample
         name = with_parameters(each.get("benchmark"), each.get("params"))
