@@ -133,7 +133,7 @@ def _files(path: Path) -> Iterable[Path]:
         return [path]
     with file_errors(path):
         found = [Path(folder) / name for folder, _, names in os.walk(path) for name in names]
-    return sorted(found)
+        return sorted(one for one in found if one.is_file())
 
 
 def _read(path: Path) -> Run | None:

@@ -36,12 +36,12 @@ def _pytest_benchmark(content: Content) -> Results:
 
 def _google_benchmark(content: Content) -> Results:
     document = content.document
-    repeated: dict[tuple[object, object], list[object]] = {}
+    repeated: dict[tuple[str, str], list[object]] = {}
     for each in objects(document["benchmarks"]):
         if each.get("run_type") == _AGGREGATES or each.get("error_occurred"):
             continue
-        name = each.get("run_name") or each.get("name")
-        repeated.setdefault((name, each.get("time_unit", "ns")), []).append(each.get("cpu_time"))
+        name = _text(each.get("run_name") or each.get("name"))
+        repeated.setdefault((name, _text(each.get("time_unit", "ns"))), []).append(each.get("cpu_time"))
         for counter, unit in (("items_per_second", "items/s"), ("bytes_per_second", "B/s")):
             if counter in each:
                 repeated.setdefault((name, unit), []).append(each[counter])
@@ -53,7 +53,8 @@ def _jmh(content: Content) -> Results:
     for each in objects(content.document):
         metric = part(each, "primaryMetric")
         forks = metric.get("rawData")
-        values = [one for fork in forks if isinstance(fork, list) for one in fork] if forks else None
+        lists = [fork for fork in forks if isinstance(fork, list)] if isinstance(forks, list) else []
+        values: list[object] | None = [one for fork in lists for one in fork]
         if values and not all(isinstance(one, int | float) for one in values):
             values = None  # histograms of the mode sample
         name = with_parameters(each.get("benchmark"), each.get("params"))
@@ -71,16 +72,17 @@ def _hyperfine(content: Content) -> Results:
 def _asv(content: Content) -> Results:
     document, entries = content.document, Entries()
     columns = document.get("result_columns")
-    at = {name: number for number, name in enumerate(columns)} if isinstance(columns, list) else {"result": 0}
+    names = columns if isinstance(columns, list) else ["result"]
+    at = {_text(name): number for number, name in enumerate(names)}
     for name, row in document["results"].items():
         cells = row if isinstance(row, list) else [[row]]
         cell = {key: cells[number] for key, number in at.items() if number < len(cells)}
         values, parameters = cell.get("result"), cell.get("params")
         if not isinstance(values, list):
             values = [values]
-        names = _combinations(name, parameters if isinstance(parameters, list) else [])
-        for each, value in zip(names, values, strict=False):
-            if value is not None:  # a benchmark that failed, or was left out
+        combinations = _combinations(name, parameters if isinstance(parameters, list) else [])
+        for each, value in zip(combinations, values, strict=False):
+            if value is not None and value == value:  # None: it failed; NaN: it was left out
                 entries.add(each, "", value)
     return entries.results(document["commit_hash"], document.get("date"))
 
@@ -125,11 +127,15 @@ def _critcmp(content: Content) -> Results:
     return entries.results(commit_of(document.get("name")))
 
 
-def _repeated(repeated: Mapping[tuple[object, object], list[object]]) -> Entries:
+def _repeated(repeated: Mapping[tuple[str, str], list[object]]) -> Entries:
     entries = Entries()
     for (name, unit), values in repeated.items():
         entries.add(name, unit, values)
     return entries
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _object(line: str) -> Mapping[str, Any]:

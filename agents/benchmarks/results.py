@@ -6,6 +6,7 @@ parsed once for all formats.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,10 +65,21 @@ class Content:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise ConfigError(f"{path}: not UTF-8 text") from None
-        try:
-            return cls(path, text, orjson.loads(text))
-        except orjson.JSONDecodeError:
-            return cls(path, text)
+        return cls(path, text, _document(text))
+
+
+def _document(text: str) -> Any:
+    """Return a JSON document, None if it is none; asv and Google Benchmark write NaN, which JSON has not."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        pass
+    if not ("NaN" in text or "Infinity" in text):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,13 +169,18 @@ def _follow(path: Path, settings: Settings, begin: Begin) -> RequestTally:
         lambda: connect(settings, topics), Buffer(max_messages=BUFFER_MESSAGES, max_bytes=BUFFER_BYTES)
     )
     log = FollowedLog(path)
-    tally = begin(log.head())
+    head = log.head()
+    tally = begin(head)
     publisher.start()
     try:
         while not stop.is_set():
             lines = log.read()
-            tally.add(lines)
-            for message in tally.close(system_clock()):
+            if lines and not head:  # it was not there or empty, and now says what it is like
+                head = log.head() or lines
+                tally = begin(head)
+            now = system_clock()
+            tally.add(lines, now)
+            for message in tally.close(now):
                 publisher.offer(message)
             if not lines:
                 stop.wait(POLL_S)

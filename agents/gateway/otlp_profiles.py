@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+import orjson
 import xxhash
 from google.protobuf.message import DecodeError
 
@@ -70,6 +71,11 @@ def grpc_status(result: Result) -> Reply:
     """Return the status of gRPC that says why nothing was taken."""
     status = _answers()["Status"](code=_CODES.get(result.status, 2), message=result.text.encode())
     return Reply(status.SerializeToString(), PROTOBUF[0])
+
+
+def json_status(result: Result) -> bytes:
+    """Return the same status as JSON."""
+    return orjson.dumps({"code": _CODES.get(result.status, 2), "message": result.text})
 
 
 RECEIVER = Receiver(

@@ -128,7 +128,11 @@ async def serve(
             publishing = asyncio.ensure_future(_publish_metrics(metrics, outbox, clock))
             opened.callback(publishing.cancel)
             ready(addresses)
-            await stop.wait()
+            stopping = asyncio.ensure_future(stop.wait())
+            opened.callback(stopping.cancel)
+            await asyncio.wait({stopping, publishing}, return_when=asyncio.FIRST_COMPLETED)
+            if publishing.done():  # it ends only where something is wrong with us
+                publishing.result()
     finally:
         intake.close()
         delivery = await asyncio.to_thread(outbox.close)

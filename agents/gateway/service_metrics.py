@@ -13,7 +13,7 @@ from typing import Any
 
 from agents.formats.protobuf import Fields, compile_messages
 from agents.gateway.base import JSON, PROTOBUF, Decoded, Receiver, Reply, Request, Result, Setup, Skipped
-from agents.gateway.otlp_profiles import grpc_status
+from agents.gateway.otlp_profiles import grpc_status, json_status
 from agents.metrics import (
     Conversion,
     MetricMap,
@@ -127,7 +127,7 @@ def _reply_write(_request: Request, result: Result) -> Reply:
 def _reply_otlp(request: Request, result: Result) -> Reply:
     """Answer what was left out, or the status of gRPC that says why nothing was taken."""
     if request.media_type == JSON:
-        return Reply(b"{}", JSON)
+        return Reply(b"{}" if result.is_taken else json_status(result), JSON)
     if not result.is_taken:
         return grpc_status(result)
     answer = _answers()["Response"]()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,6 +42,10 @@ class _Target(StrictModel):
         url = urlsplit(self.address if "://" in self.address else f"http://{self.address}")
         if url.scheme not in ("http", "https") or not url.hostname or url.path not in ("", "/") or url.query:
             raise ValueError("address: should be HOST:PORT or http(s)://HOST:PORT")
+        try:
+            _ = url.port
+        except ValueError as error:
+            raise ValueError(f"address: {error}") from None
         return self
 
 
@@ -78,7 +81,7 @@ def load_targets(path: Path) -> tuple[Target, ...]:
 
 def _target(given: _Target) -> Target:
     address = given.address if "://" in given.address else f"http://{given.address}"
-    host = given.host or re.sub(r"^https?://", "", address).rstrip("/")
+    host = given.host or urlsplit(address).netloc.rpartition("@")[2]  # without user and password
     labels = {**given.labels, "service": given.service, "host": host}
     path = given.path or DEFAULT_PATHS[given.collect]
     sampled = f"?{urlencode({'seconds': given.seconds})}" if given.collect == "profile" else ""

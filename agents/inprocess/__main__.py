@@ -33,6 +33,8 @@ def main() -> None:
         check_target(read_options(given, os.environ).send_to)
     except ValueError as error:
         parser.error(str(error))
+    if command[0] != "-m" and not os.path.exists(command[0]):
+        parser.error(f"{command[0]}: no such file")
     logging.getLogger("smidgen").addHandler(logging.StreamHandler())
     start(**given)
     _run(command)

@@ -24,7 +24,10 @@ NAMES = ("auto", "common", "combined", "json", "w3c")
 NOTHING: Fields = ("", "", "", "")
 """Stands for a line that speaks of no request, such as a comment."""
 
-_COMMON = re.compile(r'[^\[]*\[([^\]]+)\] "([^"]*)" (\d{3})\b')
+_QUOTED = r'[^"]*(?:\\"[^"]*)*'
+"""What stands between quotes: Apache puts a backslash before a quote within."""
+
+_COMMON = re.compile(rf'[^\[]*\[([^\]]+)\] "({_QUOTED})" (\d{{3}})\b')
 
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _NGINX: Mapping[str, tuple[str, float]] = {
@@ -142,7 +145,8 @@ def _custom(
         if variable is _DIRECTIVE and says == "time" and not found[1]:
             pattern += r"\[(?P<time>[^\]]+)\]"
         else:
-            content = f"[^{re.escape(text[position])}]*" if position < len(text) else ".*"
+            end = text[position : position + 1]
+            content = _QUOTED if end == '"' else f"[^{re.escape(end)}]*" if end else ".*"
             pattern += f"(?P<{says}>{content})" if says and says not in seen else content
         if says == "duration" and says not in seen:
             unit_s = scale
@@ -205,22 +209,31 @@ class _W3cLines:
         return time, request, values.get("status", ""), values.get("duration", "")
 
 
+def _unit_s(key: str) -> float:
+    return next((unit for end, unit in _UNIT_ENDINGS.items() if key.endswith(end)), 1.0)
+
+
+def _scaled(value: object, scale: float) -> str:
+    """Return a number, or a text that is one, in seconds; empty if it is none."""
+    try:
+        return str(float(str(value)) * scale)
+    except ValueError:
+        return ""
+
+
 def _json(keys: Mapping[str, str]) -> LineFormat:
     """Return the format of JSON lines with these keys besides the usual ones."""
     if unknown := keys.keys() - _KEYS.keys():
         raise ConfigError(f"--key: should be one of {', '.join(_KEYS)}, not {min(unknown)[:50]!r}")
     candidates = {says: (keys[says],) if says in keys else usual for says, usual in _KEYS.items()}
-    unit_s = next(
-        (unit for end, unit in _UNIT_ENDINGS.items() if keys.get("duration", "").endswith(end)), 1.0
-    )
+    unit_s = _unit_s(keys.get("duration", ""))
 
     def value(line: dict[str, object], says: str) -> str:
         for key in candidates[says]:
             if (found := line.get(key)) is not None:
-                if says == "duration" and isinstance(found, int | float) and unit_s == 1.0:
-                    scale = next((unit for end, unit in _UNIT_ENDINGS.items() if key.endswith(end)), 1.0)
-                    return str(found * scale)
-                return str(found)
+                is_scaled = says == "duration" and unit_s == 1.0
+                scale = _unit_s(key) if is_scaled else 1.0
+                return str(found) if scale == 1.0 else _scaled(found, scale)
         return ""
 
     def parse(text: str) -> Fields | None:

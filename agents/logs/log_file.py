@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
@@ -136,6 +137,7 @@ def _chunks(stream: BinaryIO) -> Iterator[list[str]]:
 
 def _lines(data: bytes) -> list[str]:
     """Return lines as texts; only a line feed ends one."""
+    data = data.removeprefix(codecs.BOM_UTF8)
     return data.decode("utf-8", errors="replace").replace("\r\n", "\n").split("\n") if data else []
 
 

@@ -16,6 +16,7 @@ from agents.metrics.exponential import Exponential
 from pipeline.codec.inputs import encode_metric_points
 from pipeline.frames import cut_name
 from pipeline.model import MetricPoints, Outgoing
+from pipeline.units import DAY_S
 
 SCALE = 5
 """Durations are counted in buckets of base ``2 ** 2**-5``: quantiles are right to 2.2 %."""
@@ -83,8 +84,12 @@ class RequestTally:
         self.invalid = 0
         self.invalid_lines: list[int] = []
 
-    def add(self, lines: Sequence[str]) -> None:
-        """Count lines."""
+    def add(self, lines: Sequence[str], now: float | None = None) -> None:
+        """Count lines; those more than a day ahead of the clock's time ``now`` count as unreadable.
+
+        One wrong year would otherwise close all periods that come.
+        """
+        latest_s = math.inf if now is None else now + DAY_S
         parse, type_of, first = self._format.parse, self._types.of, self.lines
         times, buckets = self._times, self._buckets
         for number, line in enumerate(lines, start=first + 1):
@@ -97,7 +102,7 @@ class RequestTally:
                 continue
             time, request, status, duration = fields
             period = times.get(time)
-            if period is None and (period := self._period(time)) is None:
+            if period is None and (period := self._period(time, latest_s)) is None:
                 self._refuse(number)
                 continue
             if period < self._closed:
@@ -105,7 +110,7 @@ class RequestTally:
                 continue
             cell = self._cell(period, type_of(request))
             cell.requests += 1
-            if status >= "5" and len(status) == 3:
+            if "5" <= status < ":" and len(status) == 3:  # : comes after 9
                 cell.errors += 1
             statuses = self._statuses[period]
             statuses[status[:1]] = statuses.get(status[:1], 0) + 1
@@ -156,10 +161,12 @@ class RequestTally:
         if len(self.invalid_lines) < MOST_NAMED:
             self.invalid_lines.append(number)
 
-    def _period(self, time: str) -> int | None:
+    def _period(self, time: str, latest_s: float) -> int | None:
         try:
             seconds = log_time(time)
         except ValueError:
+            return None
+        if seconds > latest_s:
             return None
         if len(self._times) >= MOST_REMEMBERED:
             self._times.clear()

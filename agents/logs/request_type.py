@@ -72,7 +72,7 @@ class RequestTypes:
         if "://" in target[:10]:
             target = "/" + target.partition("://")[2].partition("/")[2]
         path = target.partition("?")[0].partition("#")[0].partition(";")[0]
-        whole = f"{method} {path}"
+        whole = f"{method.replace('=', '?')} {path}"  # = begins names of rules
         for pattern, name in self._rules:
             if pattern.match(whole):
                 return f"={name}"

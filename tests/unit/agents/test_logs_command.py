@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import signal
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
 
+from agents.buffer import Tally
+from agents.publisher import Delivery
 from pipeline.cli import smidgen
 from pipeline.codec.inputs import decode_metric_points
 from pipeline.errors import ConfigError
@@ -60,6 +64,32 @@ def test_wrong_usage_is_said(arguments: list[str], problem: str) -> None:
     result = CliRunner().invoke(smidgen, ["agent", "logs", "--service", "shop", *arguments])
     assert result.exit_code == 2
     assert problem in result.output
+
+
+def test_a_followed_log_may_come_later_in_any_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, times = tmp_path / "later.log", iter([1_700_000_000.0, 1_700_000_100.0])
+    module = import_module("agents.commands.logs")
+    publisher = Mock(close=Mock(return_value=Delivery(Tally(), Tally(), Tally())))
+    publisher.start = lambda: path.write_text('{"ts": 1700000000, "request": "GET /x"}\n')
+
+    def clock() -> float:
+        now = next(times, None)
+        if now is None:
+            signal.raise_signal(signal.SIGINT)
+        return now or 1_700_000_200.0
+
+    monkeypatch.setattr(module, "check_broker", lambda _: None)
+    monkeypatch.setattr(module, "Publisher", lambda *_: publisher)
+    monkeypatch.setattr(module, "POLL_S", 0.0)
+    monkeypatch.setattr(module, "system_clock", clock)
+    arguments = ["agent", "logs", "--service", "shop", "--follow", str(path)]
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        result = CliRunner().invoke(smidgen, arguments)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert result.output.strip() == "1 requests of 0 types in 1 lines"
 
 
 def test_a_file_that_is_empty_or_absent_is_said(tmp_path: Path, published: list[Outgoing]) -> None:

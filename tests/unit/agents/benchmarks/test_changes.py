@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,13 @@ def test_times_give_the_order_and_git_does_if_it_is_asked(tmp_path: Path) -> Non
     assert arrange(runs).commits == ("abcdef2", "abcdef3", "abcdef1")
     order = ["abcdef3" + "0" * 33, "abcdef1" + "0" * 33]
     assert arrange(runs, order).commits == tuple(order)
+
+
+def test_what_is_no_file_in_a_folder_is_passed_over(tmp_path: Path) -> None:
+    written(tmp_path, 1, "abcdef1", 1.0)
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe.json")
+    assert len(read_results([tmp_path]).runs) == 1
 
 
 @pytest.mark.parametrize("content", [b"hello", b"\xff\xfe", b"{}"])

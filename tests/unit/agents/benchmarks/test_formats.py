@@ -177,7 +177,48 @@ def test_what_a_tool_writes_is_read(
     assert results.time == time or math.isnan(results.time) and math.isnan(time)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "[1]", '{"results": 3}', "hello", "[[[", "null"])
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            '{"commit_hash": "a", "result_columns": ["result", "params"],'
+            ' "results": {"t": [[1.5, NaN], [["1", "2"]]]}}',
+            [("t[1]", (1.5,))],
+        ),
+        (
+            '{"context": {}, "benchmarks": [{"name": "a", "cpu_time": NaN}, {"name": "b", "cpu_time": 2}]}',
+            [("b", (2.0,))],
+        ),
+    ],
+)
+def test_numbers_that_json_has_not_cost_no_file(
+    text: str, found: list[tuple[str, tuple[float, ...]]]
+) -> None:
+    content = Content.of(Path("a"), text.encode())
+    known = find_format(content)
+    assert known
+    assert [(one.name, one.values) for one in known.read(content).measurements] == found
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [{"benchmark": "a", "primaryMetric": {"rawData": 5, "scoreUnit": "s"}}],
+        {"commit_hash": "a", "results": {"t": [1]}, "result_columns": [["a"]]},
+        {"context": {}, "benchmarks": [{"name": ["a"], "cpu_time": 1.0}]},
+        {"context": {}, "benchmarks": [{"name": "a", "time_unit": {}, "cpu_time": "1"}]},
+    ],
+)
+def test_what_is_of_another_type_is_no_measurement(document: object) -> None:
+    content = Content.of(Path("a"), json.dumps(document).encode())
+    known = find_format(content)
+    assert known
+    assert not known.read(content).measurements
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "[1]", '{"results": 3}', "hello", "[[[", "null", "[NaN", "[NaN]"]
+)
 def test_what_holds_no_results_has_no_format(text: str) -> None:
     assert find_format(Content.of(Path("a"), text.encode())) is None
 

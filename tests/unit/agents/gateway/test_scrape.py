@@ -148,6 +148,7 @@ def test_the_file_of_targets(tmp_path: Path) -> None:
         pytest.param("{service: shop, address: a, seconds: 20, interval: 10s}", "interval", id="interval"),
         pytest.param("{service: shop, address: 'file:///etc/passwd'}", "address", id="no HTTP"),
         pytest.param("{service: 'a b', address: a}", "should be of", id="service"),
+        pytest.param("{service: a, address: 'b:99999'}", "address: Port out of range", id="port"),
         pytest.param("{service: a, address: b}\n  - {service: a, address: b}", "stands twice", id="twice"),
     ],
 )
@@ -156,6 +157,14 @@ def test_a_wrong_file_of_targets_is_refused(tmp_path: Path, text: str, what: str
     file.write_text(f"targets:\n  - {text}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=what):
         load_targets(file)
+
+
+def test_a_password_in_an_address_is_no_part_of_the_host(tmp_path: Path) -> None:
+    file = tmp_path / "targets.yaml"
+    file.write_text("targets: [{service: a, address: 'http://user:hunter2@shop-1:6060/'}]", encoding="utf-8")
+    (found,) = load_targets(file)
+    assert dict(found.labels)["host"] == "shop-1:6060"
+    assert "user:hunter2@" in found.url
 
 
 @pytest.mark.skipif(GO is None, reason="needs go")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import cramjam
 import numpy as np
@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from google.protobuf import json_format
 
+from agents.gateway import service
 from agents.gateway.access import Client as Sender
 from agents.gateway.intake import Rules
 from agents.gateway.scrape import Scraper
@@ -20,7 +21,8 @@ from agents.gateway.targets import Target
 from agents.metrics import MetricMap
 from agents.metrics.otlp import otlp_metric_messages
 from pipeline.codec.inputs import decode_metric_points
-from pipeline.model import MetricPoints
+from pipeline.errors import BrokerUnavailable
+from pipeline.model import MetricPoints, Outgoing
 from tests.support.metric_senders import add_metric, add_point, otlp_request, write_request
 from tests.unit.agents.gateway.support import NOW, Bench, Client
 
@@ -155,6 +157,8 @@ def test_what_makes_no_sense_is_answered_so(path: str, body: bytes, media_type: 
         async with bench.client() as client:
             answer = await client.post(path, data=body, headers={"Content-Type": media_type})
             assert answer.status == status
+            if media_type == "application/json":
+                assert await answer.json() == {"code": 3, "message": "no JSON of OTLP metrics"}
 
     asyncio.run(scenario())
 
@@ -189,3 +193,24 @@ def test_pages_of_metrics_are_fetched() -> None:
         bench.intake.close()
 
     asyncio.run(scenario())
+
+
+def test_a_gateway_that_can_publish_no_intervals_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_metrics: ServiceMetrics, _now: float) -> list[Outgoing]:
+        raise OverflowError("a mistake of ours")
+
+    async def connect() -> NoReturn:
+        raise BrokerUnavailable("away")
+
+    addresses: list[str] = []
+    monkeypatch.setattr(service, "PUBLISH_S", 0.0)
+    monkeypatch.setattr(ServiceMetrics, "complete", broken)
+    serving = service.serve(
+        Rules(),
+        connect,
+        service.Endpoint(("127.0.0.1", 0), None, 1024),
+        clock=lambda: NOW,
+        ready=addresses.extend,
+    )
+    with pytest.raises(OverflowError, match="a mistake of ours"):
+        asyncio.run(asyncio.wait_for(serving, 20))

@@ -272,6 +272,7 @@ def test_a_script_its_forks_and_its_exits(tmp_path: Path) -> None:
         (["--service", "shop"], "give a script, or -m and a module, after --"),
         (["--", "app.py"], "service: should be a name of at most 200 characters, not ''"),
         (["--service", "shop", "--send-to", "x", "--", "app.py"], "send_to: should be http://host:port"),
+        (["--service", "shop", "--send-to", "file:x", "--", "gone.py"], "gone.py: no such file"),
     ],
 )
 def test_bad_usage_is_one_line(

@@ -96,6 +96,21 @@ def test_files_out_of_order_are_added_up() -> None:
     assert read(subject.finish())["requests{GET /cart/:id}"].values.tolist() == [2, 2]
 
 
+def test_one_wrong_year_does_not_close_what_comes() -> None:
+    subject = tally(lateness_s=5.0)
+    subject.add([line(0), line(31), line(40 * 365 * 86_400), line(32)], now=START + 33.0)
+    subject.close(START + 33.0)
+    subject.add([line(34), line(90)], now=START + 90.0)
+    assert read(subject.close(START + 96.0))["requests{GET /cart/:id}"].values.tolist() == [0.1]
+    assert (subject.late, subject.invalid_lines) == (0, [3])
+
+
+def test_a_status_that_is_no_number_is_no_error() -> None:
+    subject = tally(errors=True)
+    subject.add([line(i, status=status) for i, status in enumerate(("abc", 599, 499, 600))])  # type: ignore[arg-type]
+    assert read(subject.finish())["response_errors{GET /cart/:id}"].values == pytest.approx(0.5)
+
+
 def test_a_log_read_twice_has_the_same_ids() -> None:
     ids = []
     for _ in range(2):
@@ -163,6 +178,11 @@ def test_rotation_loses_no_line(tmp_path: Path, way: str) -> None:
     expected = ["two", "last of it", "new"] if way == "rename" else ["two", "new"]
     assert [one for one in found if one] == expected
     log.close()
+
+
+def test_a_byte_order_mark_is_no_part_of_a_line(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("{}\n", encoding="utf-8-sig")
+    assert list(read_log(tmp_path / "a.log")) == [["{}"]]
 
 
 def test_a_log_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ from agents.logs import RequestTypes
         ("-", "other"),
         ("\\x16\\x03", "other"),
         ("GET *", "other"),
+        ("=anything", "other"),
+        ("=any thing", "other"),
     ],
 )
 def test_types(request_line: str, expected: str) -> None:

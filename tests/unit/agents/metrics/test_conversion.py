@@ -214,6 +214,19 @@ def test_numbers_that_no_message_holds_are_left_out() -> None:
     assert subject.counts == {"late": 3}
 
 
+@pytest.mark.parametrize("over", ["mean", "sum", "max"])
+@pytest.mark.parametrize(("one", "two"), [(1.7e308, 1.7e308), (1.7e308, -1.7e308)])
+def test_levels_of_hosts_that_are_too_large_end_nothing(over: str, one: float, two: float) -> None:
+    subject = conversion({"take": "g", "over_hosts": over}, wait="1s")
+    for step in range(10):
+        for host, value in (("a", one), ("b", two)):
+            reading = series([value], name="g", part="gauge", host=f"{host}{step}", first=START + 15 * step)
+            subject.take([*reading, *series([value], name="g", part="gauge", host=host)], START + 15 * step)
+    subject.close(START + 1000)
+    later = series([1.0] * 10, name="g", part="gauge", first=START + 1000)
+    assert run(subject, later)["g"].values == pytest.approx(1.0)
+
+
 def test_memory_of_silent_series_ends() -> None:
     subject = conversion({"take": "x_total"}, wait="1s", readings=1000)
     subject.take([r for n in range(1000) for r in series([1.0], host=str(n))], START)
