@@ -95,7 +95,8 @@ def gateway(
     /pprof?service=NAME); metrics of Prometheus (POST /api/v1/write) and OpenTelemetry (POST /v1/metrics).
     The first line printed is the address; GET /healthz says ok. With http_token_file, or clients in
     --rules, a token is asked for: as a bearer token, or as a user's password. With --scrape, profiles of
-    Go services and pages of metrics are fetched as well.
+    Go services and pages of metrics are fetched as well. With --agents, host agents follow a file's rules,
+    and smidgen agent list shows how it is with them.
     """
     from agents.agent import OVERHEAD_BYTES
     from agents.broker import check_broker, connect, quiet_client

@@ -17,6 +17,9 @@ MOST_SERVICES = 50
 SILENT_S = 180.0
 """An agent that was not heard for so long is silent: three statuses are missing."""
 
+MAX_COMPLAINT = 500
+"""Longest text on what is wrong."""
+
 _MOST = 2**53
 """Largest count: what every reader of JSON keeps."""
 
@@ -118,4 +121,5 @@ def _decode(model: type[_Model], body: bytes) -> _Model:
     except orjson.JSONDecodeError as error:
         raise InvalidMessage(f"not JSON: {error}") from None
     except ConfigError as error:
-        raise InvalidMessage(str(error)) from None
+        shown = "".join(c if c.isprintable() else "?" for c in str(error)[:MAX_COMPLAINT])
+        raise InvalidMessage(shown) from None  # a wrong key, which is in it, is any text
