@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,15 @@ import orjson
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from agents.fleet import encode_status
+from agents.fleet import FleetClient, encode_status
 from agents.fleet.status import MAX_STATUS_BYTES, decode_view
 from agents.gateway.access import Client
 from agents.gateway.fleet import FORGET_S, Statuses
 from agents.gateway.intake import Rules
+from agents.gateway.service import Endpoint, serve
 from pipeline.cli import run as run_command
-from pipeline.errors import ConfigError
+from pipeline.errors import BrokerUnavailable, ConfigError
+from tests.support.gateway_requests import NOW
 from tests.unit.agents.fleet.support import ONE_RULE, OTHER_RULE, STATUS, FleetBench, fleet_of
 
 TOKEN = "correct horse"
@@ -167,3 +171,28 @@ def test_a_token_is_asked_for(
     status = run(bench, work)
     assert status in (200, 204) if is_let_in else status == 401
     assert bool(bench.fleet.statuses.heard(bench.now)) == (is_let_in and method == "POST")
+
+
+def test_a_signal_has_the_rules_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.yaml"
+    file.write_text(ONE_RULE)
+
+    changes: list[asyncio.Task[None]] = []
+
+    async def connect() -> Any:
+        raise BrokerUnavailable("no broker here")
+
+    def ready(addresses: list[str]) -> None:
+        changes.append(asyncio.get_running_loop().create_task(change(addresses[0])))
+
+    async def change(url: str) -> None:
+        file.write_text(OTHER_RULE)
+        os.kill(os.getpid(), signal.SIGHUP)
+        while True:
+            rules = await asyncio.to_thread(FleetClient(url).rules)
+            if rules is not None and rules.content.decode() == OTHER_RULE:
+                break
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    endpoint = Endpoint(("127.0.0.1", 0), None, 1024**2, agents=file)
+    assert asyncio.run(serve(Rules(), connect, endpoint, clock=lambda: NOW, ready=ready))
