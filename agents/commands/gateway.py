@@ -21,6 +21,7 @@ Examples:
   smidgen gateway
   smidgen gateway --listen 0.0.0.0:4040 --rules gateway.yaml
   smidgen gateway --scrape targets.yaml
+  smidgen gateway --agents fleet.yaml
 """
 
 
@@ -54,6 +55,13 @@ Examples:
     help="YAML file of services whose profiles or metrics are fetched; read again on SIGHUP.",
 )
 @click.option(
+    "--agents",
+    "agents_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML file of rules that host agents follow (smidgen agent host --rules URL); read again on SIGHUP.",
+)
+@click.option(
     "--metrics",
     "metrics_file",
     type=click.Path(path_type=Path),
@@ -76,6 +84,7 @@ def gateway(
     grpc: tuple[str, int] | None,
     rules_file: Path | None,
     targets_file: Path | None,
+    agents_file: Path | None,
     metrics_file: Path | None,
     buffer_bytes: int,
 ) -> int:
@@ -86,11 +95,13 @@ def gateway(
     /pprof?service=NAME); metrics of Prometheus (POST /api/v1/write) and OpenTelemetry (POST /v1/metrics).
     The first line printed is the address; GET /healthz says ok. With http_token_file, or clients in
     --rules, a token is asked for: as a bearer token, or as a user's password. With --scrape, profiles of
-    Go services and pages of metrics are fetched as well.
+    Go services and pages of metrics are fetched as well. With --agents, host agents follow a file's rules,
+    and smidgen agent list shows how it is with them.
     """
     from agents.agent import OVERHEAD_BYTES
     from agents.broker import check_broker, connect, quiet_client
     from agents.gateway.config import load_rules
+    from agents.gateway.fleet import load_fleet_rules
     from agents.gateway.service import Endpoint, serve
     from agents.gateway.targets import load_targets
     from agents.metrics import load_metric_map
@@ -102,6 +113,8 @@ def gateway(
     rules = load_rules(rules_file, settings.token, max_message_bytes=size)
     if targets_file:
         load_targets(targets_file)  # before anything else is done
+    if agents_file:
+        load_fleet_rules(agents_file)
     metric_map = load_metric_map(metrics_file)
     for flag, address in (("--listen", listen), ("--grpc", grpc)):
         _check_reach(flag, address, rules)
@@ -110,7 +123,7 @@ def gateway(
         serve(
             rules,
             lambda: connect(settings, topics),
-            Endpoint(listen, grpc, buffer_bytes, targets_file, metric_map),
+            Endpoint(listen, grpc, buffer_bytes, targets_file, agents_file, metric_map),
             clock=system_clock,
             ready=lambda addresses: click.echo(f"listening on {' '.join(addresses)}"),
         )

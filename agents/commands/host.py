@@ -19,16 +19,25 @@ _EXAMPLES = """\b
 Examples:
   smidgen agent host --rules host.yaml --list
   smidgen agent host --rules host.yaml
+  smidgen agent host --rules http://gateway:4040 --spool /var/lib/smidgen
 """
+
+
+def _rules(text: str) -> Path | str:
+    """Read where rules come from: a path, or the address of a gateway."""
+    from agents.fleet.client import check_url, is_url
+
+    return check_url(text) if is_url(text) else Path(text)
 
 
 @click.command(epilog=_EXAMPLES)
 @click.option(
     "--rules",
-    "file",
     required=True,
-    type=click.Path(path_type=Path),
-    help="YAML file: which processes are sampled, for which service, and how (docs/agent.md).",
+    metavar="FILE|URL",
+    callback=checked_by(_rules),
+    help="YAML file: which processes are sampled, for which service, and how; or http://HOST:PORT of a "
+    "gateway that serves a fleet's rules (docs/agent.md).",
 )
 @click.option("--list", "listed", is_flag=True, help="Show what would be sampled now, and end.")
 @click.option(
@@ -37,25 +46,39 @@ Examples:
     callback=checked_by(address_of),
     help="Serve numbers for Prometheus there (GET /metrics); port 0 takes a free one.",
 )
+@click.option(
+    "--spool",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Where messages wait that memory cannot hold, instead of spool in the rules.",
+)
 @host_option
 @settings_options("broker", "topics", "idempotent_producer", "log_level")
 def host(
-    settings: Settings, file: Path, listed: bool, metrics: tuple[str, int] | None, host: str | None
+    settings: Settings,
+    rules: Path | str,
+    listed: bool,
+    metrics: tuple[str, int] | None,
+    spool: Path | None,
+    host: str | None,
 ) -> int:
     """Sample all processes of this host that rules take, until Ctrl-C.
 
-    Processes are followed as they start and end. SIGHUP has the rules read again. If the broker is away,
-    messages wait in memory and then in the spool. Exit code: 0 when the agent was asked to end and lost
-    nothing, 1 when messages were dropped, 2 when a setting is wrong.
+    Processes are followed as they start and end. SIGHUP has the rules read again; a gateway is asked for
+    other ones every 30 s, and its rules are kept while it is away. If the broker is away, messages wait in
+    memory and then in the spool. Exit code: 0 when the agent was asked to end and lost nothing, 1 when
+    messages were dropped, 2 when a setting is wrong.
     """
-    from agents.host import HostOptions, list_processes, load_host_config, run_host_agent
+    from agents.fleet import FleetClient
+    from agents.host import HostOptions, list_processes, load_rules, run_host_agent
     from agents.host.proc import ProcReader
 
+    origin = rules if isinstance(rules, Path) else FleetClient(rules, settings.token)
     if listed:
-        for line in list_processes(load_host_config(file), ProcReader()):
+        for line in list_processes(load_rules(origin), ProcReader()):
             click.echo(escape_controls(line))
         return 0
     quiet_client(settings)
     bootstrap_servers(settings.broker)
-    options = HostOptions(file, host or socket.gethostname(), metrics)
+    options = HostOptions(origin, host or socket.gethostname(), metrics, spool)
     return run_host_agent(options, settings, settings.read_topics(), clock=system_clock)

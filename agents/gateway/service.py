@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from agents.buffer import Buffer
 from agents.gateway import grpc_server
 from agents.gateway.counts import Counts
+from agents.gateway.fleet import Fleet, add_fleet_routes
 from agents.gateway.intake import Intake, Rules
 from agents.gateway.receivers import RECEIVERS
 from agents.gateway.scrape import Scraper
@@ -53,6 +55,7 @@ class Endpoint:
     grpc: Address | None
     buffer_bytes: int
     targets: Path | None = None  # whose profiles and metrics are fetched
+    agents: Path | None = None  # rules that host agents follow
     metric_map: MetricMap = field(default_factory=MetricMap)
 
 
@@ -95,7 +98,7 @@ async def serve(
     ``ready`` is given the addresses of HTTP and gRPC once requests are taken.
 
     Raises:
-        ConfigError: the address cannot be listened on.
+        ConfigError: the address cannot be listened on, or the agents' rules are wrong.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -116,6 +119,11 @@ async def serve(
                 lambda: not outbox.has_room(1, 0),
                 clock=clock,
             )
+            reloads: list[Callable[[], None]] = []
+            if endpoint.agents:
+                fleet = Fleet(endpoint.agents, clock=clock)
+                add_fleet_routes(app, fleet, intake)
+                reloads.append(fleet.reload)
             addresses = [await opened.enter_async_context(listening(app, *endpoint.http))]
             if endpoint.grpc:
                 serving = grpc_server.listening(receivers, intake, *endpoint.grpc, clock=clock)
@@ -123,8 +131,10 @@ async def serve(
             if endpoint.targets:
                 scraper = Scraper(intake, metrics.fetched, clock=clock)
                 opened.push_async_callback(scraper.close)
-                _follow(scraper, endpoint.targets)
-                loop.add_signal_handler(signal.SIGHUP, _follow, scraper, endpoint.targets)
+                reloads.append(partial(_follow, scraper, endpoint.targets))
+                reloads[-1]()
+            if reloads:
+                loop.add_signal_handler(signal.SIGHUP, _call_all, reloads)
             publishing = asyncio.ensure_future(_publish_metrics(metrics, outbox, clock))
             opened.callback(publishing.cancel)
             ready(addresses)
@@ -146,6 +156,11 @@ async def _publish_metrics(metrics: ServiceMetrics, outbox: BufferedOutbox, cloc
         if outbox.has_room(MOST_PUBLISHED, 0):
             for message in metrics.complete(clock()):
                 outbox.offer(message, 0)
+
+
+def _call_all(calls: Sequence[Callable[[], None]]) -> None:
+    for call in calls:
+        call()
 
 
 def _follow(scraper: Scraper, path: Path) -> None:

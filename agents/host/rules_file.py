@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,8 +23,9 @@ from agents.host.rules import (
     names_in,
 )
 from agents.kernels import AUTO, kernel_names
+from pipeline.errors import ConfigError
 from pipeline.units import parse_duration_s, parse_size_bytes
-from pipeline.validation import StrictModel, read_yaml, validate
+from pipeline.validation import StrictModel, WrongYaml, parse_yaml, read_yaml, validate
 
 _FRACTION = re.compile(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*")
 _PERCENT = re.compile(r"\s*(\d{1,3}(?:\.\d{1,6})?)\s*%\s*")
@@ -171,7 +172,28 @@ def load_host_config(path: Path) -> HostConfig:
     Raises:
         ConfigError: the file and the key that is wrong.
     """
-    file = validate(_File, read_yaml(path), str(path))
+    config = _to_config(validate(_File, read_yaml(path), str(path)))
+    return replace(config, spool=path.parent / config.spool.expanduser()) if config.spool else config
+
+
+def parse_fleet_config(content: bytes, where: str) -> HostConfig:
+    """Read the text of a settings file for many hosts, which names no folder of a host.
+
+    Raises:
+        ConfigError: ``where`` and the key that is wrong.
+    """
+    try:
+        config = _to_config(validate(_File, parse_yaml(content), where))
+    except WrongYaml as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if config.spool:
+        raise ConfigError(
+            f"{where}: spool: a fleet's rules name no folder of a host: give smidgen agent host --spool"
+        )
+    return config
+
+
+def _to_config(file: _File) -> HostConfig:
     return HostConfig(
         rules=tuple(_to_rule(rule) for rule in file.rules),
         interval_s=file.interval_s,
@@ -179,7 +201,7 @@ def load_host_config(path: Path) -> HostConfig:
         processes=file.processes,
         budget=file.budget,
         buffer_bytes=file.buffer,
-        spool=path.parent / file.spool.expanduser() if file.spool else None,
+        spool=file.spool,
         spool_bytes=file.spool_size,
     )
 

@@ -16,16 +16,17 @@ from pathlib import Path
 from agents.agent import FLUSH_S, MAX_WAITING, OVERHEAD_BYTES
 from agents.broker import check_broker, connect
 from agents.buffer import Buffer, Tally
+from agents.fleet.client import FleetClient
 from agents.host.agent import Edges, HostAgent
 from agents.host.numbers import State, summary
 from agents.host.proc import ProcReader
-from agents.host.rules_file import HostConfig, load_host_config
+from agents.host.rules_file import HostConfig
+from agents.host.rules_source import FileRules, GatewayRules, RulesSource
 from agents.host.spool import Spool
 from agents.host.spooled_buffer import SpooledBuffer
 from agents.publisher import Publisher
 from pipeline.clock import Clock
 from pipeline.config import Settings
-from pipeline.errors import ConfigError
 from pipeline.topics import Topics
 
 log = logging.getLogger(__name__)
@@ -38,11 +39,12 @@ SUMMARY_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """What a command gives: the settings file, the host's name, and where its numbers are served."""
+    """What a command gives: where rules come from, the host's name, and where its numbers are served."""
 
-    file: Path
+    rules: Path | FleetClient
     host: str
     metrics: tuple[str, int] | None = None
+    spool: Path | None = None  # instead of the rules'
 
 
 class _Signals:
@@ -56,6 +58,11 @@ class _Signals:
     def wake(self) -> None:
         """End the wait of the loop."""
         self.wakes.put(None)
+
+    def wait(self, timeout_s: float | None) -> None:
+        """Wait for a signal or a wake, so many seconds at most."""
+        with contextlib.suppress(queue.Empty):
+            self.wakes.get(timeout=timeout_s)
 
     def stop(self, *_: object) -> None:
         """End the agent."""
@@ -88,10 +95,18 @@ def run_host_agent(options: HostOptions, settings: Settings, topics: Topics, *, 
     Raises:
         ConfigError: the settings file is wrong, or the broker refuses us.
     """
-    config = load_host_config(options.file)
+    source = _source(options)
     check_broker(settings)
-    with _signals() as signals, tempfile.TemporaryDirectory(prefix="smidgen-host-") as folder:
-        buffer = _buffer(config)
+    with (
+        _signals() as signals,
+        tempfile.TemporaryDirectory(prefix="smidgen-host-") as folder,
+        contextlib.closing(source),
+    ):
+        source.start(signals.wake)
+        config = _first_rules(source, signals)
+        if config is None:
+            return 0
+        buffer = _buffer(config, options.spool)
         publisher = Publisher(lambda: connect(settings, topics), buffer)
         edges = Edges(
             host=options.host,
@@ -110,10 +125,25 @@ def run_host_agent(options: HostOptions, settings: Settings, topics: Topics, *, 
         with _page(options, settings, agent):
             publisher.start()
             try:
-                _Loop(agent, config, options.file, signals, state, clock).run()
+                _Loop(agent, config, source, signals, state, clock).run()
             finally:
                 complete = _close(publisher, buffer)
         return 0 if complete else 1
+
+
+def _source(options: HostOptions) -> RulesSource:
+    if isinstance(options.rules, Path):
+        return FileRules(options.rules)
+    return GatewayRules(options.rules, options.host)
+
+
+def _first_rules(source: RulesSource, signals: _Signals) -> HostConfig | None:
+    """Wait for rules; return None if a signal ends the agent before."""
+    while not signals.stopping:
+        if config := source.changed():
+            return config
+        signals.wait(None)
+    return None
 
 
 class _Loop:
@@ -123,14 +153,14 @@ class _Loop:
         self,
         agent: HostAgent,
         config: HostConfig,
-        file: Path,
+        source: RulesSource,
         signals: _Signals,
         state: Callable[[], State],
         clock: Clock,
     ) -> None:
         self._agent = agent
         self._config = config
-        self._file = file
+        self._source = source
         self._signals = signals
         self._state = state
         self._clock = clock
@@ -142,8 +172,7 @@ class _Loop:
         try:
             while not self._signals.stopping:
                 now = self._clock()
-                if self._signals.reloading:
-                    self._reload()
+                if self._follow_rules():
                     scan_at = now
                 if now >= scan_at:
                     self._agent.scan()
@@ -154,9 +183,9 @@ class _Loop:
                     publish_at = self._next_publication()
                     self._agent.numbers.show(self._state())
                 if now >= summary_at:
-                    log.info("%s", summary(self._state()))
+                    self._report()
                     summary_at = now + SUMMARY_S
-                self._wait(min(scan_at, publish_at, summary_at))
+                self._signals.wait(max(min(scan_at, publish_at, summary_at) - self._clock(), 0.0))
         finally:
             self._agent.stop()
             self._agent.publish()
@@ -167,27 +196,31 @@ class _Loop:
         grace_s = min(GRACE_S, interval_s / 2)
         return (math.floor((self._clock() - grace_s) / interval_s) + 1) * interval_s + grace_s
 
-    def _reload(self) -> None:
-        self._signals.reloading = False
-        try:
-            config = load_host_config(self._file)
-        except ConfigError as error:
-            log.error("the rules stay as they were: %s", error)
-            return
+    def _report(self) -> None:
+        state = self._state()
+        log.info("%s", summary(state))
+        self._source.report(state)
+
+    def _follow_rules(self) -> bool:
+        """Use other rules if there are any; return whether there were."""
+        if self._signals.reloading:
+            self._signals.reloading = False
+            self._source.ask()
+        config = self._source.changed()
+        if config is None:
+            return False
         self._config = dataclasses.replace(config, interval_s=self._config.interval_s)
         self._agent.use(self._config)
-        log.info("%d rules are read from %s", len(config.rules), self._file)
-
-    def _wait(self, until: float) -> None:
-        with contextlib.suppress(queue.Empty):
-            self._signals.wakes.get(timeout=max(until - self._clock(), 0.0))
+        log.info("%d other rules are followed", len(config.rules))
+        return True
 
 
-def _buffer(config: HostConfig) -> Buffer | SpooledBuffer:
+def _buffer(config: HostConfig, spool: Path | None) -> Buffer | SpooledBuffer:
     bounds = {"max_messages": MAX_WAITING, "max_bytes": config.buffer_bytes}
-    if config.spool is None:
+    folder = spool or config.spool
+    if folder is None:
         return Buffer(**bounds)
-    return SpooledBuffer(Spool(config.spool, config.spool_bytes), **bounds)
+    return SpooledBuffer(Spool(folder, config.spool_bytes), **bounds)
 
 
 def _close(publisher: Publisher, buffer: Buffer | SpooledBuffer) -> bool:

@@ -45,6 +45,7 @@ NOT_RUN: Mapping[str, str] = {
     r"bench (?!labeller)": "minutes to hours; tests/unit/bench runs each on little",
     r"demo|embedded|up$": "an engine of its own; tests/e2e has a test of each",
     r".*[\[\]]": "a form of commands, not one",
+    r"agent list": "needs a gateway that serves rules; tests/unit/agents/fleet has one",
     r"agent run .*--native": "needs the right to trace, and a native process",
     r"release compare": "needs two releases side by side; tests/e2e/test_release.py has them",
     r"why .*--ledger .*--data": "needs a candidate of its own backtest; tests/e2e/test_backtest.py has one",

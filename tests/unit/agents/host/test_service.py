@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from agents.host.numbers import HostNumbers, State
-from agents.host.rules_file import HostConfig, load_host_config
-from agents.host.service import _Loop, _signals
+from agents.host.rules_file import HostConfig
+from agents.host.rules_source import FileRules, RulesSource
+from agents.host.service import _first_rules, _Loop, _signals
 
 ONE_RULE = "{interval: 1s, scan: 500ms, rules: [{service: a}]}"
 
@@ -44,10 +45,13 @@ class Steps:
         self.configs.append(config)
 
 
-def run(agent: Steps, file: Path) -> list[str]:
+def run(agent: Steps, origin: Path | RulesSource) -> list[str]:
+    source = FileRules(origin) if isinstance(origin, Path) else origin
     with _signals() as signals:
-        loop = _Loop(agent, load_host_config(file), file, signals, lambda: State({}), time.time)  # type: ignore[arg-type]
-        loop.run()
+        source.start(signals.wake)
+        config = _first_rules(source, signals)
+        if config is not None:
+            _Loop(agent, config, source, signals, lambda: State({}), time.time).run()  # type: ignore[arg-type]
     return agent.steps
 
 

@@ -1,0 +1,100 @@
+"""``smidgen agent list``: the host agents that follow a gateway's rules, and how it is with each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agents.options import checked_by
+from pipeline.commands.options import settings_options
+from pipeline.config import Settings
+from pipeline.terminal import escape_controls, table_console
+from pipeline.units import format_duration
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from agents.fleet import FleetView, HeardStatus
+
+_EXAMPLES = """\b
+Examples:
+  smidgen agent list --gateway http://gateway:4040
+  smidgen agent list --gateway http://gateway:4040 --json
+"""
+
+
+def _url(text: str) -> str:
+    from agents.fleet.client import check_url
+
+    return check_url(text)
+
+
+@click.command("list", epilog=_EXAMPLES)
+@click.option(
+    "--gateway",
+    required=True,
+    metavar="URL",
+    callback=checked_by(_url),
+    help="http://HOST:PORT of a gateway that serves rules (smidgen gateway --agents).",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a host.")
+@settings_options("log_level")
+def list_agents(settings: Settings, gateway: str, as_json: bool) -> int:
+    """List the host agents that a gateway has heard of in the last day.
+
+    An agent is silent if it was not heard for more than three minutes. Messages are counted since an agent
+    began. The token is that of http_token_file. Exit code: 0, 1 if an agent is silent or has dropped
+    messages, 2 if the gateway cannot be asked.
+    """
+    from agents.fleet import FleetClient
+
+    view = FleetClient(gateway, settings.token).view()
+    if as_json:
+        import orjson
+
+        for heard in view.agents:
+            click.echo(orjson.dumps(_to_json(view, heard)).decode())
+    else:
+        table_console().print(_table(view))
+    return int(any(view.is_silent(heard) or heard.status.dropped for heard in view.agents))
+
+
+def _table(view: FleetView) -> Table:
+    from rich.table import Table
+
+    table = Table("host", "heard", "processes", "cost", "budget", "Hz", "rules", "waiting", "dropped")
+    for column in table.columns[3:]:
+        column.justify = "right"
+    for heard in view.agents:
+        status = heard.status
+        processes = ", ".join(f"{count} {state}" for state, count in status.processes.items() if count)
+        age = f"{format_duration(round(view.age_s(heard)))} ago"
+        table.add_row(
+            escape_controls(status.host),
+            f"silent, {age}" if view.is_silent(heard) else age,
+            processes or "none",
+            f"{100 * status.cost_share:.2f} %",
+            f"{100 * status.budget:g} %",
+            _rates(list(status.rates_hz.values())),
+            "current" if view.is_current(heard) else "out of date",
+            str(status.waiting),
+            str(status.dropped),
+        )
+    return table
+
+
+def _rates(rates_hz: list[float]) -> str:
+    if not rates_hz:
+        return ""
+    lowest, highest = min(rates_hz), max(rates_hz)
+    return f"{lowest:.3g}" if lowest == highest else f"{lowest:.3g} to {highest:.3g}"
+
+
+def _to_json(view: FleetView, heard: HeardStatus) -> dict[str, Any]:
+    return {
+        **heard.status.model_dump(),
+        "age_s": view.age_s(heard),
+        "is_silent": view.is_silent(heard),
+        "is_current": view.is_current(heard),
+    }

@@ -1,0 +1,17 @@
+"""What host agents and a gateway say to each other: rules one way, statuses the other."""
+
+from agents.fleet.client import FleetClient, GatewayUnavailable
+from agents.fleet.rules import HostRules, read_fleet_rules
+from agents.fleet.status import AgentStatus, FleetView, HeardStatus, decode_status, encode_status
+
+__all__ = [
+    "AgentStatus",
+    "FleetClient",
+    "FleetView",
+    "GatewayUnavailable",
+    "HeardStatus",
+    "HostRules",
+    "decode_status",
+    "encode_status",
+    "read_fleet_rules",
+]

@@ -1,0 +1,167 @@
+"""The gateway as controller of host agents: it serves their rules, and keeps what they say of themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import orjson
+from aiohttp import web
+
+from agents.fleet.client import AGENTS_PATH, RULES_PATH, STATUS_PATH
+from agents.fleet.rules import HostRules, read_fleet_rules
+from agents.fleet.status import MAX_STATUS_BYTES, decode_status, encode_status
+from agents.gateway.base import Refusal, malformed
+from agents.gateway.intake import Intake
+from agents.host.rules_file import parse_fleet_config
+from pipeline.clock import Clock
+from pipeline.errors import ConfigError, InvalidMessage
+
+log = logging.getLogger(__name__)
+
+MOST_HOSTS = 5_000
+MOST_BYTES = 64 * 1024**2
+"""Bounds of the statuses that are kept; those heard longest ago are forgotten first."""
+
+FORGET_S = 24 * 3600.0
+"""A host that says nothing for so long is no host of the fleet any more."""
+
+BODY_S = 10.0
+"""How long reading a status may take."""
+
+
+def load_fleet_rules(path: Path) -> HostRules:
+    """Read and check the rules of a fleet.
+
+    Raises:
+        ConfigError: the file and the key that is wrong.
+    """
+    rules = read_fleet_rules(path)
+    parse_fleet_config(rules.content, str(path))
+    return rules
+
+
+class Statuses:
+    """What each host's agent said last, bounded."""
+
+    def __init__(self, *, hosts: int = MOST_HOSTS, size: int = MOST_BYTES) -> None:
+        self._hosts = hosts
+        self._bytes = size
+        self._kept: OrderedDict[str, tuple[float, bytes]] = OrderedDict()  # heard longest ago first
+        self._size = 0
+
+    def keep(self, host: str, status: bytes, now: float) -> None:
+        """Keep the status of a host, as JSON, instead of the one before."""
+        self._forget(host)
+        self._kept[host] = (now, status)
+        self._size += len(status)
+        while len(self._kept) > self._hosts or self._size > self._bytes:
+            self._forget(next(iter(self._kept)))
+        self._forget_silent(now)
+
+    def heard(self, now: float) -> list[tuple[float, bytes]]:
+        """Return when each status was heard, and the status, by host."""
+        self._forget_silent(now)
+        return [self._kept[host] for host in sorted(self._kept)]
+
+    def _forget(self, host: str) -> None:
+        _, status = self._kept.pop(host, (0.0, b""))
+        self._size -= len(status)
+
+    def _forget_silent(self, now: float) -> None:
+        while self._kept and now - next(iter(self._kept.values()))[0] > FORGET_S:
+            self._forget(next(iter(self._kept)))
+
+
+class Fleet:
+    """Rules of a file, and the statuses of the agents that follow them; the event loop alone uses it."""
+
+    def __init__(self, path: Path, *, clock: Clock) -> None:
+        self.rules = load_fleet_rules(path)
+        self.statuses = Statuses()
+        self._path = path
+        self._clock = clock
+
+    def reload(self) -> None:
+        """Read the file again; a wrong one leaves the rules as they are."""
+        try:
+            self.rules = load_fleet_rules(self._path)
+        except ConfigError as error:
+            log.error("the fleet's rules stay as they were: %s", error)
+        else:
+            log.info("the fleet's rules are those of %s, version %s", self._path, self.rules.version)
+
+    def take(self, body: bytes) -> None:
+        """Keep a status.
+
+        Raises:
+            Refusal: it is none.
+        """
+        try:
+            status = decode_status(body)
+        except InvalidMessage as error:
+            raise malformed(error) from None
+        self.statuses.keep(status.host, encode_status(status), self._clock())
+
+    def view(self) -> bytes:
+        """Return all that is known, as JSON; see ``agents.fleet.FleetView``."""
+        now = self._clock()
+        agents = [
+            {"heard": heard, "status": orjson.Fragment(status)} for heard, status in self.statuses.heard(now)
+        ]
+        return orjson.dumps({"now": now, "rules": self.rules.version, "agents": agents})
+
+
+def add_fleet_routes(app: web.Application, fleet: Fleet, intake: Intake) -> None:
+    """Serve rules and statuses to everybody who has a token of the gateway, whatever its services."""
+
+    async def rules(sent: web.Request) -> web.Response:
+        headers = {"ETag": fleet.rules.etag, "Cache-Control": "no-cache"}
+        known = {tag.strip().removeprefix("W/") for tag in sent.headers.get("If-None-Match", "").split(",")}
+        if fleet.rules.etag in known:
+            return web.Response(status=304, headers=headers)
+        return web.Response(body=fleet.rules.content, content_type="application/yaml", headers=headers)
+
+    async def status(sent: web.Request) -> web.Response:
+        fleet.take(await _status_body(sent))
+        return web.Response(status=204)
+
+    async def agents(_: web.Request) -> web.Response:
+        return web.Response(body=fleet.view(), content_type="application/json")
+
+    app.router.add_get(RULES_PATH, _guarded(rules, intake))
+    app.router.add_post(STATUS_PATH, _guarded(status, intake))
+    app.router.add_get(AGENTS_PATH, _guarded(agents, intake))
+
+
+_Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+def _guarded(handler: _Handler, intake: Intake) -> _Handler:
+    """Ask for a token, and spell refusals."""
+
+    async def handle(sent: web.Request) -> web.Response:
+        try:
+            intake.identify(sent.headers.get("Authorization"))
+            return await handler(sent)
+        except Refusal as refusal:
+            headers = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else None
+            return web.Response(status=refusal.status, text=refusal.text + "\n", headers=headers)
+
+    return handle
+
+
+async def _status_body(sent: web.Request) -> bytes:
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for piece in sent.content.iter_any():
+                body += piece
+                if len(body) > MAX_STATUS_BYTES:
+                    raise Refusal(413, "too_large", f"larger than {MAX_STATUS_BYTES} bytes")
+    except TimeoutError:
+        raise Refusal(408, "slow", "the body did not come in time") from None
+    return bytes(body)

@@ -1,0 +1,212 @@
+"""Where a host agent's rules come from: a file of the host, or a gateway that serves a fleet's."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from agents.fleet.client import FleetClient, GatewayUnavailable
+from agents.fleet.rules import HostRules
+from agents.fleet.status import MOST_SERVICES, AgentStatus
+from agents.host.numbers import State
+from agents.host.rules_file import HostConfig, load_host_config, parse_fleet_config
+from pipeline import __version__
+from pipeline.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+ASK_S = 30.0
+"""How often a gateway is asked for other rules."""
+
+FIRST_S = 5.0
+"""How often it is asked until there are any."""
+
+CLOSE_S = 1.0
+
+
+class RulesSource(Protocol):
+    """Gives rules at the start and whenever they change. No call waits for anybody."""
+
+    def start(self, wake: Callable[[], None]) -> None:
+        """Begin to look for rules; ``wake`` is called, from any thread, when there are other ones."""
+
+    def changed(self) -> HostConfig | None:
+        """Return rules that came since the last call, None if there are none."""
+
+    def ask(self) -> None:
+        """Look for other rules now."""
+
+    def report(self, state: State) -> None:
+        """Take how it is with the agent."""
+
+    def close(self) -> None:
+        """Look no more."""
+
+
+class FileRules:
+    """Rules of a file, which is read again when it is asked for.
+
+    Raises:
+        ConfigError: the file is wrong at the start; later that is a line in the log.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._next: HostConfig | None = load_host_config(path)
+
+    def start(self, wake: Callable[[], None]) -> None:
+        """Do nothing: there are rules."""
+
+    def changed(self) -> HostConfig | None:
+        """Return what was read since the last call."""
+        config, self._next = self._next, None
+        return config
+
+    def ask(self) -> None:
+        """Read the file; a wrong one leaves the rules as they were."""
+        try:
+            self._next = load_host_config(self._path)
+        except ConfigError as error:
+            log.error("the rules stay as they were: %s", error)
+
+    def report(self, state: State) -> None:
+        """Do nothing: nobody is interested."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class GatewayRules:
+    """Rules of a fleet. A thread asks a gateway for them, and sends it the agent's status.
+
+    While the gateway is away the rules stay as they were, and so they do where new ones are wrong.
+    """
+
+    def __init__(
+        self, client: FleetClient, host: str, *, ask_s: float = ASK_S, first_s: float = FIRST_S
+    ) -> None:
+        self._client = client
+        self._host = host
+        self._ask_s = ask_s
+        self._first_s = first_s
+        self._lock = threading.Lock()
+        self._due = threading.Event()
+        self._closing = False
+        self._wake: Callable[[], None] = lambda: None
+        self._next: HostConfig | None = None
+        self._status: AgentStatus | None = None
+        self._known = ""  # version that came last
+        self._followed = ""  # version that was right
+        self._away_since: float | None = None
+        self._thread = threading.Thread(target=self._run, name="fleet rules", daemon=True)
+
+    def start(self, wake: Callable[[], None]) -> None:
+        """Begin to ask."""
+        self._wake = wake
+        self._thread.start()
+
+    def changed(self) -> HostConfig | None:
+        """Return the rules that came since the last call."""
+        with self._lock:
+            config, self._next = self._next, None
+        return config
+
+    def ask(self) -> None:
+        """Ask now."""
+        self._due.set()
+
+    def report(self, state: State) -> None:
+        """Send a status; of several that could not be sent, the last."""
+        self._status = status_of(self._host, self._followed, state)
+        self._due.set()
+
+    def close(self) -> None:
+        """Ask no more; a request that is under way is waited for briefly."""
+        self._closing = True
+        self._due.set()
+        if self._thread.is_alive():
+            self._thread.join(CLOSE_S)
+
+    def _run(self) -> None:
+        while not self._closing:
+            self._due.clear()
+            try:
+                self._fetch()
+                self._send()
+            except GatewayUnavailable as error:
+                self._note_outage(error)
+            else:
+                self._note_return()
+            self._due.wait(self._ask_s if self._followed else self._first_s)
+
+    def _fetch(self) -> None:
+        rules = self._client.rules(self._known)
+        if rules is not None:
+            self._known = rules.version
+            self._take(rules)
+
+    def _take(self, rules: HostRules) -> None:
+        try:
+            config = parse_fleet_config(rules.content, self._client.url)
+        except ConfigError as error:
+            log.error("the rules stay as they were: %s", error)
+            return
+        with self._lock:
+            self._next = config
+            self._followed = rules.version
+        self._wake()
+
+    def _send(self) -> None:
+        status = self._status
+        if status is not None:
+            self._client.report(status)
+            if self._status is status:
+                self._status = None
+
+    def _note_outage(self, error: GatewayUnavailable) -> None:
+        if self._away_since is None:
+            self._away_since = time.monotonic()
+            until = "the rules stay as they were" if self._followed else "waiting for its rules"
+            log.warning("%s; %s", error, until)
+
+    def _note_return(self) -> None:
+        if self._away_since is not None:
+            log.info("%s answers again, after %.0f s", self._client.url, time.monotonic() - self._away_since)
+            self._away_since = None
+
+
+def load_rules(origin: Path | FleetClient) -> HostConfig:
+    """Return the rules of a file, or those that a gateway serves now.
+
+    Raises:
+        ConfigError: they are wrong.
+        GatewayUnavailable: the gateway does not answer.
+    """
+    if isinstance(origin, Path):
+        return load_host_config(origin)
+    rules = origin.rules() or HostRules(b"")
+    return parse_fleet_config(rules.content, origin.url)
+
+
+def status_of(host: str, rules: str, state: State) -> AgentStatus:
+    """Return a state as the status of a host that follows a version of rules."""
+    rates = sorted(state.rates_hz.items())[:MOST_SERVICES]
+    return AgentStatus.model_validate(
+        {
+            "host": host,
+            "version": __version__,
+            "rules": rules,
+            "processes": dict(state.processes),
+            "rates_hz": dict(rates),
+            "cost_share": state.cost_share,
+            "budget": state.budget,
+            "published": state.delivery.published.messages,
+            "dropped": state.delivery.dropped.messages,
+            "waiting": state.delivery.unsent.messages,
+            "spooled_bytes": state.spooled_bytes,
+        }
+    )
