@@ -127,6 +127,10 @@ def run(arguments: list[str]) -> int:
         return _fail(f"smidgen: {error}")
     except (click.Abort, KeyboardInterrupt):
         return 130
+    except RuntimeError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # Python wraps it amid the definition of a class
+            return 130
+        raise
     except OSError as error:
         if error.errno not in _FULL or error.filename is not None:
             raise

@@ -1,0 +1,36 @@
+"""Ctrl-C ends any command with 130, also amid what it imports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pipeline import cli
+
+
+def plain(_name: str) -> None:
+    raise KeyboardInterrupt
+
+
+def amid_a_class(_name: str) -> None:
+    class Field:
+        def __set_name__(self, _owner: type, _name: str) -> None:
+            raise KeyboardInterrupt
+
+    type("Definition", (), {"field": Field()})
+
+
+@pytest.mark.parametrize("imported", [plain, amid_a_class])
+def test_ctrl_c_amid_an_import(imported: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "load", imported)
+    assert cli.run(["gateway"]) == 130
+
+
+def test_another_error_of_a_class_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_name: str) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(cli, "load", broken)
+    with pytest.raises(RuntimeError, match="broken"):
+        cli.run(["gateway"])
