@@ -22,6 +22,10 @@ from pipeline.errors import ConfigError, InvalidMessage
 _COMMIT = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{7,64}(?![0-9a-zA-Z])")
 
 
+SIZES = (1e-100, 1e100)
+"""The smallest and the largest value that is read: squares of others are no floats."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """Repetitions of one benchmark at one commit, in a unit such as ns, ops/s or B."""
@@ -117,10 +121,11 @@ class Entries:
     invalid: int = 0
 
     def add(self, name: object, unit: object, values: object) -> None:
-        """Take an entry if it has a name and finite numbers, none of them less than 0."""
+        """Take an entry if it has a name and numbers, all of them 0 or within ``SIZES``."""
         numbers = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
         known = [float(one) for one in numbers if isinstance(one, int | float) and not isinstance(one, bool)]
-        usable = len(known) == len(numbers) > 0 and all(math.isfinite(one) and one >= 0 for one in known)
+        fits = all(one == 0 or SIZES[0] <= one <= SIZES[1] for one in known)
+        usable = len(known) == len(numbers) > 0 and fits
         if isinstance(name, str) and name and usable:
             self.found.append(Measurement(name, unit if isinstance(unit, str) else "", tuple(known)))
         else:

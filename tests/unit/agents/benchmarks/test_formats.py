@@ -230,6 +230,8 @@ def test_what_holds_no_results_has_no_format(text: str) -> None:
         {"fullname": 3, "stats": {"data": [1.0]}},
         {"fullname": "a", "stats": {"data": ["1"]}},
         {"fullname": "a", "stats": {"data": [-1.0]}},
+        {"fullname": "a", "stats": {"data": [1.0, 1e101]}},
+        {"fullname": "a", "stats": {"data": [1e-101]}},
         {"fullname": "a", "stats": {"data": [True]}},
         {"fullname": "a", "stats": 3},
         {"fullname": "a", "stats": {"data": {}}},
