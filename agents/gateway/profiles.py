@@ -108,7 +108,7 @@ def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: Set
     stacks = _under_endpoint(parsed.stacks, origin.endpoint)
     source = Source(origin.service, origin.host, origin.release, origin.labels, rate_hz)
     profile = build_profile(stacks, source=source, start=start, end=end)
-    profile = replace(profile, id=_identity(pushed))
+    profile = replace(profile, id=_identity(pushed, origin.host))
     encoded, lost = encode_within(profile, setup.max_message_bytes)
     skipped = []
     if parsed.invalid:
@@ -228,7 +228,8 @@ def _under_endpoint(stacks: Mapping[Stack, int], endpoint: str) -> Mapping[Stack
     return {(root, *stack): count for stack, count in stacks.items()}
 
 
-def _identity(pushed: Pushed) -> str:
+def _identity(pushed: Pushed, host: str) -> str:
     """Return what is the same when a client sends a profile again: its times only if the client gave them."""
-    origin = [pushed.identity, pushed.start, pushed.end, sorted(pushed.labels.items())]
+    # Without a label the host is the client's address: equal files of two of them are not one.
+    origin = [host, pushed.identity, pushed.start, pushed.end, sorted(pushed.labels.items())]
     return xxhash.xxh3_128_hexdigest(orjson.dumps(origin) + pushed.data)

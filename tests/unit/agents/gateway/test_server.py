@@ -11,12 +11,13 @@ from typing import Any
 import cramjam
 import pytest
 
+from agents.gateway import pprof_upload
 from agents.gateway.access import EVERYBODY, Client
-from agents.gateway.base import Setup
+from agents.gateway.base import Request, Setup
 from agents.gateway.intake import Rules
 from agents.gateway.quota import Rates
 from tests.unit.agents.gateway import support
-from tests.unit.agents.gateway.support import Bench, Outbox, stacks_of
+from tests.unit.agents.gateway.support import NOW, Bench, Outbox, stacks_of
 
 STACKS = b"main;price 3\nmain;pay 1\n"
 UPLOAD = "/pprof?service=shop&host=a"
@@ -47,6 +48,14 @@ def test_a_profile_becomes_a_message() -> None:
     assert (profile.service, profile.host, profile.end) == ("shop", "a", support.NOW)
     assert stacks_of(profile) == {"main;price": 3, "main;pay": 1}
     assert bench.outbox.messages[0].key == "shop/a"
+
+
+def test_equal_files_of_two_addresses_are_two() -> None:
+    found = [
+        pprof_upload.RECEIVER.decode(Request("/pprof", STACKS, NOW, peer, {"service": "shop"}), Setup())
+        for peer in ("10.0.0.1", "10.0.0.2", "10.0.0.2")
+    ]
+    assert len({part.id for decoded in found for part in decoded.parts}) == 2
 
 
 def test_what_is_sent_again_is_published_once() -> None:
