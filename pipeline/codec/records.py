@@ -198,6 +198,8 @@ def _what(error: ErrorDetails) -> str:
         return f"should be a whole number of at least {limits['ge']}, not {kind_of(value)}"
     if kind == "literal_error":
         return f"should be {limits['expected'].replace(chr(39), '')}, not {value!r:.{_SHOWN}}"
+    if kind == "too_long":
+        return f"more than {limits['max_length']} items"
     if kind == "too_short" and value:
         return f"should have at least {limits['min_length']} items"
     return "empty" if kind in ("string_too_short", "too_short") else error["msg"]

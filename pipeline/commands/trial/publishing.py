@@ -16,6 +16,7 @@ from pipeline.commands.trial.reading import NamedTrials, read_named_trials
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.model import ExperimentEnd, FloatArray, Outgoing, SideName, TrialMetric, TrialSide
+from pipeline.terminal import escape_controls
 
 _EXAMPLES = """\b
 Examples:
@@ -75,7 +76,8 @@ def publish(
     """
     metrics = read_named_trials(path)
     check_known((*dict(metric_threshold), *worse_down), metrics, path)
-    end = system_clock() if time is None else time
+    now = system_clock()
+    end = now if time is None else time
     meant = {name: (dict(metric_threshold).get(name, 0.0), name in worse_down) for name in metrics}
     sides = _sides(metrics, meant, end, {"service": service, "experiment": experiment, **options})
     messages: list[TrialSide | ExperimentEnd] = [*sides]
@@ -83,11 +85,12 @@ def publish(
         messages.append(ExperimentEnd(service, experiment, end, len(sides) // 2))
     try:
         for message in messages:
-            decode_trial(encode_trial(message))
+            decode_trial(encode_trial(message), now=now)
     except InvalidMessage as error:
         raise ConfigError(str(error)) from None
     _send([trial_message(message) for message in messages], settings)
-    click.echo(f"{len(sides) // 2} trials of {experiment} sent{'' if more else ', and its end'}")
+    ending = "" if more else ", and its end"
+    click.echo(f"{len(sides) // 2} trials of {escape_controls(experiment)} sent{ending}")
 
 
 def _sides(

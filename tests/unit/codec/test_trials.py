@@ -37,7 +37,10 @@ def with_points(points: Any, **more: Any) -> dict[str, Any]:
         ({**SIDE, "side": "C"}, "side: should be"),
         ({**SIDE, "experiment": ""}, "experiment: empty"),
         ({**SIDE, "metrics": {}}, "metrics: empty"),
-        ({**SIDE, "metrics": {f"m{n}": {"points": [1.0]} for n in range(201)}}, "metrics: "),
+        (
+            {**SIDE, "metrics": {f"m{n}": {"points": [1.0]} for n in range(201)}},
+            "metrics: more than 200 items",
+        ),
         ({**SIDE, "metrics": {"": {"points": [1.0]}}}, "metrics"),
         ({**SIDE, "trials": 0}, "trials: "),
         ({**SIDE, "trials": 10_001}, "trials: 10001 is more than 10000"),

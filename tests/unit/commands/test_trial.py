@@ -246,6 +246,7 @@ def test_a_file_and_an_experiment_have_flags_of_their_own(
         (["--worse-down", "nope"], "no metric 'nope'; it has cpu"),
         (["--metric-threshold", "cpu=0"], "0.0 is not in the range x>0"),
         (["--experiment", "x" * 401], "experiment: longer than 400 characters"),
+        (["--time", "2099-01-01T00:00:00Z"], "s in the future"),
     ],
 )
 def test_what_cannot_be_sent_is_one_line(
