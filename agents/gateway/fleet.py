@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import orjson
-from aiohttp import web
+from aiohttp import ClientPayloadError, web
 
 from agents.fleet.client import AGENTS_PATH, RULES_PATH, STATUS_PATH
 from agents.fleet.rules import HostRules, read_fleet_rules
@@ -162,6 +162,8 @@ async def _status_body(sent: web.Request) -> bytes:
                 body += piece
                 if len(body) > MAX_STATUS_BYTES:
                     raise Refusal(413, "too_large", f"larger than {MAX_STATUS_BYTES} bytes")
+    except (ConnectionError, ClientPayloadError):
+        raise Refusal(400, "broken_off", "the body broke off") from None
     except TimeoutError:
         raise Refusal(408, "slow", "the body did not come in time") from None
     return bytes(body)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from aiohttp import web
+from aiohttp import ClientPayloadError, web
 
 from agents.gateway.base import Receiver, Refusal, Reply, Request, Result
 from agents.gateway.intake import Intake
@@ -92,6 +92,8 @@ async def _body(sent: web.Request) -> bytes:
             return await sent.read()
     except web.HTTPRequestEntityTooLarge:
         raise _too_large() from None
+    except (ConnectionError, ClientPayloadError):
+        raise Refusal(400, "broken_off", "the body broke off") from None
     except TimeoutError:
         raise Refusal(408, "slow", "the body did not come in time") from None
 

@@ -16,6 +16,8 @@ from agents.gateway.access import EVERYBODY, Client
 from agents.gateway.base import Request, Setup
 from agents.gateway.intake import Rules
 from agents.gateway.quota import Rates
+from agents.gateway.receivers import RECEIVERS
+from agents.gateway.server import listening, make_app
 from tests.unit.agents.gateway import support
 from tests.unit.agents.gateway.support import NOW, Bench, Outbox, stacks_of
 
@@ -56,6 +58,26 @@ def test_equal_files_of_two_addresses_are_two() -> None:
         for peer in ("10.0.0.1", "10.0.0.2", "10.0.0.2")
     ]
     assert len({part.id for decoded in found for part in decoded.parts}) == 2
+
+
+def test_a_client_that_ends_amid_its_body_costs_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench()
+
+    async def work() -> None:
+        app = make_app(RECEIVERS, bench.intake, list, bool, clock=lambda: NOW)
+        async with listening(app, "127.0.0.1", 0) as address, asyncio.timeout(20):
+            _, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
+            writer.write(f"POST {UPLOAD} HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nmain".encode())
+            await writer.drain()
+            await asyncio.sleep(0.05)
+            writer.close()
+            while not caplog.records:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(work())
+    assert [record.getMessage() for record in caplog.records] == [
+        "pprof: 127.0.0.1: refused: the body broke off"
+    ]
 
 
 def test_what_is_sent_again_is_published_once() -> None:
