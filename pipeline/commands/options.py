@@ -139,6 +139,24 @@ def configure_logging(settings: Settings, secrets: Iterable[str] = ()) -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for package in ("pipeline", "agents", "loadgen"):
         logging.getLogger(package).setLevel(settings.log_level.upper())
+    logging.getLogger("aiohttp.server").addFilter(_NO_HTTP)
+
+
+class _NoHttp(logging.Filter):
+    """Lets what is no HTTP, such as that of port scanners, cost one line and no traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Shorten the record."""
+        error = record.exc_info[1] if record.exc_info else None
+        if type(error).__module__ == "aiohttp.http_exceptions":
+            record.levelno, record.levelname, record.exc_info = logging.WARNING, "WARNING", None
+            said = " ".join(str(error).split())[:_MOST_SAID]
+            record.msg, record.args = "%s: %s", (record.getMessage(), said)
+        return True
+
+
+_NO_HTTP = _NoHttp()
+_MOST_SAID = 200  # characters of what is wrong with a request
 
 
 class _Hiding(logging.Formatter):

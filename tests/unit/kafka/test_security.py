@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import pytest
 import yaml
+from aiohttp.http_exceptions import BadHttpMessage
 
 from agents.broker import check_broker
 from pipeline.cli import smidgen
@@ -165,6 +166,22 @@ class TestSecretsOfSettings:
 
 
 class TestLogs:
+    def test_what_is_no_http_costs_one_line(self) -> None:
+        before = logging.getLogger().handlers[:]
+        try:
+            configure_logging(load_settings({}, environ={}))
+            handler = logging.getLogger().handlers[0]
+            assert isinstance(handler, logging.StreamHandler)
+            handler.setStream(written := io.StringIO())
+            for error in (BadHttpMessage("no\n  method"), RuntimeError("a mistake of ours")):
+                logging.getLogger("aiohttp.server").error("From %s", "a", exc_info=error)
+        finally:
+            logging.basicConfig(handlers=before, force=True)
+        first, second, *traceback = written.getvalue().splitlines()
+        assert first.endswith("WARNING aiohttp.server From a: 400, message: no method")
+        assert second.endswith("ERROR aiohttp.server From a")
+        assert traceback[-1] == "RuntimeError: a mistake of ours"
+
     @pytest.mark.parametrize("form", ["text", "json"])
     def test_a_line_of_any_library_holds_no_secret(
         self, form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
