@@ -114,9 +114,9 @@ class ServiceMetrics:
 
 
 def _labelled(reading: Reading, target: Mapping[str, str]) -> Reading:
-    """Return a reading with the labels of its target, which come before its own."""
-    labels = tuple(sorted({**dict(reading.labels), **target}.items()))
-    return replace(reading, labels=labels)
+    """Return a reading with its target's labels; one of its own of such a name becomes ``exported_NAME``."""
+    own = {f"exported_{name}" if name in target else name: value for name, value in reading.labels}
+    return replace(reading, labels=tuple(sorted({**own, **target}.items())))
 
 
 def _reply_write(_request: Request, result: Result) -> Reply:

@@ -174,7 +174,9 @@ def test_pages_of_metrics_are_fetched() -> None:
             served += 60
             bench.now += 30.0
             assert "openmetrics" in request.headers["Accept"]
-            return web.Response(text=f"# TYPE http_requests counter\nhttp_requests_total {served}\n# EOF\n")
+            # A host of its own, besides that of the target: two series, not one.
+            lines = (f'http_requests_total{{host="{name}"}} {served}\n' for name in "xy")
+            return web.Response(text=f"# TYPE http_requests counter\n{''.join(lines)}# EOF\n")
 
         app = web.Application()
         app.router.add_get("/metrics", page)
@@ -189,7 +191,7 @@ def test_pages_of_metrics_are_fetched() -> None:
             await scraper.close()
         found = points(metrics, bench.now)["http_requests.rate"]
         assert (found.service, found.kind, found.unit) == ("shop", "throughput", "{request}/s")
-        assert found.values == pytest.approx(2.0)
+        assert found.values == pytest.approx(4.0)
         bench.intake.close()
 
     asyncio.run(scenario())
