@@ -116,10 +116,9 @@ def draw_covariate(rng: np.random.Generator, noise: FloatArray, correlation: flo
 
     Args:
         rng: Where chance comes from.
-        noise: Trials' differences, without a regression.
+        noise: Trials' differences, without a regression, in standard deviations.
         correlation: With these.
     """
-    of_metric = correlation * (noise - noise.mean()) / noise.std()
     other = np.sqrt(1.0 - correlation**2) * rng.standard_normal(noise.shape)
-    result: FloatArray = 0.01 * (of_metric + other)
+    result: FloatArray = 0.01 * (correlation * noise + other)
     return result

@@ -121,10 +121,11 @@ def _controlled(
 ) -> tuple[Estimates, Estimates]:
     """Return what Student says of equal and of slower sides, adjusted as the service's A/A trials say."""
     past, equal, slower = (trial_differences(each) for each in (service.past, service.equal, service.slower))
-    covariates = [draw_covariate(rng, noise, CORRELATION) for noise in (past, equal, slower - regression)]
-    theta = slope(past.reshape(1, -1), covariates[0].reshape(1, -1))[0]
-    adjusted = (one - theta * x for one, x in zip((equal, slower), covariates[1:], strict=True))
-    same, more = (paired_t_test(one, alpha) for one in adjusted)
+    spread = regression * past.shape[1] ** 0.5 / EFFECT_ERRORS
+    noise = (past, equal, slower - regression)
+    before, *now = (draw_covariate(rng, one / spread, CORRELATION) for one in noise)
+    theta = slope(past.reshape(1, -1), before.reshape(1, -1))[0]
+    same, more = (paired_t_test(one - theta * x, alpha) for one, x in zip((equal, slower), now, strict=True))
     return same, more
 
 

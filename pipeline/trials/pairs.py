@@ -156,7 +156,8 @@ def _inflation(sums: FloatArray, batches: IntArray) -> FloatArray:
     following = (sums[:, 1:] * sums[:, :-1]).sum(axis=1)
     first = np.divide(following, squares, out=np.zeros(len(sums)), where=squares > 0)
     number = np.maximum(batches, 4).astype(np.float64)
-    lag = np.clip((number * first + 1.0) / (number - 3.0), 0.0, _LARGEST_LAG)
+    lag = np.where(squares > 0, (number * first + 1.0) / (number - 3.0), 0.0)
+    lag = np.clip(lag, 0.0, _LARGEST_LAG)
     # What is too small a lag misleads more than what is too large: (1 + lag) / (1 - lag) is not straight.
     more = _LAG_ERRORS * np.sqrt((1.0 - lag**2) / number)
     lag = np.where(lag > 0, np.minimum(lag + more, _LARGEST_LAG), 0.0)

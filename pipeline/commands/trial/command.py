@@ -168,6 +168,8 @@ def _of_file(
         raise ConfigError(f"--model {model}: compares with A/A trials; give them as --history")
     named = read_named_trials(path)
     explained = dict(covariates)
+    if len(explained) < len(covariates):
+        raise ConfigError("--covariate: a metric has one covariate")
     check_known((*explained, *explained.values()), named, path)
     if both := sorted(explained.keys() & set(explained.values())):
         raise ConfigError(f"--covariate: {both[0]} explains a metric, and is not explained itself")
