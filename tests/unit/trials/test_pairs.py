@@ -136,7 +136,7 @@ def test_no_pair_and_one_pair_say_nothing(match: list[int] | None, difference: f
     assert found == (difference, -np.inf, np.inf, 1.0)
 
 
-def test_two_pairs_have_one_degree_of_freedom() -> None:
+def test_two_pairs_leave_a_wide_interval() -> None:
     difference, low, high, p_value = one([10.0, 10.0], [11.0, 12.0], [0, 1])
     assert difference == pytest.approx(0.15)
     assert (low, high) == pytest.approx((0.15 - 12.706 * 0.05, 0.15 + 12.706 * 0.05), abs=1e-4)
