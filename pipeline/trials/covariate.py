@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.model import FloatArray
 from pipeline.trials.estimate import Estimates, Experiments, trial_differences
 from pipeline.trials.history import interval_test
-from pipeline.trials.student import SampleMeans, of_means, paired_t_test
+from pipeline.trials.student import ROUNDING, SampleMeans, of_means, paired_t_test
 
 FEWEST_PAST = 20
 """A/A trials that estimate how a metric follows its covariate."""
@@ -20,6 +20,10 @@ FEWEST_TRIALS = 5
 
 CHANGED = 0.01
 """Chance that a covariate counts as changed though it is not: at most so much is added to false positives."""
+
+
+LARGEST = 1e50
+"""Relative difference of a covariate whose square is still a number among others."""
 
 
 class Use(StrEnum):
@@ -94,11 +98,9 @@ def adjust(
         alpha: Chance that equal sides differ significantly, of estimates by the trials themselves; None if a
             model should judge, for which only the past may say how to adjust.
     """
-    x = now.differences
-    usual = before.differences if past is not None and before is not None else np.empty(0)
-    if not np.isfinite(usual).all():  # a covariate that is 0
-        usual = np.empty(0)
-    if not np.isfinite(x).all():
+    x = _usable(now.differences)
+    usual = _usable(before.differences) if past is not None and before is not None else np.empty(0)
+    if not len(x):
         return Adjusted(experiments, past, Adjustment(now.name, Use.CONSTANT, 0.0, 1.0))
     own = paired_t_test(x[None], CHANGED)
     p_value = float((interval_test(x[None], usual, CHANGED) if len(usual) >= FEWEST_PAST else own).p_value[0])
@@ -155,6 +157,15 @@ def without(experiments: Experiments, explained: FloatArray) -> Experiments:
     taken = explained * np.nanmean(a, axis=1, keepdims=True)
     share = np.divide(taken, b, out=np.zeros(b.shape), where=b > 0)
     return replace(experiments, b=experiments.b * np.maximum(1.0 - share, 0.0)[:, :, None])
+
+
+def _usable(differences: FloatArray) -> FloatArray:
+    """Return differences without rounding, and as large as squares can be; none if the covariate is 0."""
+    if not np.isfinite(differences).all():
+        return np.empty(0)
+    kept = np.where(np.abs(differences) <= ROUNDING, 0.0, differences)
+    result: FloatArray = np.clip(kept, -LARGEST, LARGEST)
+    return result
 
 
 def _by_history(kept: Adjusted, past: Experiments, x: FloatArray, usual: FloatArray) -> Adjusted:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import orjson
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -153,3 +156,10 @@ def test_bad_covariates_are_refused_in_one_line(
 def test_covariates_are_of_files(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["trial", "verdict", "--experiment", "e", "--service", "s", "--covariate", "a=b"]) == 2
     assert "--covariate" in capsys.readouterr().err
+
+
+def test_requests_may_be_numbers(tmp_path: Path) -> None:
+    rows = pa_csv.read_csv(request_file(tmp_path / "t.csv", effect=0.0))
+    assert pa.types.is_integer(rows["request"].type)
+    pq.write_table(rows, tmp_path / "t.parquet")
+    assert verdict(tmp_path / "t.parquet")["requests"] == {"pairs": 55, "only_a": 5, "only_b": 0}

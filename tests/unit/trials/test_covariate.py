@@ -196,6 +196,7 @@ def test_one_trial_is_adjusted_by_the_past() -> None:
     ("x", "usual", "use"),
     [
         (np.zeros(8), None, Use.CONSTANT),
+        (NOW * 1e-14, None, Use.CONSTANT),  # rounding
         (NOW, np.zeros(400), Use.CHANGED),  # what never differed differs now
         (np.zeros(8), np.zeros(400), Use.CONSTANT),
         (np.full(8, np.nan), None, Use.CONSTANT),
