@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from pipeline.model import FloatArray
+from pipeline.model import FloatArray, IntArray
 
 LEVEL = 100.0
 """Mean of every metric, in its unit."""
@@ -29,6 +29,8 @@ class Distribution:
     """Relative deviation between the machines of a trial's sides."""
     shared: float = 0.0
     """Relative deviation between trials that both sides of one share."""
+    requests: float = 0.0
+    """Deviation of the logarithm of requests' costs, if both sides serve the same ones in the same order."""
 
 
 def _normal(rng: np.random.Generator, shape: Shape) -> FloatArray:
@@ -75,6 +77,7 @@ _ALL = (
     Distribution("machines", "Machines of the two sides differ by 1 %.", _normal, machines=0.01),
     Distribution("shared", "Trials differ by 5 %, both sides by as much.", _normal, shared=0.05),
     Distribution("warm-up", "The first points cost up to half more.", _warm_up),
+    Distribution("requests", "Both sides serve the same requests.", _normal, requests=1.0),
 )
 
 DISTRIBUTIONS = MappingProxyType({each.name: each for each in _ALL})
@@ -94,8 +97,28 @@ def draw_sides(
     """
     trials = (*shape[:2], 1)
     shared = 1.0 + distribution.shared * rng.standard_normal(trials)
+    spread = distribution.requests
+    served = rng.lognormal(-(spread**2) / 2.0, spread, shape) if spread else 1.0
     sides = []
     for factor in (1.0, 1.0 + regression):
         machine = 1.0 + distribution.machines * rng.standard_normal(trials)
-        sides.append(distribution.draw(rng, shape) * shared * machine * factor)
+        sides.append(distribution.draw(rng, shape) * served * shared * machine * factor)
     return sides[0], sides[1]
+
+
+def matched(distribution: Distribution, shape: Shape) -> IntArray | None:
+    """Return which points of both sides are of the same request, as Experiments has it; None if none are."""
+    return np.broadcast_to(np.arange(shape[2]), shape) if distribution.requests else None
+
+
+def draw_covariate(rng: np.random.Generator, noise: FloatArray, correlation: float) -> FloatArray:
+    """Return differences of a covariate that side B does not change: of the shape of the noise.
+
+    Args:
+        rng: Where chance comes from.
+        noise: Trials' differences, without a regression, in standard deviations.
+        correlation: With these.
+    """
+    other = np.sqrt(1.0 - correlation**2) * rng.standard_normal(noise.shape)
+    result: FloatArray = 0.01 * (correlation * noise + other)
+    return result

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadgen.trials.simulate import DISTRIBUTIONS, Distribution, draw_sides
+from loadgen.trials.simulate import DISTRIBUTIONS, Distribution, draw_covariate, draw_sides, matched
 from pipeline.model import FloatArray
 from pipeline.trials import (
     MODELS,
@@ -18,7 +18,9 @@ from pipeline.trials import (
     choose,
     discard_warm_up,
 )
+from pipeline.trials.covariate import slope
 from pipeline.trials.estimate import trial_differences
+from pipeline.trials.student import paired_t_test
 
 POINTS = 60
 """Of a side in a trial: an hour of minutes."""
@@ -34,6 +36,11 @@ EFFECT_ERRORS = 3.0
 
 ANYTIME = "anytime-valid, looked at after every trial"
 ADAPTIVE = "adaptive choice"
+
+CORRELATION = 0.7
+"""Of a covariate's differences with those of the metric: half of their variance is explained."""
+
+CONTROLLED = f"paired-t-test, covariate of correlation {CORRELATION}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +78,18 @@ def measure(
     services = [
         _draw(distribution, rng, trials, experiments // SERVICES, regression) for _ in range(SERVICES)
     ]
+    chance = np.random.default_rng((seed, trials))
     results: dict[str, list[tuple[Estimates, Estimates]]] = {}
     for service in services:
         pairs = {
             name: (model.estimate(service.equal, alpha), model.estimate(service.slower, alpha))
             for name, model in MODELS.items()
+            if service.equal.match is not None or not model.by_request
         }
         chosen = choose(service.past, ChoiceConfig(alpha, regression)).model
         if chosen:
             pairs[ADAPTIVE] = pairs[chosen]
+        pairs[CONTROLLED] = _controlled(service, regression, alpha, chance)
         for name, pair in pairs.items():
             results.setdefault(name, []).append(pair)
         results.setdefault(ANYTIME, []).append(
@@ -98,7 +108,25 @@ def _draw(
     )
     # The choice is made by A/A experiments that are not themselves the history.
     old, new = (trial_differences(Experiments(*sides)).ravel()[:HISTORY] for sides in (before, past))
-    return _Service(Experiments(*past, old), Experiments(*equal, new), Experiments(*slower, new))
+    return _Service(
+        *(
+            Experiments(*sides, history, matched(distribution, (len(sides[0]), trials, POINTS)))
+            for sides, history in ((past, old), (equal, new), (slower, new))
+        )
+    )
+
+
+def _controlled(
+    service: _Service, regression: float, alpha: float, rng: np.random.Generator
+) -> tuple[Estimates, Estimates]:
+    """Return what Student says of equal and of slower sides, adjusted as the service's A/A trials say."""
+    past, equal, slower = (trial_differences(each) for each in (service.past, service.equal, service.slower))
+    spread = regression * past.shape[1] ** 0.5 / EFFECT_ERRORS
+    noise = (past, equal, slower - regression)
+    before, *now = (draw_covariate(rng, one / spread, CORRELATION) for one in noise)
+    theta = slope(past.reshape(1, -1), before.reshape(1, -1))[0]
+    same, more = (paired_t_test(one - theta * x, alpha) for one, x in zip((equal, slower), now, strict=True))
+    return same, more
 
 
 def _steady(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -176,6 +176,8 @@ def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
     """Return the verdict on one metric as an object; a bound that is not known is null."""
     bounds = {name: getattr(verdict.bounds, name) for name in ("threshold", "alpha", "direction")}
     figures = ("mean_a", "mean_b", "difference", "low", "high", "p_value")
+    # Of files alone: messages carry neither requests nor covariates.
+    own = {"requests": verdict.requests, "covariate": verdict.adjustment}
     return {
         "metric": verdict.metric,
         "decision": verdict.decision.value,
@@ -184,6 +186,7 @@ def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
         **{name: getattr(verdict, name) for name in ("model", "trials", "trials_needed")},
         **{name: list(getattr(verdict, name)) for name in ("warm_up", "unsteady")},
         "scores": [_score_to_json(score) for score in (verdict.choice.scores if verdict.choice else ())],
+        **{name: plain(found) for name, found in own.items() if found},
     }
 
 

@@ -1,6 +1,7 @@
 """Trials before a release: side A against side B, by the model that holds its errors (ServiceLab §4.2)."""
 
 from pipeline.trials.choice import Choice, ChoiceConfig, choose
+from pipeline.trials.covariate import Covariate
 from pipeline.trials.decision import Bounds, Decision, decide
 from pipeline.trials.estimate import Estimates, Experiments
 from pipeline.trials.experiment import Experiment, Side, Standing, WholeTrial, standing_of
@@ -15,6 +16,7 @@ __all__ = [
     "Bounds",
     "Choice",
     "ChoiceConfig",
+    "Covariate",
     "Decision",
     "Estimates",
     "Experiment",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pipeline.model import FloatArray
+from pipeline.model import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,14 @@ class Experiments:
         b: The same of the new code; it may have another number of points.
         history: (tests,) relative differences (A' − A) / A of single trials in which both sides ran the same
             code (A/A tests), of the last two weeks.
+        match: (experiments, trials, points of A), the column of the point of B that served the same request,
+            -1 where none did; None if requests are not known.
     """
 
     a: FloatArray
     b: FloatArray
     history: FloatArray = field(default_factory=lambda: np.empty(0))
+    match: IntArray | None = None
 
     @property
     def trials(self) -> int:

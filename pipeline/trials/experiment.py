@@ -159,7 +159,7 @@ def sides_of(pairs: Sequence[TrialMetric]) -> tuple[Sides, tuple[int, ...]]:
         min(count, max(len(one.points), len(other.points)))
         for count, one, other in zip(marked, a, b, strict=True)
     )
-    return Sides(*(_rows(side, marked) for side in (a, b))), lost
+    return Sides(_rows(a, marked), _rows(b, marked)), lost
 
 
 def _rows(side: Sequence[TrialMetric], marked: Sequence[int]) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The seven models of ServiceLab (§4.2), and that of trials' differences by Student."""
+"""The seven models of ServiceLab (§4.2), that of trials' differences by Student, and that of requests."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
-from scipy import special
 
-from pipeline.model import FloatArray
 from pipeline.trials.estimate import Estimates, Experiments, relative_of_roots, trial_differences
 from pipeline.trials.history import interval_test
+from pipeline.trials.pairs import paired_by_request
 from pipeline.trials.permutation import permutation_test
-from pipeline.trials.student import t_test
+from pipeline.trials.student import paired_t_test, t_test
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +26,12 @@ class Model:
     """Takes experiments and alpha."""
     from_history: bool = False
     """Whether it needs A/A tests of the past."""
+    by_request: bool = False
+    """Whether it needs to know which points are of the same request."""
 
 
-_ROUNDING = 1e-12
-"""Share of a mean that its error has by rounding alone."""
+BY_REQUEST = "paired-by-request"
+"""The model of pairs of points."""
 
 
 def _roots(experiments: Experiments) -> Experiments:
@@ -44,22 +45,6 @@ def _squared(estimates: Estimates) -> Estimates:
         relative_of_roots(estimates.high),
         estimates.p_value,
     )
-
-
-def _paired(differences: FloatArray, alpha: float) -> Estimates:
-    trials = differences.shape[1]
-    mean = differences.mean(axis=1)
-    if trials < 2:
-        return Estimates.unbounded(mean)
-    error = differences.std(axis=1, ddof=1) / np.sqrt(trials)
-    half = special.stdtrit(trials - 1, 1.0 - alpha / 2.0) * error
-    with np.errstate(invalid="ignore", divide="ignore"):
-        p_value = 2.0 * special.stdtr(trials - 1, -np.abs(mean) / error)
-    # Differences without a spread show no noise, yet of equal sides their signs alone are chance.
-    constant = error <= _ROUNDING * np.abs(mean)
-    p_value = np.where(constant, np.where(mean == 0, 1.0, 2.0 ** (1 - trials)), p_value)
-    half = np.where(constant, np.where((p_value <= alpha) | (mean == 0), 0.0, np.inf), half)
-    return Estimates(mean, mean - half, mean + half, p_value)
 
 
 _ALL = (
@@ -98,7 +83,13 @@ _ALL = (
     Model(
         "paired-t-test",
         "Student's t-test of trials' differences: what differs between trials does not count.",
-        lambda experiments, alpha: _paired(trial_differences(experiments), alpha),
+        lambda experiments, alpha: paired_t_test(trial_differences(experiments), alpha),
+    ),
+    Model(
+        BY_REQUEST,
+        "Points of the same request: both sides served the same requests.",
+        paired_by_request,
+        by_request=True,
     ),
 )
 

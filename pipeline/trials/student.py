@@ -13,6 +13,9 @@ from pipeline.trials.estimate import Estimates, Experiments
 
 Outliers = Literal["none", "elim", "cap"]
 
+ROUNDING = 1e-12
+"""Share of the largest number that the error of a mean has by rounding alone."""
+
 UPPER_SHARE = 0.05
 """Share of a side's points, the largest, that count as outliers: ServiceLab leaves the percentile open."""
 
@@ -80,6 +83,55 @@ def t_test(experiments: Experiments, alpha: float, outliers: Outliers = "none") 
     reach = np.where(known, half, np.inf)
     middle = np.where(known, difference, 0.0)
     return Estimates(difference, middle - reach, middle + reach, np.where(known | constant, p_value, 1.0))
+
+
+def paired_t_test(differences: FloatArray, alpha: float) -> Estimates:
+    """Test whether the mean of trials' differences is 0.
+
+    Args:
+        differences: (experiments, trials), relative; NaN of a trial that has none.
+        alpha: Chance that equal sides differ significantly.
+    """
+    known = ~np.isnan(differences)
+    trials = known.sum(axis=1)
+    mean = np.where(known, differences, 0.0).sum(axis=1) / np.maximum(trials, 1)
+    squares = np.where(known, differences - mean[:, None], 0.0) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.sqrt(squares.sum(axis=1) / (trials - 1.0) / trials)
+    scale = np.abs(np.where(known, differences, 0.0)).max(axis=1, initial=0.0)
+    # Differences without a spread show no noise, yet of equal sides their signs alone are chance.
+    return of_means(SampleMeans(mean, error, trials - 1.0, scale, 2.0 ** (1.0 - trials)), alpha)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleMeans:
+    """Means that are 0 if sides are equal, with what Student's test needs: (experiments,) each."""
+
+    mean: FloatArray
+    error: FloatArray
+    """Standard error."""
+    degrees: FloatArray
+    """Of freedom; with less than one nothing bounds the mean."""
+    scale: FloatArray
+    """Largest number that it is a mean of: what is tiny beside that is rounding."""
+    chance: FloatArray
+    """p-value of a mean whose error is 0, and which is not 0 itself."""
+
+
+def of_means(found: SampleMeans, alpha: float) -> Estimates:
+    """Return the intervals and p-values of means by Student."""
+    few = ~(found.degrees >= 1.0)
+    degrees = np.where(few, 1.0, found.degrees)
+    rounding = ROUNDING * found.scale
+    mean = np.where(np.abs(found.mean) <= rounding, 0.0, found.mean)
+    half = special.stdtrit(degrees, 1.0 - alpha / 2.0) * found.error
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p_value = 2.0 * special.stdtr(degrees, -np.abs(mean) / found.error)
+    constant = found.error <= rounding
+    p_value = np.where(constant, np.where(mean == 0, 1.0, found.chance), p_value)
+    half = np.where(constant, np.where((p_value <= alpha) | (mean == 0), 0.0, np.inf), half)
+    half = np.where(few, np.inf, half)
+    return Estimates(mean, mean - half, mean + half, np.where(few, 1.0, p_value))
 
 
 def _chance_of_constants(a: Means, b: Means) -> FloatArray:

@@ -8,17 +8,27 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import stats
 
-from pipeline.model import FloatArray
+from pipeline.model import FloatArray, IntArray
 from pipeline.trials.choice import Choice, ChoiceConfig, choose
+from pipeline.trials.covariate import Adjustment, Covariate, adjust
 from pipeline.trials.decision import Bounds, Decision, decide
 from pipeline.trials.estimate import Estimates, Experiments, trial_differences
-from pipeline.trials.models import MODELS, Model
+from pipeline.trials.models import BY_REQUEST, MODELS, Model
 from pipeline.trials.needed import trials_needed
+from pipeline.trials.pairs import (
+    RequestCounts,
+    count_requests,
+    match_requests,
+    paired_points,
+    request_differences,
+)
 from pipeline.trials.sequential import anytime_valid
 from pipeline.trials.warmup import discard_warm_up
 
 FEWEST_EXPERIMENTS = 20
 """A/A experiments by which a model is chosen: fewer cannot show that it holds 5 %."""
+
+_OF_TRIALS = "paired-t-test"
 
 FEWEST_TRIALS = 3
 """Trials whose own spread is compared with, where no history is."""
@@ -30,6 +40,10 @@ class Sides:
 
     a: FloatArray
     b: FloatArray
+    requests: tuple[IntArray, IntArray] | None = None
+    """Numbers of the requests of A's and of B's points, -1 for none; None if they are not known."""
+    covariate: Covariate | None = None
+    """What should explain how trials differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +77,10 @@ class Verdict:
     """Points of each trial that were discarded."""
     unsteady: tuple[int, ...]
     """Indexes of trials that never became stationary, and were left out."""
+    requests: RequestCounts | None = None
+    """Of trials that count; None if requests are not known."""
+    adjustment: Adjustment | None = None
+    """What the covariate did; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +90,8 @@ class Prepared:
     experiments: Experiments
     warm_up: tuple[int, ...]
     unsteady: tuple[int, ...]
+    requests: RequestCounts | None
+    covariate: Covariate | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +126,8 @@ def judge_trials(
     for name, sides in metrics.items():
         prepared = _prepare(sides)
         if _has_level(prepared.experiments):
-            past = _prepare(history[name]).experiments if name in history else None
-            if past and not _has_level(past):
+            past = _prepare(history[name]) if name in history else None
+            if past and not _has_level(past.experiments):
                 past = None
             found.append(_judge_one(name, bounds[name], prepared, past, config))
         else:
@@ -136,11 +156,19 @@ def with_marked(verdict: Verdict, marked: Sequence[int]) -> Verdict:
 def _prepare(sides: Sides) -> Prepared:
     a, b, lost = discard_warm_up(sides.a, sides.b)
     steady = ~(np.isnan(a).all(axis=1) | np.isnan(b).all(axis=1))
-    return Prepared(
-        Experiments(a[steady][None], b[steady][None]),
-        tuple(lost.tolist()),
-        tuple(np.flatnonzero(~steady).tolist()),
-    )
+    experiments = Experiments(a[steady][None], b[steady][None])
+    counts = None
+    if sides.requests:
+        of_a, of_b = (side[steady] for side in sides.requests)
+        match = match_requests(of_a, of_b)
+        experiments = replace(experiments, match=match[None])
+        compared = int((~np.isnan(paired_points(experiments)[0])).sum())
+        counts = count_requests((of_a, of_b), match, compared)
+    covariate = sides.covariate
+    if covariate:
+        covariate = replace(covariate, differences=covariate.differences[steady])
+    unsteady = tuple(np.flatnonzero(~steady).tolist())
+    return Prepared(experiments, tuple(lost.tolist()), unsteady, counts, covariate)
 
 
 def _has_level(experiments: Experiments) -> bool:
@@ -152,34 +180,76 @@ def _judge_one(
     name: str,
     bounds: Bounds,
     prepared: Prepared,
-    past: Experiments | None,
+    before: Prepared | None,
     config: ModelConfig,
 ) -> Verdict:
-    experiments = prepared.experiments
-    usual = trial_differences(past)[0] if past is not None else np.empty(0)
-    experiments = replace(experiments, history=usual)
-    choice, model = None, config.model
-    if config.sequential:
-        model, estimates = "anytime-valid t-test", anytime_valid(trial_differences(experiments), bounds.alpha)
-    else:
-        if model is None:
-            choice = config.kept.get(name) or _choose(past, experiments.trials, bounds, config.models)
-            model = (choice.model if choice else None) or _usual_model(experiments)
-        estimates = config.models[model].estimate(experiments, bounds.alpha)
-    known = usual if len(usual) else _contrasts(trial_differences(experiments)[0])
+    experiments, past = prepared.experiments, before.experiments if before else None
     means = (float(np.nanmean(side)) for side in (experiments.a, experiments.b))
+    adjusted = None
+    if prepared.covariate:
+        alone = not config.sequential and config.model in (None, _OF_TRIALS)
+        usual = before.covariate if before else None
+        adjusted = adjust(experiments, past, prepared.covariate, usual, bounds.alpha if alone else None)
+        experiments, past = adjusted.experiments, adjusted.past
+    if past is not None:
+        experiments = replace(experiments, history=trial_differences(past)[0])
+        past = past if experiments.match is not None else replace(past, match=None)
+    if adjusted and adjusted.estimates:
+        compared = _Compared(_OF_TRIALS, None, adjusted.estimates)
+    else:
+        compared = _compare(config.kept.get(name), experiments, past, bounds, config)
+    strays = _strays(experiments, past, by_request=compared.model == BY_REQUEST)
     return Verdict(
         name,
         Decision.NOT_ENOUGH,
         bounds,
-        Measured(*means, *(float(value[0]) for value in estimates.figures())),
-        model,
-        choice,
+        Measured(*means, *(float(value[0]) for value in compared.estimates.figures())),
+        compared.model,
+        compared.choice,
         experiments.trials,
-        trials_needed(known, bounds.threshold, bounds.alpha, sequential=config.sequential),
+        trials_needed(strays, bounds.threshold, bounds.alpha, sequential=config.sequential),
         prepared.warm_up,
         prepared.unsteady,
+        prepared.requests,
+        adjusted.by if adjusted else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    model: str
+    choice: Choice | None
+    estimates: Estimates
+
+
+def _compare(
+    kept: Choice | None,
+    experiments: Experiments,
+    past: Experiments | None,
+    bounds: Bounds,
+    config: ModelConfig,
+) -> _Compared:
+    """Compare the sides by the model that is given or chosen, or by the test of every look."""
+    if config.sequential:
+        estimates = anytime_valid(trial_differences(experiments), bounds.alpha)
+        return _Compared("anytime-valid t-test", None, estimates)
+    choice, model = None, config.model
+    if model is None:
+        choice = kept or _choose(past, experiments.trials, bounds, config.models)
+        model = (choice.model if choice else None) or _usual_model(experiments)
+    return _Compared(model, choice, config.models[model].estimate(experiments, bounds.alpha))
+
+
+def _strays(experiments: Experiments, past: Experiments | None, *, by_request: bool) -> FloatArray:
+    """Return how trials of equal sides differ: those of the past, or else as these do from each other."""
+    found = request_differences if by_request else trial_differences
+    if past is not None:
+        usual: FloatArray = found(past)[0]
+        usual = usual[~np.isnan(usual)]
+        if len(usual):
+            return usual
+    now = found(experiments)[0]
+    return _contrasts(now[~np.isnan(now)])
 
 
 def _contrasts(differences: FloatArray) -> FloatArray:
@@ -207,21 +277,31 @@ def _choose(
         return None
     a, b = (side[0, tested][: groups * trials].reshape(groups, trials, -1) for side in (past.a, past.b))
     with_level = (a > 0).any(axis=(1, 2))
-    a, b = a[with_level], b[with_level]
-    if len(a) < FEWEST_EXPERIMENTS:
+    if with_level.sum() < FEWEST_EXPERIMENTS:
         return None
+    match = past.match
+    if match is not None:
+        match = match[0, tested][: groups * trials].reshape(groups, trials, -1)[with_level]
     history = trial_differences(Experiments(past.a[:, kept], past.b[:, kept]))[0]
-    return choose(Experiments(a, b, history), ChoiceConfig(bounds.alpha, bounds.threshold), models.values())
+    experiments = Experiments(a[with_level], b[with_level], history, match)
+    return choose(experiments, ChoiceConfig(bounds.alpha, bounds.threshold), models.values())
 
 
 def _usual_model(experiments: Experiments) -> str:
-    """Return the model where no history chooses one: trials against each other, if there are some."""
-    return "paired-t-test" if experiments.trials >= FEWEST_TRIALS else "t-test-none"
+    """Return the model where no history chooses one: of pairs, if half of the points have one.
+
+    Otherwise trials against each other, if there are some.
+    """
+    if experiments.match is not None:
+        pairs = int((~np.isnan(paired_points(experiments)[0])).sum())
+        if pairs and 2 * pairs >= int((~np.isnan(experiments.a)).sum()):
+            return BY_REQUEST
+    return _OF_TRIALS if experiments.trials >= FEWEST_TRIALS else "t-test-none"
 
 
 def _undecided(name: str, bounds: Bounds, sides: Sides, prepared: Prepared) -> Verdict:
     measured = Measured(*(float(np.nanmean(side)) for side in (sides.a, sides.b)))
-    steady = (prepared.warm_up, prepared.unsteady)
+    steady = (prepared.warm_up, prepared.unsteady, prepared.requests)
     return Verdict(name, Decision.NOT_ENOUGH, bounds, measured, "none", None, 0, None, *steady)
 
 

@@ -113,7 +113,7 @@ def write_files(folder: Path) -> None:
         f"{trial},{side},{metric},{100 + n % 3}"
         for trial in range(6)
         for side in "AB"
-        for metric in ("cpu", "p99", "throughput")
+        for metric in ("cpu", "cpu_before", "p99", "throughput")
         for n in range(30 + trial)
     ]
     for name in ("trials.csv", "aa-trials.csv"):

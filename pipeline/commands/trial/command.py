@@ -13,12 +13,13 @@ from click.core import ParameterSource
 
 from pipeline.codec.trials import verdict_to_json
 from pipeline.commands.options import Duration, FiniteRange
+from pipeline.commands.trial.covariates import with_covariates
 from pipeline.commands.trial.machines import machines, match
 from pipeline.commands.trial.models import models
 from pipeline.commands.trial.needed import needed
-from pipeline.commands.trial.options import Threshold, check_known
+from pipeline.commands.trial.options import CovariateOf, Threshold, check_known
 from pipeline.commands.trial.publishing import publish
-from pipeline.commands.trial.reading import read_trials
+from pipeline.commands.trial.reading import read_named_trials
 from pipeline.commands.trial.showing import show
 from pipeline.config import load_settings
 from pipeline.errors import ConfigError
@@ -34,6 +35,7 @@ Examples:
   smidgen trial verdict trials.csv
   smidgen trial verdict trials.csv --history aa-trials.csv --threshold 0.005 --worse-down throughput
   smidgen trial verdict trials.csv --metric-threshold p99=0.05 --json
+  smidgen trial verdict trials.csv --history aa-trials.csv --covariate cpu=cpu_before
   smidgen trial verdict --experiment pr-1234 --service shop --wait 10m
 """
 
@@ -81,6 +83,13 @@ trial.add_command(publish)
 )
 @click.option("--worse-down", multiple=True, metavar="METRIC", help="Less of it is worse, as of throughput.")
 @click.option("--model", metavar="NAME", help="For all metrics, instead of the best of each.")
+@click.option(
+    "--covariate",
+    "covariates",
+    type=CovariateOf(),
+    multiple=True,
+    help="Take out of METRIC what COVARIATE, which side B does not change, explains. May be repeated.",
+)
 @click.option("--sequential", is_flag=True, help="Hold the errors though you look after every trial.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a metric.")
 @click.pass_context
@@ -107,6 +116,9 @@ def verdict(
     With --history, each metric gets the model that finds most regressions of the threshold in A/A trials,
     among those that call no more of them different than --alpha. That takes 40 A/A trials for each trial of
     the experiment; with fewer, or none, trials are compared with each other.
+
+    If FILE has a column request, points of both sides of a trial with the same request are pairs, and one
+    more model compares these. A covariate is a metric of the same trials; it is not judged itself.
 
     With --experiment and --service, it shows the last verdict that a judge has published of trials that were
     sent by `smidgen trial publish` or otherwise; thresholds are those of the trials.
@@ -143,6 +155,7 @@ def _of_file(
     alpha: float,
     worse_down: tuple[str, ...],
     model: str | None,
+    covariates: tuple[tuple[str, str], ...],
     sequential: bool,
 ) -> list[dict[str, Any]]:
     """Return the verdicts on a file of trials."""
@@ -153,8 +166,17 @@ def _of_file(
         raise ConfigError("--sequential: has a model of its own; leave out --model")
     if model and known[model].from_history and not history:
         raise ConfigError(f"--model {model}: compares with A/A trials; give them as --history")
-    metrics = read_trials(path)
-    past = _past(history, metrics) if history else {}
+    named = read_named_trials(path)
+    explained = dict(covariates)
+    if len(explained) < len(covariates):
+        raise ConfigError("--covariate: a metric has one covariate")
+    check_known((*explained, *explained.values()), named, path)
+    if both := sorted(explained.keys() & set(explained.values())):
+        raise ConfigError(f"--covariate: {both[0]} explains a metric, and is not explained itself")
+    metrics = with_covariates(path, named, explained)
+    if model and known[model].by_request and not any(sides.requests for sides in metrics.values()):
+        raise ConfigError(f"--model {model}: {path} has no column 'request' that says which points are pairs")
+    past = _past(history, metrics, explained) if history else {}
     thresholds = dict(metric_threshold)
     check_known((*thresholds, *worse_down), metrics, path)
     usual = Bounds(threshold, alpha)
@@ -186,8 +208,9 @@ def _refuse_options(context: click.Context, names: Iterable[str], why: str) -> N
             raise click.UsageError(f"--{name.replace('_', '-')}: {why}")
 
 
-def _past(path: Path, metrics: dict[str, Sides]) -> dict[str, Sides]:
-    past = read_trials(path, metrics)
+def _past(path: Path, metrics: dict[str, Sides], explained: Mapping[str, str]) -> dict[str, Sides]:
+    named = read_named_trials(path, {*metrics, *explained.values()})
+    past = with_covariates(path, named, explained, history=True)
     missing = sorted(metrics.keys() - past.keys())
     if not past:
         raise ConfigError(f"{path}: has A/A trials of no metric that is judged; these are {listed(missing)}")

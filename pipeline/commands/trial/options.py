@@ -27,6 +27,23 @@ class Threshold(click.ParamType):
         return name, FiniteRange(min=0, min_open=True).convert(share, param, ctx)
 
 
+class CovariateOf(click.ParamType):
+    """A metric and what should explain it, as METRIC=COVARIATE."""
+
+    name = "METRIC=COVARIATE"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Read both."""
+        metric, _, covariate = str(value).partition("=")
+        if not metric or not covariate:
+            self.fail(f"{value!r}: should be METRIC=COVARIATE", param, ctx)
+        if metric == covariate:
+            self.fail(f"{metric}: explains itself; the covariate should be another metric", param, ctx)
+        return metric, covariate
+
+
 def check_known(names: Iterable[str], metrics: Collection[str], path: Path) -> None:
     """Refuse what a flag says of a metric that a file has not.
 

@@ -1,4 +1,4 @@
-"""Files of trials: ``trial, side, metric, value``, a row a point, in the order of time."""
+"""Files of trials: ``trial, side, metric, value``, perhaps ``request``; a row a point, by time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import io
 from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.backtest.seriesfile.content import read_content
 from pipeline.backtest.tables import Columns, Texts, parse_table
@@ -15,6 +17,8 @@ from pipeline.codec.schema.trials import LARGEST, SMALLEST
 from pipeline.errors import ConfigError
 from pipeline.model import FloatArray, IntArray
 from pipeline.trials.verdict import Sides
+
+_Number = TypeVar("_Number", np.float64, np.int64)
 
 SIDES = ("A", "B")
 
@@ -48,6 +52,7 @@ def read_named_trials(path: Path, metrics: Container[str] | None = None) -> dict
     columns = _columns(path)
     trial, side, metric = (_names(columns, name) for name in ("trial", "side", "metric"))
     values = columns.numbers("value")
+    requests = _requests(columns)
     strange = [name for name in side.values if name not in SIDES]
     if strange:
         columns.refuse(_first_row(side, strange[0]), "side", f"should be A or B, is {strange[0]!r}")
@@ -72,13 +77,19 @@ def read_named_trials(path: Path, metrics: Container[str] | None = None) -> dict
                 raise ConfigError(f"{columns.path}: {name}: side {label}: {uneven}")
         a, b = (_rows_of(dense[of], values[rows[of]], len(numbers)) for of in of_sides)
         _check_values(columns.path, name, a, b)
-        result[name] = NamedTrials(tuple(trial.values[number] for number in numbers), Sides(a, b))
+        sides = Sides(a, b)
+        if requests is not None and (requests[rows] >= 0).any():
+            of_a, of_b = (
+                _rows_of(dense[of], requests[rows[of]], len(numbers), nothing=-1) for of in of_sides
+            )
+            sides = Sides(a, b, (of_a, of_b))
+        result[name] = NamedTrials(tuple(trial.values[number] for number in numbers), sides)
     return result
 
 
 def _columns(path: Path) -> Columns:
     content = read_content(path)
-    return parse_table(io.BytesIO(content.data), Path(content.name), ("trial", "side", "metric"))
+    return parse_table(io.BytesIO(content.data), Path(content.name), ("trial", "side", "metric", "request"))
 
 
 def _names(columns: Columns, name: str) -> Texts:
@@ -90,6 +101,15 @@ def _names(columns: Columns, name: str) -> Texts:
     if "" in texts.values:
         columns.refuse(_first_row(texts, ""), name, "missing")
     return texts
+
+
+def _requests(columns: Columns) -> IntArray | None:
+    """Return the number of each row's request, -1 where it has none; None if the file has no such column."""
+    if "request" not in columns.names:
+        return None
+    found = columns.labels("request")
+    named = np.array([value != "" for value in found.values], dtype=np.bool_)
+    return np.where(named[found.codes], found.codes, -1) if len(named) else found.codes
 
 
 def _first_row(texts: Texts, value: str) -> int:
@@ -107,11 +127,13 @@ def _check_values(path: Path, metric: str, *sides: FloatArray) -> None:
             raise ConfigError(f"{path}: {metric}: values should be 0, or from {SMALLEST:g} to {LARGEST:g}")
 
 
-def _rows_of(trial: IntArray, values: FloatArray, trials: int) -> FloatArray:
+def _rows_of(
+    trial: IntArray, values: NDArray[_Number], trials: int, nothing: float = np.nan
+) -> NDArray[_Number]:
     """Return values as a row for each trial, in their order: (trials, most points of one)."""
     order = np.argsort(trial, kind="stable")
     counts = np.bincount(trial, minlength=trials)
     column = np.arange(len(trial)) - np.repeat(np.cumsum(counts) - counts, counts)
-    result = np.full((trials, int(counts.max(initial=0))), np.nan)
+    result = np.full((trials, int(counts.max(initial=0))), nothing, dtype=values.dtype)
     result[trial[order], column] = values[order]
     return result

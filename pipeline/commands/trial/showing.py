@@ -11,6 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from pipeline.terminal import escape_controls
+from pipeline.trials.covariate import FEWEST_PAST, FEWEST_TRIALS, Use
 
 _FIGURES = ("A", "B", "difference", "interval", "p", "trials")
 
@@ -49,6 +50,7 @@ def _remarks(verdict: Row) -> list[str]:
         remarks.append(f"the first points of trials are warm-up and discarded, {most} at most")
     if unsteady:
         remarks.append(f"{len(unsteady)} trials never became steady and are left out")
+    remarks += _about_requests(verdict) + _about_covariate(verdict)
     scores = verdict["scores"]
     if best := next((score for score in scores if score["model"] == model), None):
         remarks.append(
@@ -58,6 +60,32 @@ def _remarks(verdict: Row) -> list[str]:
     if scores and not any(score["holds"] for score in scores):
         remarks.append("no model holds the bound on false positives in A/A experiments")
     return remarks
+
+
+def _about_requests(verdict: Row) -> list[str]:
+    counts = verdict.get("requests")
+    if not counts:
+        return []
+    pairs = f"{counts['pairs']:,}" if counts["pairs"] else "no"
+    alone = f"{counts['only_a']:,} requests of side A alone, {counts['only_b']:,} of side B alone"
+    return [f"{pairs} pairs of the same request, {alone}"]
+
+
+def _about_covariate(verdict: Row) -> list[str]:
+    found = verdict.get("covariate")
+    if not found:
+        return []
+    name, fell = escape_controls(found["covariate"]), found["variance_fell"]
+    changed = f"{name} itself differs by {_percent(found['difference'])} (p {found['p_value']:.2g})"
+    said = {
+        Use.HISTORY: f"adjusted by {name}: the variance of A/A trials' differences fell by {fell:.0%}",
+        Use.TRIALS: f"adjusted by {name}: the variance of trials' differences fell by {fell:.0%}",
+        Use.CHANGED: f"not adjusted, as side B changes the covariate: {changed}",
+        Use.CONSTANT: f"not adjusted, as {name} explains nothing: it does not differ",
+        Use.FEW: f"not adjusted by {name}: that takes {FEWEST_PAST} A/A trials, or {FEWEST_TRIALS} trials "
+        "and no model or sequential test",
+    }
+    return [said[Use(found["use"])]]
 
 
 def _percent(share: float | None) -> str:

@@ -1,0 +1,65 @@
+"""Covariates of metrics in files of trials: rows that belong together by the names of trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.commands.trial.reading import NamedTrials
+from pipeline.errors import ConfigError
+from pipeline.model import IntArray
+from pipeline.trials import Covariate, Experiments, Sides
+from pipeline.trials.estimate import trial_differences
+
+
+def with_covariates(
+    path: Path, named: Mapping[str, NamedTrials], explained: Mapping[str, str], *, history: bool = False
+) -> dict[str, Sides]:
+    """Return the sides of each metric that is judged: with its covariate, which is not judged itself.
+
+    Args:
+        path: The file, for errors.
+        named: What it holds.
+        explained: Metric → its covariate.
+        history: Whether these are A/A trials: those without the covariate are left out then, and metrics or
+            covariates may be missing.
+
+    Raises:
+        ConfigError: a trial has no points of the covariate.
+    """
+    covariates = set(explained.values())
+    result = {}
+    for name, found in named.items():
+        if name in covariates:
+            continue
+        covariate = named.get(explained[name]) if name in explained else None
+        result[name] = found.sides
+        if covariate is None:
+            continue
+        row_of = {trial: row for row, trial in enumerate(covariate.trials)}
+        kept = np.array([row for row, trial in enumerate(found.trials) if trial in row_of], dtype=np.int64)
+        if not history and len(kept) < len(found.trials):
+            without = next(trial for trial in found.trials if trial not in row_of)
+            raise ConfigError(f"{path}: trial {without}: {explained[name]}: no points, which explain {name}")
+        if len(kept):
+            rows = np.array([row_of[found.trials[row]] for row in kept])
+            result[name] = replace(
+                _rows(found.sides, kept), covariate=_covariate(explained[name], _rows(covariate.sides, rows))
+            )
+    return result
+
+
+def _rows(sides: Sides, kept: IntArray) -> Sides:
+    requests = sides.requests
+    if requests:
+        requests = (requests[0][kept], requests[1][kept])
+    return replace(sides, a=sides.a[kept], b=sides.b[kept], requests=requests)
+
+
+def _covariate(name: str, sides: Sides) -> Covariate:
+    """Return the covariate by all of its points: warm-up explains warm-up."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # of a covariate that is 0
+        return Covariate(name, trial_differences(Experiments(sides.a[None], sides.b[None]))[0])
