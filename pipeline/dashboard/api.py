@@ -78,6 +78,7 @@ async def list_regressions(request: web.Request) -> web.Response:
 async def show_regression(request: web.Request) -> web.Response:
     """Return a regression with its event and those that followed."""
     site = site_of(request)
+    await site.find(request.match_info["id"])
     item = item_named(site, request.match_info["id"])
     event, updates = await site.read(read_course, site, item)
     return json_response({**item_json(item), "event": event, "updates": updates})

@@ -20,6 +20,7 @@ from pipeline import __version__
 from pipeline.clock import Clock, system_clock
 from pipeline.dashboard.access import Forms, Login, Person
 from pipeline.dashboard.board import Board
+from pipeline.dashboard.item import Item
 from pipeline.dashboard.stream import Stream
 from pipeline.dashboard.verdicts import BUTTONS
 from pipeline.dashboard.words import FILTERS, ago
@@ -28,6 +29,9 @@ from pipeline.model import Change, Silence, Verdict
 from pipeline.report.page import environment
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
+
+LOOK_AGAIN_S = 1.0
+"""How often the store is asked for a regression that the snapshot does not have."""
 
 THREADS = 4
 """Reads of the store at a time; others wait, and pages whose snapshot is in memory wait for none."""
@@ -82,6 +86,7 @@ class Site:
         self.stream = Stream(self.board)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="dashboard")
         self._drawing = asyncio.Lock()
+        self._looked_at = float("-inf")
         self._templates = {ratio: self._environment(ratio=ratio) for ratio in (True, False)}
 
     @property
@@ -92,6 +97,14 @@ class Site:
     async def read(self, function: Callable[..., Answer], *given: Any) -> Answer:
         """Run what reads the store in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *given)
+
+    async def find(self, key: str) -> Item | None:
+        """Return a regression by its id, one that came since the snapshot too: an alert may be quicker."""
+        now = self.sources.clock()
+        if key not in self.board.snapshot.by_id and now >= self._looked_at + LOOK_AGAIN_S:
+            self._looked_at = now
+            await self.read(self.board.refresh)
+        return self.board.snapshot.by_id.get(key)
 
     async def draw(self, function: Callable[..., Answer], *given: Any) -> Answer:
         """Run what reads and draws much, such as the stacks of a service: one at a time."""

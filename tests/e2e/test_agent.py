@@ -227,7 +227,7 @@ def test_what_is_not_python_cannot_be_sampled(
 ) -> None:
     with subprocess.Popen(["sleep", "600"]) as target:
         try:
-            process = agent("--service", service_name, "--pid", str(target.pid))
+            process = agent("--service", service_name, "--kernel", "py-spy", "--pid", str(target.pid))
             _, err = process.communicate(timeout=TIMEOUT_S)
         finally:
             target.kill()

@@ -7,6 +7,7 @@ file or a traceback. Numbers and names of the documents are replaced by those of
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import re
@@ -45,6 +46,7 @@ NOT_RUN: Mapping[str, str] = {
     r"bench (?!labeller)": "minutes to hours; tests/unit/bench runs each on little",
     r"demo|embedded|up$": "an engine of its own; tests/e2e has a test of each",
     r".*[\[\]]": "a form of commands, not one",
+    r"agent logs -": "reads standard input; tests/unit/agents/logs does, too",
     r"agent list": "needs a gateway that serves rules; tests/unit/agents/fleet has one",
     r"agent run .*--native": "needs the right to trace, and a native process",
     r"release compare": "needs two releases side by side; tests/e2e/test_release.py has them",
@@ -105,6 +107,10 @@ def write_files(folder: Path) -> None:
     rows = [f"shop,latency_p50,{time},{100 + n % 7 + (20 if n > 400 else 0)}" for n, time in enumerate(times)]
     for name in ("history.csv", "runs.csv"):
         (folder / name).write_text("\n".join(["service,metric,timestamp,value", *rows]) + "\n")
+    asked = '10.0.0.1 - - [20/Mar/2026:10:00:00 +0000] "GET /cart HTTP/1.1" 200 512 "-" "curl"\n'
+    (folder / "access.log").write_text(asked)
+    (folder / "access.log.1").write_text(asked)
+    (folder / "access.log.2.gz").write_bytes(gzip.compress(asked.encode()))
     for name in ("profile.txt", "stacks.txt", "a.txt", "b.txt"):
         (folder / name).write_text("main;shop.price 5\nmain;shop.tax 3\n")
     (folder / "cpu.pb.gz").write_bytes(pprof())

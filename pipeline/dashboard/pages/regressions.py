@@ -111,6 +111,7 @@ def item_named(site: Site, key: str) -> Item:
 async def show_one(request: web.Request) -> web.Response:
     """Show one regression; its series and flame graphs come when the page is there."""
     site = site_of(request)
+    await site.find(request.match_info["id"])
     item = item_named(site, request.match_info["id"])
     event, updates = await site.read(read_course, site, item)
     shown = described(event)

@@ -178,7 +178,8 @@ def test_standard_output_that_takes_nothing(
     command = shlex.join([sys.executable, "-m", "pipeline", *arguments])
     paths = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
     found = subprocess.run(f"{command} {where}", shell=True, env=paths, stderr=subprocess.PIPE, text=True)
-    assert (found.returncode, found.stderr) == (code, said)
+    lines = [line for line in found.stderr.splitlines(keepends=True) if not line.startswith("detect: ")]
+    assert (found.returncode, "".join(lines)) == (code, said)  # without the progress of a slow machine
 
 
 def test_nothing_looks_for_garbage_while_a_command_is_imported(

@@ -25,7 +25,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_program_without_python_is_said(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["agent", "run", "--service", "s", *NOWHERE, "--", "/bin/sleep", "1"]) == 0
+    arguments = ["--service", "s", "--kernel", "py-spy", *NOWHERE]
+    assert run(["agent", "run", *arguments, "--", "/bin/sleep", "1"]) == 0
     err = capfd.readouterr().err
     assert (
         "nothing was sampled: the command ended first (Failed to find python version: it is no Python program"

@@ -1,17 +1,25 @@
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.dashboard import Login, Sources
+from pipeline.dashboard.board import Snapshot
 from pipeline.dashboard.figures import MOST_POINTS, SPANS, span_of
 from pipeline.dashboard.flames import annotated, within
 from pipeline.dashboard.pages.explorer import Sender, senders_of
 from pipeline.dashboard.pages.services import funnel_of, read_day
 from pipeline.dashboard.selection import read_view
 from pipeline.dashboard.service_state import service_state
+from pipeline.dashboard.site import Site
 from pipeline.errors import ConfigError
 from pipeline.model import SeriesKey, StackMatrix, StrataMatrix, Stratum
 from pipeline.report.windows import ScanWindows
+from pipeline.storage.arrays import ArrayStore
+from tests.support.looked_into import WEEKLY
 from tests.unit.dashboard.test_query import DAY_S, NOW
 
 WINDOWS = ScanWindows(600.0, NOW - 5 * DAY_S, NOW - DAY_S, NOW - DAY_S / 4, NOW)
@@ -98,3 +106,26 @@ def test_a_service_says_what_keeps_it_from_being_judged() -> None:
     assert len(state.gaps) == 1
     assert state.gaps[0].startswith("b: no_history: 30%")
     assert service_state("new", [], [], 0.0).gaps[0].startswith("not scanned yet")
+
+
+def test_a_regression_that_is_newer_than_the_snapshot_is_looked_for(
+    looked_into: tuple[ArrayStore, float],
+) -> None:
+    """Whoever follows an alert at once sees its page; ids that nobody has are looked for once a second."""
+    store, end = looked_into
+    moment = [end]
+    site = Site(Sources(store, {WEEKLY.name: WEEKLY}, clock=lambda: moment[0]), Login())
+    (event, *_) = [row["id"] for row in store.rows("regressions", None, EARLIEST_S, LATEST_S)]
+
+    async def find() -> None:
+        assert await site.find("none") is None
+        version = site.board.snapshot.version
+        found = await site.find(event)
+        assert found
+        assert found.id == event
+        site.board.snapshot = Snapshot(version=version)
+        assert await site.find(event) is None  # within the second
+        moment[0] += 1.0
+        assert await site.find(event)
+
+    asyncio.run(find())
