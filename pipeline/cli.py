@@ -20,11 +20,14 @@ COMMANDS = {
     "up": ("pipeline.commands.up", "Run the whole pipeline on this machine; other commands find it."),
     "worker": ("pipeline.commands.worker", "Run one or more stages of the pipeline."),
     "agent": (
-        "agents.commands",
+        "agents.commands.agent_group",
         "Sample a process, import stack samples, or receive webhooks, and publish them.",
     ),
     "gateway": ("agents.commands.gateway", "Take profiles that existing agents push, and publish them."),
-    "changes": ("agents.commands", "Publish deployed commits of a git repository, once or as they come."),
+    "changes": (
+        "agents.commands.changes",
+        "Publish deployed commits of a git repository, once or as they come.",
+    ),
     "flips": ("agents.commands.flips", "Publish what flips in a file of flags, once or as it comes."),
     "expect": ("agents.commands.silences", "Announce a cost: silence regressions just that much."),
     "mute": ("agents.commands.silences", "Mute regressions until a time, with an owner."),

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from agents.commands import agent, changes
+from agents.commands.agent_group import agent
+from agents.commands.changes import changes
 from agents.webhooks.mapping import load_service_map
 from pipeline.codec.inputs import decode_change
 from tests.support.paths import ROOT

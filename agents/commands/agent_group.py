@@ -1,0 +1,19 @@
+"""``smidgen agent``: all of its commands in one group.
+
+The other commands of this package are modules of their own, so that each is imported without the rest.
+"""
+
+from agents.commands.agent import agent
+from agents.commands.fleet import list_agents
+from agents.commands.host import host
+from agents.commands.logs import logs
+from agents.commands.plan import plan
+from agents.commands.webhooks import webhooks
+
+agent.add_command(host)
+agent.add_command(list_agents)
+agent.add_command(logs)
+agent.add_command(plan)
+agent.add_command(webhooks)
+
+__all__ = ["agent"]
