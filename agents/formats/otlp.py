@@ -25,7 +25,7 @@ from agents.formats.base import (
     joined,
 )
 from agents.formats.frames import join_frame
-from agents.formats.protobuf import Fields, compile_messages, walk_fields
+from agents.formats.protobuf import Fields, compile_messages, text_of, walk_fields
 from agents.formats.source import Damaged, ProfileSource
 
 _MESSAGES: Mapping[str, Fields] = {
@@ -139,7 +139,7 @@ def resource_readings(data: Any) -> Iterator[tuple[Mapping[str, str], Reading]]:
     tables = _Tables(data.dictionary)
     for resource in data.resource_profiles:
         attributes = {
-            _decoded(attribute.key): _decoded(attribute.value.string_value)
+            text_of(attribute.key): text_of(attribute.value.string_value)
             for attribute in resource.resource.attributes
         }
         for scope in resource.scope_profiles:
@@ -160,7 +160,7 @@ class _Tables:
 
     def __init__(self, dictionary: Any) -> None:
         self._dictionary = dictionary
-        self._text = [_decoded(text) for text in dictionary.string_table]
+        self._text = [text_of(text) for text in dictionary.string_table]
         self._locations: list[Stack | None] = [None] * len(dictionary.location_table)
         self._stacks: dict[int, Stack | None] = {}
 
@@ -223,10 +223,6 @@ class _Tables:
 
     def _string(self, index: int) -> str:
         return self._text[index] if 0 < index < len(self._text) else ""
-
-
-def _decoded(text: bytes) -> str:
-    return text.decode("utf-8", errors="replace")
 
 
 def _records(profiles: Sequence[_Measured], tables: _Tables) -> Iterator[Record]:

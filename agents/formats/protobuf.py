@@ -29,6 +29,11 @@ _SCALARS = {
 }
 
 
+def text_of(value: bytes) -> str:
+    """Return the text of a field declared as bytes; one declared as text is refused unless it is UTF-8."""
+    return value.decode("utf-8", errors="replace")
+
+
 def compile_messages(name: str, messages: Mapping[str, Fields]) -> Mapping[str, Any]:
     """Return the classes of a schema's messages; a type that is no scalar is one of them."""
     file = descriptor_pb2.FileDescriptorProto(

@@ -12,17 +12,9 @@ from typing import Any
 
 import orjson
 
-from agents.formats.protobuf import Fields, compile_messages
-from agents.gateway.base import JSON, Decoded, Receiver, Reply, Request, Result, Setup
-from agents.gateway.raw_series import (
-    RawSeries,
-    json_labels,
-    json_profile,
-    listing,
-    mapping,
-    read_message,
-    series_parts,
-)
+from agents.formats.protobuf import Fields, compile_messages, text_of
+from agents.gateway.base import JSON, Receiver, Reply, Request, Result
+from agents.gateway.raw_series import RawSeries, SeriesForm, json_labels, json_profile, listing, mapping
 
 _MESSAGES: Mapping[str, Fields] = {
     "Label": {"name": (1, "bytes", False), "value": (2, "bytes", False)},
@@ -39,13 +31,6 @@ def write_messages() -> Mapping[str, Any]:
     return compile_messages("parca_write", _MESSAGES)
 
 
-def decode(request: Request, setup: Setup) -> Decoded:
-    """Read all series of a request."""
-    message = read_message(request, write_messages()["Request"])
-    series = _of_json(message) if isinstance(message, dict) else _of_protobuf(message)
-    return series_parts(series, request, setup)
-
-
 def reply(request: Request, result: Result) -> Reply:
     """Answer an empty message, or as gateways of gRPC spell an error."""
     if request.media_type != JSON and result.is_taken:
@@ -55,7 +40,7 @@ def reply(request: Request, result: Result) -> Reply:
 
 def _of_protobuf(message: Any) -> Iterator[RawSeries]:
     for series in message.series:
-        labels = {_text(label.name): _text(label.value) for label in series.labels.labels}
+        labels = {text_of(label.name): text_of(label.value) for label in series.labels.labels}
         yield RawSeries(labels, tuple((sample.raw_profile, "") for sample in series.samples))
 
 
@@ -67,14 +52,10 @@ def _of_json(message: Mapping[str, Any]) -> Iterator[RawSeries]:
         yield RawSeries(labels, tuple((json_profile(sample), "") for sample in samples))
 
 
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", errors="replace")
-
-
 RECEIVER = Receiver(
     "parca",
     ("/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw", "/profiles/writeraw"),
-    decode,
+    SeriesForm(lambda: write_messages()["Request"], _of_protobuf, _of_json).decode,
     reply,
     is_grpc=True,
 )

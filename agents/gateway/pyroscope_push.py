@@ -11,17 +11,9 @@ from typing import Any
 
 import orjson
 
-from agents.formats.protobuf import Fields, compile_messages
-from agents.gateway.base import JSON, Decoded, Receiver, Reply, Request, Result, Setup
-from agents.gateway.raw_series import (
-    RawSeries,
-    json_labels,
-    json_profile,
-    listing,
-    mapping,
-    read_message,
-    series_parts,
-)
+from agents.formats.protobuf import Fields, compile_messages, text_of
+from agents.gateway.base import JSON, Receiver, Reply, Request, Result
+from agents.gateway.raw_series import RawSeries, SeriesForm, json_labels, json_profile, listing, mapping
 
 _MESSAGES: Mapping[str, Fields] = {
     "Label": {"name": (1, "bytes", False), "value": (2, "bytes", False)},
@@ -47,13 +39,6 @@ def push_messages() -> Mapping[str, Any]:
     return compile_messages("pyroscope_push", _MESSAGES)
 
 
-def decode(request: Request, setup: Setup) -> Decoded:
-    """Read all series of a request, of protocol buffers or JSON."""
-    message = read_message(request, push_messages()["Request"])
-    series = _of_json(message) if isinstance(message, dict) else _of_protobuf(message)
-    return series_parts(series, request, setup)
-
-
 def reply(request: Request, result: Result) -> Reply:
     """Answer an empty message, or an error of Connect."""
     if result.is_taken:
@@ -64,8 +49,8 @@ def reply(request: Request, result: Result) -> Reply:
 
 def _of_protobuf(message: Any) -> Iterator[RawSeries]:
     for series in message.series:
-        labels = {_text(label.name): _text(label.value) for label in series.labels}
-        profiles = tuple((sample.raw_profile, _text(sample.id)) for sample in series.samples)
+        labels = {text_of(label.name): text_of(label.value) for label in series.labels}
+        profiles = tuple((sample.raw_profile, text_of(sample.id)) for sample in series.samples)
         yield RawSeries(labels, profiles)
 
 
@@ -77,8 +62,10 @@ def _of_json(message: Mapping[str, Any]) -> Iterator[RawSeries]:
         yield RawSeries(json_labels(series.get("labels")), profiles)
 
 
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", errors="replace")
-
-
-RECEIVER = Receiver("pyroscope_push", ("/push.v1.PusherService/Push",), decode, reply, is_grpc=True)
+RECEIVER = Receiver(
+    "pyroscope_push",
+    ("/push.v1.PusherService/Push",),
+    SeriesForm(lambda: push_messages()["Request"], _of_protobuf, _of_json).decode,
+    reply,
+    is_grpc=True,
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,21 @@ class RawSeries:
 
     labels: Mapping[str, str]
     profiles: tuple[tuple[bytes, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesForm:
+    """How a protocol writes series: the class of its request, and what reads either encoding of it."""
+
+    request: Callable[[], Any]
+    of_protobuf: Callable[[Any], Iterator[RawSeries]]
+    of_json: Callable[[Mapping[str, Any]], Iterator[RawSeries]]
+
+    def decode(self, request: Request, setup: Setup) -> Decoded:
+        """Read all series of a request, of protocol buffers or JSON."""
+        message = read_message(request, self.request())
+        read = self.of_json if isinstance(message, dict) else self.of_protobuf
+        return series_parts(read(message), request, setup)
 
 
 def series_parts(series: Iterator[RawSeries], request: Request, setup: Setup) -> Decoded:

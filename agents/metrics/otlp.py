@@ -13,7 +13,7 @@ from typing import Any
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
-from agents.formats.protobuf import Fields, compile_messages
+from agents.formats.protobuf import Fields, compile_messages, text_of
 from agents.metrics.exponential import MAX_BUCKETS, MAX_INDEX, MAX_SCALE, MIN_SCALE, Exponential, buckets_from
 from agents.metrics.reading import InvalidCount, Labels, Part, Reading, Readings
 from pipeline.errors import InvalidMessage
@@ -281,4 +281,4 @@ def _attributes(attributes: Any) -> dict[str, str]:
 
 
 def _text(value: bytes | str) -> str:
-    return value if isinstance(value, str) else value.decode("utf-8", errors="replace")
+    return value if isinstance(value, str) else text_of(value)

@@ -11,7 +11,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from agents.formats.protobuf import Fields, compile_messages
+from agents.formats.protobuf import Fields, compile_messages, text_of
 from agents.metrics.exponential import MAX_BUCKETS, Exponential
 from agents.metrics.prometheus import reading_of
 from agents.metrics.reading import Families, Family, InvalidCount, Labels, Reading, Readings
@@ -116,14 +116,14 @@ def remote_write_messages(version: int) -> Mapping[str, Any]:
 def _series_1(request: Any, families: dict[str, Family]) -> Iterator[tuple[Labels | None, Any, float]]:
     """Yield each series of version 1.0 with its labels."""
     for said in request.metadata:
-        families[_text(said.metric_family_name)] = Family(_type(said.type), _text(said.unit))
+        families[text_of(said.metric_family_name)] = Family(_type(said.type), text_of(said.unit))
     for series in request.timeseries:
-        yield tuple((_text(label.name), _text(label.value)) for label in series.labels), series, 0.0
+        yield tuple((text_of(label.name), text_of(label.value)) for label in series.labels), series, 0.0
 
 
 def _series_2(request: Any, families: dict[str, Family]) -> Iterator[tuple[Labels | None, Any, float]]:
     """Yield each series of version 2.0 with its labels and start; None where a label is no symbol."""
-    symbols = [_text(symbol) for symbol in request.symbols]
+    symbols = [text_of(symbol) for symbol in request.symbols]
     for series in request.timeseries:
         refs = series.labels_refs
         if (
@@ -213,7 +213,3 @@ def _buckets(spans: Any, deltas: Any, counts: Any) -> dict[int, float]:
 
 def _type(number: int) -> str:
     return _TYPES[number] if 0 <= number < len(_TYPES) else ""
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", errors="replace")
