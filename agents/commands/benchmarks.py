@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,7 +120,8 @@ def watch(
     found = find_changes(history.series, alpha=alpha, threshold=threshold)
     if last:
         found = [change for change in found if change.last >= len(history.commits) - last]
-    shown = [(change, _suspects(change, history, commits)) for change in found]
+    position = {commit.sha: number for number, commit in enumerate(commits)}
+    shown = [(change, _suspects(change, history, commits, position)) for change in found]
     if as_json:
         for change, suspects in shown:
             click.echo(orjson.dumps(_to_json(change, suspects, history)).decode())
@@ -143,10 +144,11 @@ def _check_found(history: History, named: set[str], branch: str) -> None:
         print_note(f"passed over {counted(missing, 'commit')} that {branch} does not have")
 
 
-def _suspects(change: BenchmarkChange, history: History, commits: Sequence[Commit]) -> _Suspects:
+def _suspects(
+    change: BenchmarkChange, history: History, commits: Sequence[Commit], position: Mapping[str, int]
+) -> _Suspects:
     first, last = history.commits[change.first], history.commits[change.last]
     if commits:
-        position = {commit.sha: number for number, commit in enumerate(commits)}
         between = commits[position[first] + 1 : position[last] + 1]
         return _Suspects([commit.sha for commit in between], between)
     return _Suspects(history.commits[change.first + 1 : change.last + 1], ())

@@ -17,7 +17,7 @@ from pipeline.dashboard.figures import draw_plain
 from pipeline.dashboard.item import Item
 from pipeline.dashboard.json_body import json_response, read_json
 from pipeline.dashboard.openapi import DOCUMENT
-from pipeline.dashboard.pages.regressions import item_named, read_course, read_event, say
+from pipeline.dashboard.pages.regressions import item_found, read_course, read_event, say
 from pipeline.dashboard.query import matching, page_of, read_query, read_time
 from pipeline.dashboard.site import site_of
 from pipeline.errors import ConfigError
@@ -78,8 +78,7 @@ async def list_regressions(request: web.Request) -> web.Response:
 async def show_regression(request: web.Request) -> web.Response:
     """Return a regression with its event and those that followed."""
     site = site_of(request)
-    await site.find(request.match_info["id"])
-    item = item_named(site, request.match_info["id"])
+    item = await item_found(site, request.match_info["id"])
     event, updates = await site.read(read_course, site, item)
     return json_response({**item_json(item), "event": event, "updates": updates})
 

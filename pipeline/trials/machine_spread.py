@@ -37,17 +37,17 @@ def spread_of_levels(
     ``alpha`` over all levels). The most certain one is left out before the next is looked for, since
     whatever it is often found together with seems to spread as well.
     """
-    levels = _levels(results, chosen, ratio)
+    levels = rest = _levels(results, chosen, ratio)
     avoided: list[int] = []
     kept = results
     while True:
-        rest = _levels(kept, chosen, ratio)
         worst = int(np.lexsort((-np.nan_to_num(rest.matched), rest.p_value))[0])
         if rest.p_value[worst] > alpha:
             break
         levels.p_value[worst] = rest.p_value[worst]
         avoided.append(worst)
         kept = kept.without(int(levels.factor[worst]), int(levels.code[worst]))
+        rest = _levels(kept, chosen, ratio)
     return [
         Level(
             results.factors[levels.factor[row]],

@@ -107,12 +107,17 @@ def item_named(site: Site, key: str) -> Item:
     return item
 
 
+async def item_found(site: Site, key: str) -> Item:
+    """Return a regression by its id, one that is newer than the snapshot too; see item_named."""
+    await site.find(key)
+    return item_named(site, key)
+
+
 @routes.get("/regressions/{id}", name="regression")
 async def show_one(request: web.Request) -> web.Response:
     """Show one regression; its series and flame graphs come when the page is there."""
     site = site_of(request)
-    await site.find(request.match_info["id"])
-    item = item_named(site, request.match_info["id"])
+    item = await item_found(site, request.match_info["id"])
     event, updates = await site.read(read_course, site, item)
     shown = described(event)
     snapshot = site.board.snapshot
