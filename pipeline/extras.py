@@ -1,4 +1,4 @@
-"""The optional packages: those of the extra ``embedded``."""
+"""The optional packages, each of an extra."""
 
 from __future__ import annotations
 
@@ -13,5 +13,20 @@ def require_embedded(package: str) -> None:
     Raises:
         ConfigError: it is not; the text says how to get it.
     """
-    if importlib.util.find_spec(package) is None:
+    if not _is_installed(package):
         raise ConfigError(f"{package} is not installed: pip install 'smidgen[embedded]'")
+
+
+def require_forest() -> None:
+    """Check that scikit-learn, the extra ``forest``, is installed.
+
+    Raises:
+        ConfigError: it is not; the text says how to get it.
+    """
+    if not _is_installed("sklearn"):
+        raise ConfigError("scikit-learn is not installed: pip install 'smidgen[forest]'")
+
+
+def _is_installed(package: str) -> bool:
+    """Return whether a package is installed, without importing it."""
+    return importlib.util.find_spec(package) is not None

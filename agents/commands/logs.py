@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -18,6 +20,7 @@ from pipeline.clock import system_clock
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.model import Outgoing
+from pipeline.outputs import check_outputs, write_output
 from pipeline.terminal import escape_controls
 from pipeline.units import DAY_S, parse_duration_s
 
@@ -98,6 +101,12 @@ def _lateness(text: str) -> float:
 )
 @click.option("--latency", is_flag=True, help="Publish response times too, as metrics that are judged.")
 @click.option("--errors", is_flag=True, help="Publish the share of errors too, as metrics that are judged.")
+@click.option(
+    "--table",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.csv",
+    help="Write the counts to a table instead, for `smidgen release requests`. No broker is asked.",
+)
 @click.option("--follow", is_flag=True, help="Wait for what is written from now on, through rotation.")
 @agent_settings
 def logs(
@@ -113,6 +122,7 @@ def logs(
     lateness_s: float,
     latency: bool,
     errors: bool,
+    table: Path | None,
     follow: bool,
 ) -> None:
     """Count the requests of access logs by type and period, and publish that as metrics.
@@ -125,7 +135,12 @@ def logs(
 
     if follow and (len(files) > 1 or str(files[0]) == "-"):
         raise click.UsageError("--follow: takes one file")
-    quiet_client(settings)
+    if follow and table:
+        raise click.UsageError("--follow and --table: choose one")
+    if table:
+        check_outputs({"--table": table}, files)
+    else:
+        quiet_client(settings)
     options = TallyOptions(service, release, period_s, lateness_s if follow else None, latency, errors)
     types = RequestTypes(rules, most)
 
@@ -135,7 +150,10 @@ def logs(
         types.learn([fields[1] for line in head[:LEARNT] if (fields := format_of_lines.parse(line))])
         return RequestTally(options, format_of_lines, types)
 
-    tally = _follow(files[0], settings, begin) if follow else _import(files, settings, begin)
+    if table:
+        tally = _write_table(files, table, begin)
+    else:
+        tally = _follow(files[0], settings, begin) if follow else _import(files, settings, begin)
     click.echo(escape_controls(tally.summary()))
 
 
@@ -153,6 +171,27 @@ def _import(files: Sequence[Path], settings: Settings, begin: Begin) -> RequestT
     if tally is None:
         raise ConfigError(f"{files[0]}: is empty")
     publish_once([*messages, *tally.finish()], settings, settings.read_topics())
+    return tally
+
+
+def _write_table(files: Sequence[Path], path: Path, begin: Begin) -> RequestTally:
+    """Write the counts of files by period and type as CSV."""
+    from agents.logs.log_file import read_log
+
+    tally: RequestTally | None = None
+    for file in files:
+        for lines in read_log(file):
+            tally = tally or begin(lines)
+            tally.add(lines)
+    if tally is None:
+        raise ConfigError(f"{files[0]}: is empty")
+    columns = tally.table()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow(f"{value:.12g}" for value in row)
+    write_output(path, text.getvalue().encode())
     return tally
 
 

@@ -140,11 +140,18 @@ class RequestTally:
 
     def finish(self) -> list[Outgoing]:
         """Return messages of all that is open, but for the last period if there are others."""
-        periods = sorted(self._cells)
-        if not self._is_begun and len(periods) <= 2:
-            self._is_begun = True
-            return self._messages(periods)
-        return self._messages(periods[:-1])
+        return self._messages(self._last())
+
+    def table(self) -> dict[str, list[float]]:
+        """Return the requests of each type by period: columns, of which ``time`` has epoch seconds.
+
+        The periods are those of ``finish``. One in which nothing came is left out: its log may be missing.
+        """
+        counted = [(period, cells) for period, cells, _ in self._take(self._last())]
+        columns = {"time": [period * self._options.period_s for period, _ in counted]}
+        for type_ in sorted(self._seen):
+            columns[type_] = [float(cells.get(type_, _NO_REQUESTS).requests) for _, cells in counted]
+        return columns
 
     def summary(self) -> str:
         """Return one line: what was counted, and what was not."""
@@ -200,10 +207,16 @@ class RequestTally:
             self._open_cells += 1
         return cell
 
-    def _messages(self, periods: Sequence[int]) -> list[Outgoing]:
-        """Return the messages of these periods, which are closed."""
-        metrics: dict[str, MetricPoints] = {}
-        points: dict[str, list[tuple[float, float]]] = {}
+    def _last(self) -> list[int]:
+        """Return the periods that a log that ends leaves whole."""
+        periods = sorted(self._cells)
+        if not self._is_begun and len(periods) <= 2:
+            self._is_begun = True
+            return periods
+        return periods[:-1]
+
+    def _take(self, periods: Sequence[int]) -> Iterator[tuple[int, dict[str, _Cell], dict[str, int]]]:
+        """Take out periods, which are closed, in order; the first of the log is left out."""
         for period in sorted(periods):
             cells, statuses = self._cells.pop(period), self._statuses.pop(period)
             self._open_cells -= len(cells)
@@ -211,6 +224,13 @@ class RequestTally:
                 self._is_begun = True
                 continue
             self._seen.update(cells)
+            yield period, cells, statuses
+
+    def _messages(self, periods: Sequence[int]) -> list[Outgoing]:
+        """Return the messages of these periods, which are closed."""
+        metrics: dict[str, MetricPoints] = {}
+        points: dict[str, list[tuple[float, float]]] = {}
+        for period, cells, statuses in self._take(periods):
             for metric, value in self._values(cells, statuses):
                 metrics.setdefault(metric.metric, metric)
                 points.setdefault(metric.metric, []).append((period * self._options.period_s, value))

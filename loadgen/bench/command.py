@@ -65,6 +65,7 @@ OF_THEIR_OWN = {
     "inprocess": "loadgen.bench.inprocess",
     "overhead": "loadgen.bench.overhead.command",
     "trials": "loadgen.trials.command",
+    "requests": "loadgen.requests.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
 

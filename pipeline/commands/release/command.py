@@ -15,6 +15,7 @@ from pipeline.backtest.files import dataset_files
 from pipeline.clock import from_iso
 from pipeline.commands.options import Duration, FiniteRange, settings_options
 from pipeline.commands.release.reading import Asked, Comparison, Source, of_folder, of_store
+from pipeline.commands.release.requests import compare_requests
 from pipeline.commands.release.showing import show, to_json
 from pipeline.commands.release.watch import Watch, look_at_folder, look_at_store
 from pipeline.config import Settings
@@ -42,6 +43,9 @@ Examples:
 @click.group()
 def release() -> None:
     """Hold releases of a service against each other."""
+
+
+release.add_command(compare_requests)
 
 
 @release.command(name="compare", epilog=_EXAMPLES)

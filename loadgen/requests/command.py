@@ -1,0 +1,85 @@
+"""``smidgen bench requests``: how often a request that costs more is seen and named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict
+
+import click
+
+from loadgen.requests.simulate import PRESETS
+from loadgen.requests.table import Row, measure
+from loadgen.terminal import print_json, progress
+from pipeline.commands.options import FiniteRange
+from pipeline.extras import require_forest
+
+
+@click.command()
+@click.option("--cases", type=click.IntRange(min=1), default=200, show_default=True, help="Of each row.")
+@click.option("--preset", "names", type=click.Choice(tuple(PRESETS)), multiple=True, help="Only these.")
+@click.option(
+    "--rise",
+    "rises",
+    type=FiniteRange(min=0, max=1),
+    multiple=True,
+    default=(0.0, 0.01, 0.05),
+    show_default=True,
+    help="What the slower requests add to the metric; 0 of equal releases.",
+)
+@click.option("--alpha", type=FiniteRange(min=0, min_open=True, max=0.5), default=0.05, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--forest", is_flag=True, help="The paper's forests beside it; a second a case.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a row.")
+def requests(
+    cases: int,
+    names: tuple[str, ...],
+    rises: tuple[float, ...],
+    alpha: float,
+    seed: int,
+    forest: bool,
+    as_json: bool,
+) -> None:
+    """Measure how often `smidgen release requests` sees a request that costs more, and names it.
+
+    "found" of a rise of 0 is the share of false alarms. "first" and "named" are of what was found: the true
+    type stands first, or is among the types named, of which there are "types" in the mean. "compared" is the
+    share of cases whose load could be compared at all.
+    """
+    if forest:
+        require_forest()
+    chosen = [(name, rise) for name in names or PRESETS for rise in rises]
+    rows: list[Row] = []
+    with progress("requests", len(chosen)) as advance:
+        for name, rise in chosen:
+            rows += measure(name, rise, cases, alpha, seed, forest=forest)
+            advance()
+    if as_json:
+        for row in rows:
+            print_json(asdict(row))
+        return
+    for line in _table(rows):
+        click.echo(line)
+
+
+def _table(rows: Iterable[Row]) -> Iterable[str]:
+    yield "| preset | rise | method | found | first | named | types | R² | compared |"
+    yield "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for row in rows:
+        shares = [_share(value) for value in (row.found, row.first, row.named)]
+        numbers = [f"{value:.1f}" if math.isfinite(value) else "–" for value in (row.types,)]
+        r_squared = f"{row.r_squared:.2f}" if math.isfinite(row.r_squared) else "–"
+        cells = [
+            row.preset,
+            f"{row.share:.0%}",
+            row.method,
+            *shares,
+            *numbers,
+            r_squared,
+            f"{row.compared:.0%}",
+        ]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}" if math.isfinite(value) else "–"

@@ -1,0 +1,171 @@
+"""Requests and CPU of two releases with truth: types that come together, load that differs between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from pipeline.model import FloatArray
+from pipeline.releases import Periods, Releases
+
+SEGMENTS = 5
+"""Mixes of load in a release (Liao et al., §6: four and five)."""
+
+BUSY = 0.5
+"""Mean of the metric without its base."""
+
+IDLE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """How a service behaves.
+
+    Args:
+        about: In one sentence.
+        types: Of requests.
+        scenarios: What users do; each is a mix of types, so that types come together.
+        old: Periods of the old release.
+        new: Periods of the new one.
+        drift: Deviation of the logarithm of each scenario's load between the releases.
+        noise: Relative deviation of the metric.
+        memory: Autocorrelation of the noise from one period to the next.
+        bend: By how much of itself the metric grows faster than the load.
+        interaction: Cost of two types together, of the whole.
+        cache: By how much of itself a request gets cheaper as more of its type come.
+        tail: Whether noise has Student's tails with three degrees.
+    """
+
+    about: str
+    types: int = 12
+    scenarios: int = 6
+    old: int = 480
+    new: int = 480
+    drift: float = 0.0
+    noise: float = 0.03
+    memory: float = 0.0
+    bend: float = 0.0
+    interaction: float = 0.0
+    cache: float = 0.0
+    tail: bool = False
+
+
+_PLAIN = Preset("The load of both releases is alike.")
+
+PRESETS = MappingProxyType(
+    {
+        "alike": _PLAIN,
+        "other-load": replace(_PLAIN, about="Each scenario has another load in the new release.", drift=0.5),
+        "correlated": replace(_PLAIN, about="Twenty types of three scenarios.", types=20, scenarios=3),
+        "short": replace(_PLAIN, about="The new release has run for half an hour.", new=60),
+        "few": replace(_PLAIN, about="Both releases have 60 periods.", old=60, new=60),
+        "busy": replace(_PLAIN, about="CPU grows faster than the load.", bend=0.6, drift=0.3),
+        "caches": replace(_PLAIN, about="Many requests of a type are cheaper each.", cache=0.3, drift=0.3),
+        "together": replace(_PLAIN, about="Two types cost more if they come together.", interaction=0.1),
+        "background": replace(_PLAIN, about="Noise that lasts for minutes.", memory=0.9, noise=0.05),
+        "tails": replace(_PLAIN, about="Rare large deviations.", tail=True),
+        "many-types": replace(_PLAIN, about="A hundred types.", types=100, scenarios=20, old=960, new=960),
+    }
+)
+"""Name → preset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Two releases, and what differs.
+
+    Args:
+        releases: As they were observed.
+        type: Whose cost rose.
+        share: What the rise makes of the new release's metric.
+    """
+
+    releases: Releases
+    type: str
+    share: float
+
+
+def simulate(preset: Preset, rng: np.random.Generator, share: float = 0.0) -> Case:
+    """Draw two releases; in the new one requests of one type cost more.
+
+    Args:
+        preset: How the service behaves.
+        rng: Where chance comes from.
+        share: What the rise makes of the metric at the old release's load; 0 of equal releases.
+    """
+    service = _Service.drawn(preset, rng)
+    old = service.counts(preset.old, np.zeros(preset.scenarios), rng)
+    new = service.counts(preset.new, preset.drift * rng.standard_normal(preset.scenarios), rng)
+    # A type that makes a tenth of a percent of the metric cannot be what makes it rise by five.
+    heavy = np.flatnonzero(service.costs * service.typical >= np.median(service.costs * service.typical))
+    slow = int(rng.choice(heavy))
+    risen = service.costs.copy()
+    risen[slow] += share * (BUSY + IDLE) / service.typical[slow]
+    before, after = (
+        service.metric(counts, costs, rng) for counts, costs in ((old, service.costs), (new, risen))
+    )
+    names = tuple(f"GET /{number}" for number in range(preset.types))
+    rise = float(new[:, slow].mean() * (risen - service.costs)[slow] / after.mean())
+    return Case(Releases(names, Periods(old, before), Periods(new, after)), names[slow], rise)
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """A service: what users do, and what requests cost.
+
+    Args:
+        preset: How it behaves.
+        mixes: (scenarios, types) requests of each scenario, which sum to 1 over scenarios.
+        typical: (types,) requests of a period.
+        costs: (types,) of one request.
+    """
+
+    preset: Preset
+    mixes: FloatArray
+    typical: FloatArray
+    costs: FloatArray
+
+    @classmethod
+    def drawn(cls, preset: Preset, rng: np.random.Generator) -> _Service:
+        mixes = rng.gamma(1.0, 1.0, (preset.scenarios, preset.types))
+        mixes *= rng.random(mixes.shape) < 0.5
+        mixes += 0.02
+        typical = rng.lognormal(3.0, 0.8, preset.types)
+        costs = rng.lognormal(0.0, 0.8, preset.types)
+        return cls(preset, mixes / mixes.sum(axis=0), typical, BUSY * costs / (costs @ typical))
+
+    def counts(self, periods: int, load: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return (periods, types) requests under SEGMENTS mixes of load, which wander within each."""
+        segment = np.arange(periods) * SEGMENTS // periods
+        level = rng.normal(0.0, 0.4, (SEGMENTS, self.preset.scenarios))[segment] + load
+        wander = _wandering(rng, (periods, self.preset.scenarios), 0.9)
+        rates = np.exp(level + 0.3 * wander) @ self.mixes * self.typical
+        return rng.poisson(rates).astype(np.float64)
+
+    def metric(self, counts: FloatArray, costs: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return (periods,) CPU."""
+        preset = self.preset
+        each = counts * costs
+        if preset.cache:
+            each = each * (1.0 - preset.cache * counts / (counts + self.typical))
+        load = IDLE + each.sum(axis=1)
+        if preset.interaction:
+            pair = counts[:, 0] * counts[:, 1] / (self.typical[0] * self.typical[1])
+            load = load + preset.interaction * BUSY * pair
+        load = load * (1.0 + preset.bend * load)
+        noise = _wandering(rng, (len(counts), 1), preset.memory)[:, 0]
+        if preset.tail:
+            noise = noise * np.sqrt(1.0 / rng.chisquare(3.0, len(counts)))
+        return np.asarray(load * (1.0 + preset.noise * noise))
+
+
+def _wandering(rng: np.random.Generator, shape: tuple[int, int], memory: float) -> FloatArray:
+    """Return standard normal series, each value following the last: of the shape (periods, series)."""
+    fresh = rng.standard_normal(shape)
+    if not memory:
+        return fresh
+    for period in range(1, shape[0]):
+        fresh[period] = memory * fresh[period - 1] + np.sqrt(1.0 - memory**2) * fresh[period]
+    return fresh

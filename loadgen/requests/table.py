@@ -1,0 +1,124 @@
+"""How often a change of requests' cost is seen and named: preset × rise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadgen.requests.simulate import PRESETS, Case, Preset, simulate
+from pipeline.releases import (
+    CompareConfig,
+    NotCompared,
+    choose_types,
+    compare_releases,
+    seen_load,
+)
+
+PAPER_R_SQUARED = 0.38
+"""The least R² that the paper has for a release with a regression (Table 4)."""
+
+COSTS = "costs"
+FOREST = "forest, R² ≥ 0.38"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How one method does on one preset with one rise.
+
+    Args:
+        preset: Its name.
+        method: COSTS or FOREST.
+        share: Rise of the metric at the old release's load; 0 of equal releases.
+        found: Share of the cases in which a rise is reported.
+        first: Of those, the share in which the true type stands first.
+        named: Of those, the share in which it is among those named.
+        types: Types named, in the mean.
+        r_squared: Median of the deviance model's R²; NaN of COSTS.
+        compared: Share of the cases that could be compared.
+    """
+
+    preset: str
+    method: str
+    share: float
+    found: float
+    first: float
+    named: float
+    types: float
+    r_squared: float
+    compared: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one method says of one case: the types named, the likeliest first; none if nothing rose."""
+
+    types: tuple[str, ...]
+    r_squared: float = float("nan")
+
+
+def measure(name: str, share: float, cases: int, alpha: float, seed: int, *, forest: bool) -> Iterator[Row]:
+    """Yield a row of each method."""
+    preset = PRESETS[name]
+    results: dict[str, list[tuple[Case, _Found | None]]] = {}
+    for number in range(cases):
+        case = simulate(preset, np.random.default_rng((seed, number)), share)
+        results.setdefault(COSTS, []).append((case, _by_costs(case, alpha)))
+        if forest:
+            results.setdefault(FOREST, []).append((case, _by_forest(case, number)))
+    for method, found in results.items():
+        yield _row(name, method, share, found)
+
+
+def _by_costs(case: Case, alpha: float) -> _Found | None:
+    (compared,) = compare_releases({"cpu": case.releases}, CompareConfig(alpha)).values()
+    if isinstance(compared, NotCompared):
+        return None
+    rises = [change for change in compared.costs.changes if change.change > 0] if compared.slower else []
+    return _Found(tuple(rises[0].likely) if rises else ())
+
+
+def _by_forest(case: Case, seed: int) -> _Found | None:
+    """Judge as the paper does; a type that others stand for counts as named where they are."""
+    from pipeline.releases.forest import compare_forests
+
+    try:
+        releases, _ = seen_load(case.releases)
+        selection = choose_types(releases)
+    except NotCompared:
+        return None
+    found = compare_forests(releases.of_types(selection.kept), seed)
+    if found.r_squared < PAPER_R_SQUARED:
+        return _Found((), found.r_squared)
+    stands = selection.left_out.get(case.type, ())
+    names = tuple(case.type if effect.type in stands else effect.type for effect in found.effects)
+    return _Found(names, found.r_squared)
+
+
+def _row(name: str, method: str, share: float, results: list[tuple[Case, _Found | None]]) -> Row:
+    judged = [(case, found) for case, found in results if found is not None]
+    risen = [(case, found) for case, found in judged if found.types]
+    return Row(
+        preset=name,
+        method=method,
+        share=share,
+        found=_mean([bool(found.types) for _, found in judged]),
+        first=_mean([found.types[0] == case.type for case, found in risen]),
+        named=_mean([case.type in found.types for case, found in risen]),
+        types=_mean([len(found.types) for _, found in risen]),
+        r_squared=float(np.median([found.r_squared for _, found in judged])) if judged else float("nan"),
+        compared=len(judged) / len(results),
+    )
+
+
+def _mean(values: list[bool] | list[int]) -> float:
+    return float(np.mean(values)) if values else float("nan")
+
+
+def presets_text() -> str:
+    """Return one line a preset."""
+    return "\n".join(f"  {name:12s}{preset.about}" for name, preset in PRESETS.items())
+
+
+__all__ = ["COSTS", "FOREST", "Preset", "Row", "measure", "presets_text"]

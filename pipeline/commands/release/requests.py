@@ -1,0 +1,279 @@
+"""``smidgen release requests``: which requests cost more in a new release, from counts and a metric alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import orjson
+from rich.box import SIMPLE
+from rich.table import Column, Table
+from rich.text import Text
+
+from pipeline.backtest.seriesfile import Series, read_series
+from pipeline.commands.options import FiniteRange
+from pipeline.errors import ConfigError
+from pipeline.listing import listed
+from pipeline.model import FloatArray
+from pipeline.releases import (
+    BASE,
+    CompareConfig,
+    CostChange,
+    NotCompared,
+    ReleaseComparison,
+    Releases,
+    align,
+    compare_releases,
+    joined,
+    periods_needed,
+)
+from pipeline.terminal import escape_controls, print_note, table_console
+
+EXIT_CODES = {"steady": 0, "slower": 1, "open": 3}
+
+RISE = 0.02
+"""Of a type's cost, of which is said how many periods would show it."""
+
+_SHOWN = 10
+"""Types whose cost is shown."""
+
+_EXAMPLES = """\b
+Examples:
+  smidgen agent logs v1.log --service shop --table v1.csv
+  smidgen agent logs v2.log --service shop --table v2.csv
+  smidgen release requests v1.csv v2.csv --metrics cpu.csv
+  smidgen release requests v1.csv v2.csv --metric cpu --metric memory --json
+"""
+
+
+@click.command(name="requests", epilog=_EXAMPLES)
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@click.option(
+    "--metrics",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Series of the metrics, such as CPU over time, in any format that `smidgen detect` reads.",
+)
+@click.option(
+    "--metric",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Which series are metrics (default: all of --metrics). May be repeated.",
+)
+@click.option(
+    "--alpha",
+    type=FiniteRange(min=0, min_open=True, max=0.5),
+    default=CompareConfig().alpha,
+    show_default=True,
+    help="Chance that equal releases count as different.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the bootstrap.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def compare_requests(
+    old: Path,
+    new: Path,
+    metrics: Path | None,
+    names: tuple[str, ...],
+    alpha: float,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Say whether requests cost more in the NEW release than in the OLD one, and which.
+
+    OLD and NEW are tables of periods: a column of time, and one of counts for each type of request, as
+    `smidgen agent logs --table` writes them. A metric's points are averaged over each period. The releases
+    may have run under different load: what differs is looked for in the cost of a request. Load that the old
+    release never saw is left out, and said.
+
+    Exit code: 0 if nothing costs more, 1 if something does, 3 if the releases cannot be compared, 2 on bad
+    usage or a bad file.
+    """
+    if metrics is None and not names:
+        raise click.UsageError("say what the metric is: --metrics FILE, or --metric NAME of the tables")
+    sides = [_Table.read(path) for path in (old, new)]
+    extra = read_series(metrics, plain=True) if metrics else ()
+    chosen = names or tuple(series.metric for series in extra)
+    releases = {name: _releases(sides, extra, name, chosen) for name in chosen}
+    found = compare_releases(releases, CompareConfig(alpha, seed))
+    state = _state(found.values())
+    if as_json:
+        click.echo(orjson.dumps({"state": state, "metrics": _to_json(found, alpha)}).decode())
+    else:
+        for name, each in found.items():
+            _show(name, each, alpha)
+    return EXIT_CODES[state]
+
+
+class _Table:
+    """The series of one release's file.
+
+    Args:
+        path: Of the file.
+        starts: (periods,) epoch seconds, ascending.
+        columns: Name → (periods,) values.
+    """
+
+    def __init__(self, path: Path, starts: FloatArray, columns: dict[str, FloatArray]) -> None:
+        self.path = path
+        self.starts = starts
+        self.columns = columns
+
+    @classmethod
+    def read(cls, path: Path) -> _Table:
+        """Read a file whose series have the same times."""
+        found = read_series(path, plain=True)
+        starts = found[0].timestamps
+        if starts is None:
+            raise ConfigError(f"{path}: has no column of times")
+        for series in found:
+            if series.timestamps is None or not np.array_equal(series.timestamps, starts):
+                raise ConfigError(f"{path}: {series.metric}: has other times than {found[0].metric}")
+        if len(starts) < 2:
+            raise ConfigError(f"{path}: has {len(starts)} period, and two at least are needed")
+        return cls(path, starts, {series.metric: series.levels for series in found})
+
+    @property
+    def width_s(self) -> float:
+        """Of a period: the smallest distance of two."""
+        return float(np.diff(self.starts).min())
+
+
+def _releases(
+    sides: Sequence[_Table], extra: Sequence[Series], metric: str, metrics: Sequence[str]
+) -> Releases:
+    """Return both releases' periods with one metric; the other metrics are no types."""
+    types = tuple(dict.fromkeys(name for side in sides for name in side.columns if name not in metrics))
+    if not types:
+        raise ConfigError(f"{sides[0].path}: has no type of request beside the metrics")
+    old, new = (joined(side.columns, _metric(side, extra, metric), types) for side in sides)
+    return Releases(types, old, new)
+
+
+def _metric(side: _Table, extra: Sequence[Series], name: str) -> FloatArray:
+    """Return a metric's value in each period of a release."""
+    if name in side.columns:
+        return side.columns[name]
+    for series in extra:
+        if series.metric == name:
+            if series.timestamps is None:
+                raise ConfigError(f"--metrics: {name}: has no times")
+            return align(side.starts, side.width_s, series.timestamps, series.levels)
+    known = (*side.columns, *(series.metric for series in extra))
+    raise ConfigError(f"--metric: no series {name!r}; there are {listed(known, name)}")
+
+
+def _state(found: Any) -> str:
+    each = list(found)
+    if any(isinstance(one, ReleaseComparison) and one.slower for one in each):
+        return "slower"
+    return "open" if all(isinstance(one, NotCompared) for one in each) else "steady"
+
+
+def _to_json(found: dict[str, ReleaseComparison | NotCompared], alpha: float) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for name, each in found.items():
+        if isinstance(each, NotCompared):
+            result[name] = {"compared": False, "why": str(each)}
+            continue
+        result[name] = {
+            "compared": True,
+            "slower": each.slower,
+            "changed": each.changed,
+            "p": each.p,
+            "r_squared": each.costs.r_squared,
+            "unseen_load": each.unseen,
+            "periods": [len(each.compared.old), len(each.compared.new)],
+            "changes": [_change_json(change) for change in each.costs.changes if each.changed],
+            "costs": {type_ or "(base)": cost for type_, cost in each.costs.old.items()},
+            f"periods_for_{RISE:.0%}": {
+                type_: periods_needed(each.costs, len(each.compared.new), type_, RISE, alpha)
+                for type_ in each.costs.old
+                if type_ != BASE
+            },
+        }
+    return result
+
+
+def _change_json(change: CostChange) -> dict[str, Any]:
+    return {
+        "type": change.type or "(base)",
+        "change": change.change,
+        "error": change.error,
+        "share": change.share,
+        "share_error": change.share_error,
+        "p": change.p,
+        "likely": {type_ or "(base)": chance for type_, chance in change.likely.items()},
+    }
+
+
+def _show(name: str, each: ReleaseComparison | NotCompared, alpha: float) -> None:
+    name = escape_controls(name)
+    if isinstance(each, NotCompared):
+        print_note(f"{name}: not compared: {each}")
+        return
+    old, new = len(each.compared.old), len(each.compared.new)
+    verdict = "slower" if each.slower else "changed" if each.changed else "no change"
+    click.echo(
+        f"{name}: {verdict}, p {each.p:.2g}; {old} periods of the old release, {new} of the new; "
+        f"costs explain {each.costs.r_squared:.0%}"
+    )
+    if each.unseen:
+        print_note(f"{each.unseen:.0%} of the new periods have load that the old release never saw: left out")
+    if each.changed:
+        table_console().print(_changes(each.costs.changes, each.costs.old))
+    table_console().print(_costs(each, alpha))
+
+
+def _changes(changes: Sequence[CostChange], old: dict[str, float]) -> Table:
+    table = Table(
+        "request",
+        Column("of the metric", justify="right"),
+        Column("cost", justify="right"),
+        Column("p", justify="right"),
+        "or",
+        box=SIMPLE,
+    )
+    for change in changes:
+        others = [
+            f"{_named(type_)} {chance:.0%}" for type_, chance in change.likely.items() if type_ != change.type
+        ]
+        before = old[change.type]
+        relative = f" ({change.change / before:+.1%})" if before > 3.0 * change.error else ""
+        table.add_row(
+            Text(_named(change.type)),
+            f"{change.share:+.2%} ± {1.96 * change.share_error:.2%}",
+            f"{change.change:+.3g}{relative}",
+            f"{change.p:.2g}",
+            Text(", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")),
+        )
+    return table
+
+
+def _costs(each: ReleaseComparison, alpha: float) -> Table:
+    """Return the types that the new release's metric is made of most, and how soon a rise is seen."""
+    load = dict(zip(each.compared.types, each.compared.new.counts.mean(axis=0), strict=True))
+    level = float(each.compared.new.metric.mean())
+    heavy = sorted(load, key=lambda type_: -each.costs.old[type_] * load[type_])[:_SHOWN]
+    table = Table(
+        "request",
+        Column("in a period", justify="right"),
+        Column("of the metric", justify="right"),
+        Column(f"periods for {RISE:.0%} more", justify="right"),
+        box=SIMPLE,
+    )
+    for type_ in heavy:
+        needed = periods_needed(each.costs, len(each.compared.new), type_, RISE, alpha)
+        share = each.costs.old[type_] * load[type_] / level if level else math.nan
+        row = (f"{load[type_]:,.1f}", f"{share:.1%}", f"{needed:,}" if needed else "–")
+        table.add_row(Text(_named(type_)), *row)
+    return table
+
+
+def _named(type_: str) -> str:
+    return escape_controls(type_) if type_ else "(without requests)"

@@ -1,0 +1,34 @@
+"""Releases compared by their requests and one metric, without profiles (Liao et al. 2021)."""
+
+from pipeline.releases.baseline import SlowerType, compare_response_times
+from pipeline.releases.compare import (
+    CompareConfig,
+    ReleaseComparison,
+    compare_releases,
+    periods_needed,
+    seen_load,
+)
+from pipeline.releases.costs import BASE, CostChange, CostComparison, compare_costs
+from pipeline.releases.periods import NotCompared, Periods, Releases, align, joined
+from pipeline.releases.selection import Selection, choose_types
+
+__all__ = [
+    "BASE",
+    "CompareConfig",
+    "CostChange",
+    "CostComparison",
+    "NotCompared",
+    "Periods",
+    "ReleaseComparison",
+    "Releases",
+    "Selection",
+    "SlowerType",
+    "align",
+    "choose_types",
+    "compare_costs",
+    "compare_releases",
+    "compare_response_times",
+    "joined",
+    "periods_needed",
+    "seen_load",
+]

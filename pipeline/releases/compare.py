@@ -1,0 +1,125 @@
+"""Two releases under whatever load: is the new one slower, and by which requests?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import special, stats
+
+from pipeline.releases.costs import CostComparison, compare_costs
+from pipeline.releases.periods import FEWEST_PERIODS, NotCompared, Releases
+from pipeline.releases.support import unseen_load
+
+MOST_UNSEEN = 0.5
+"""Share of the new release's periods that may have load that the old one never saw."""
+
+POWER = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class CompareConfig:
+    """How releases are compared.
+
+    Args:
+        alpha: Chance that equal releases count as different, over all types and metrics.
+        seed: Of the bootstrap.
+    """
+
+    alpha: float = 0.05
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseComparison:
+    """What two releases' periods say of one metric.
+
+    Args:
+        costs: What requests cost in each.
+        compared: The periods that were compared, without load that the old release never saw.
+        unseen: Share of the new release's periods that were left out for that.
+        p: Chance of a change as large, of equal releases; adjusted for the number of metrics.
+        changed: Whether that is at most alpha.
+    """
+
+    costs: CostComparison
+    compared: Releases
+    unseen: float
+    p: float
+    changed: bool
+
+    @property
+    def slower(self) -> bool:
+        """Whether a cost rose significantly."""
+        return self.changed and any(change.change > 0 for change in self.costs.changes)
+
+
+def compare_releases(
+    metrics: Mapping[str, Releases], config: CompareConfig = CompareConfig()
+) -> dict[str, ReleaseComparison | NotCompared]:
+    """Compare the releases by each metric; of each that cannot be compared, say why.
+
+    Chances are adjusted for how many metrics there are (Benjamini and Hochberg 1995).
+
+    Args:
+        metrics: Name → the periods of both releases, with that metric.
+        config: How.
+    """
+    found: dict[str, ReleaseComparison | NotCompared] = {}
+    for name, releases in metrics.items():
+        try:
+            found[name] = _compare(releases, config)
+        except NotCompared as error:
+            found[name] = error
+    compared = {name: each for name, each in found.items() if isinstance(each, ReleaseComparison)}
+    if compared:
+        adjusted = stats.false_discovery_control([each.costs.p for each in compared.values()])
+        for (name, each), p in zip(compared.items(), adjusted, strict=True):
+            found[name] = replace(each, p=float(p), changed=bool(p <= config.alpha))
+    return found
+
+
+def seen_load(releases: Releases) -> tuple[Releases, float]:
+    """Return the readable periods without load that the old release never saw, and the share left out.
+
+    Raises:
+        NotCompared: that is more than MOST_UNSEEN, or too few periods are left.
+    """
+    readable = releases.readable()
+    unseen = unseen_load(readable.old.counts, readable.new.counts)
+    share = float(unseen.mean())
+    if share > MOST_UNSEEN or len(unseen) - int(unseen.sum()) < FEWEST_PERIODS:
+        raise NotCompared(f"{share:.0%} of the new release's periods have load that the old one never saw")
+    return replace(readable, new=readable.new.at(~unseen)), share
+
+
+def periods_needed(costs: CostComparison, periods: int, type_: str, rise: float, alpha: float) -> int | None:
+    """Return how many periods of the new release show a rise of a type's cost in 90 of 100 cases.
+
+    The error falls with the root of their number; the old release is taken to grow as well. None if the cost
+    of the type is not above 0, or cannot be seen.
+
+    Args:
+        costs: Of the periods there are.
+        periods: How many those are.
+        type_: Of request.
+        rise: Relative, such as 0.02.
+        alpha: Of all types together (Bonferroni).
+    """
+    cost, error = costs.old[type_], costs.errors[type_]
+    if not cost > 0.0 or not np.isfinite(error):
+        return None
+    quantiles = special.ndtri(1.0 - alpha / 2.0 / len(costs.errors)) + special.ndtri(POWER)
+    return max(FEWEST_PERIODS, int(np.ceil(periods * (quantiles * error / (rise * cost)) ** 2)))
+
+
+def _compare(releases: Releases, config: CompareConfig) -> ReleaseComparison:
+    compared, share = seen_load(releases)
+    fewest = 2 * (len(compared.types) + 2)
+    for name, each in (("old", compared.old), ("new", compared.new)):
+        if len(each) < fewest:
+            many = f"{len(each)} periods, fewer than {fewest} for {len(compared.types)} types"
+            raise NotCompared(f"the {name} release has {many}")
+    costs = compare_costs(compared, np.random.default_rng(config.seed), config.alpha)
+    return ReleaseComparison(costs, compared, share, costs.p, costs.p <= config.alpha)

@@ -1,0 +1,275 @@
+"""Which types of request cost more in the new release, and how much.
+
+A metric such as CPU adds up what requests cost: a base, and the requests of each type times their cost.
+Squares and products of the load's main directions are in it too: a busy machine does less for the same,
+caches do more, and types may cost more together. One such fit holds for both releases; a change is a type
+that costs something else in the new one. Changes are looked for one at a time, as long as one is found: of
+the types that could explain the difference by a change of their own, that one comes first which explains it
+best.
+
+Liao et al. (§5) ask forests instead, which cannot say anything beyond the load that they saw, and so take
+other load for another release (docs/releases.md has both).
+
+Chances come from a wild bootstrap by blocks (Shao 2010; Davidson and Flachaire 2008): residuals of the fit
+without a further change keep their place and their size, and get a sign at random, the same one for periods
+that follow one another. So neither load that drifts, nor noise that grows with it or that lasts for minutes,
+is taken for a change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from pipeline.model import FloatArray
+from pipeline.releases.bootstrap import dependent_signs, memory
+from pipeline.releases.periods import Releases
+
+BASE = ""
+"""The type that stands for what is used without requests."""
+
+DRAWS = 999
+MOST_CHANGES = 5
+_PERIODS_A_TERM = 20.0
+"""Of curvature."""
+
+_AS_LIKELY = 0.95
+"""Types of so much probability together are named for one change."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostChange:
+    """A type whose cost differs between the releases.
+
+    Args:
+        type: Of request, or BASE.
+        change: New less old cost, in the metric's unit a request; of BASE, a period.
+        error: Standard error of the change.
+        p: Chance that any type seems to change as much, of releases without this change.
+        share: What the change makes of the metric at the new release's load; 0.01 is 1 %.
+        share_error: Its standard error.
+        likely: Type → probability that it is this one, of a single change; the likeliest first.
+    """
+
+    type: str
+    change: float
+    error: float
+    p: float
+    share: float
+    share_error: float
+    likely: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class CostComparison:
+    """Two releases compared by what requests cost.
+
+    Args:
+        changes: Those found, in the order of finding.
+        p: Chance that any type seems to change as much as the first, of equal releases.
+        old: Type or BASE → its cost in the old release; negative ones are 0 within their noise.
+        errors: Type or BASE → standard error of a change of that one alone; NaN where it cannot be seen.
+        r_squared: How much of the metric's variance the costs explain, of both releases.
+    """
+
+    changes: tuple[CostChange, ...]
+    p: float
+    old: dict[str, float]
+    errors: dict[str, float]
+    r_squared: float
+
+
+def compare_costs(
+    releases: Releases, rng: np.random.Generator, alpha: float = 0.05, draws: int = DRAWS
+) -> CostComparison:
+    """Return which types cost something else in the new release, at most MOST_CHANGES.
+
+    Chances are those of the largest difference of all types (Westfall and Young 1993): they hold for all
+    types together.
+
+    Args:
+        releases: Readable, with any types, also such as always come together.
+        rng: Where the signs come from.
+        alpha: Level at which a further change counts.
+        draws: Of the bootstrap.
+    """
+    metric = np.concatenate([releases.old.metric, releases.new.metric])
+    common, changed = _columns(releases)
+    chosen: list[int] = []
+    steps: list[_Step] = []
+    while len(chosen) < MOST_CHANGES:
+        explained = np.column_stack([common, changed[:, chosen]])
+        step = _best_change(metric, explained, changed, len(releases.old), rng, draws)
+        steps.append(step)
+        if step.p > alpha:
+            break
+        chosen.append(step.column)
+    whole = np.column_stack([common, changed[:, chosen]])
+    fitted = _Fit.of(whole, metric)
+    errors = _errors(whole, metric, len(releases.old), rng, draws)[common.shape[1] :]
+    names = (BASE, *releases.types)
+    load = np.append(1.0, releases.new.counts.mean(axis=0)) / (abs(float(releases.new.metric.mean())) or 1.0)
+    changes = tuple(
+        CostChange(
+            type=names[step.column],
+            change=float(size),
+            error=float(error),
+            p=step.p,
+            share=float(size * load[step.column]),
+            share_error=float(error * load[step.column]),
+            likely={names[each]: chance for each, chance in step.likely.items()},
+        )
+        for step, size, error in zip(steps, fitted.coefficients[common.shape[1] :], errors, strict=False)
+    )
+    old = dict(zip(names, map(float, fitted.coefficients), strict=False))
+    left = metric - whole @ fitted.coefficients
+    fresh = _Fresh.of(common, changed)
+    alone = _spread(fresh, left, len(releases.old), rng, draws).std(axis=1) / fresh.sizes
+    errors_alone = dict(zip(names, map(float, alone), strict=True))
+    return CostComparison(changes, steps[0].p, old, errors_alone, fitted.r_squared)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The best further change: its column and chance, and which columns are as likely."""
+
+    column: int
+    p: float
+    likely: dict[int, float]
+
+
+def _columns(releases: Releases) -> tuple[FloatArray, FloatArray]:
+    """Return what both releases have in common (base, types, curvature), and what may change."""
+    counts = np.concatenate([releases.old.counts, releases.new.counts])
+    linear = np.column_stack([np.ones(len(counts)), counts])
+    is_new = np.arange(len(counts)) >= len(releases.old)
+    return np.column_stack([linear, _curvature(counts)]), linear * is_new[:, None]
+
+
+def _curvature(counts: FloatArray) -> FloatArray:
+    """Return squares and products of the main directions of the load: (periods, terms).
+
+    As many directions as leave _PERIODS_A_TERM periods for each term (a response surface of second order).
+    """
+    most = int((np.sqrt(1.0 + 8.0 * len(counts) / _PERIODS_A_TERM) - 1.0) / 2.0)
+    centred = (counts - counts.mean(axis=0)) / _scale(counts - counts.mean(axis=0))
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    directions = left[:, : min(most, int((sizes > sizes[0] * 1e-6).sum()))] * np.sqrt(len(counts))
+    first, second = np.triu_indices(directions.shape[1])
+    return np.asarray(directions[:, first] * directions[:, second])
+
+
+def _best_change(
+    metric: FloatArray,
+    explained: FloatArray,
+    changed: FloatArray,
+    old: int,
+    rng: np.random.Generator,
+    draws: int,
+) -> _Step:
+    """Return the type by whose change what is explained would gain most."""
+    fresh = _Fresh.of(explained, changed)
+    residuals = metric - fresh.basis @ (fresh.basis.T @ metric)
+    drawn = _spread(fresh, residuals, old, rng, draws)
+    gains = fresh.columns.T @ residuals
+    errors = np.maximum(drawn.std(axis=1), np.finfo(np.float64).tiny)
+    largest = (np.abs(drawn) / errors[:, None]).max(axis=0)
+    p = float((1 + (largest >= (np.abs(gains) / errors).max()).sum()) / (draws + 1))
+    best = int(np.abs(gains).argmax())
+    left = residuals - fresh.columns[:, best] * gains[best]
+    independent = len(left) / memory((left[:old], left[old:]))
+    return _Step(best, p, _likely(float(residuals @ residuals) - np.square(gains), independent))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fresh:
+    """What columns add to what is explained already.
+
+    Args:
+        basis: (periods, terms) orthonormal, of what is explained.
+        columns: (periods, columns) of length 1; 0 where a column adds nothing.
+        sizes: (columns,) their lengths before; NaN there.
+    """
+
+    basis: FloatArray
+    columns: FloatArray
+    sizes: FloatArray
+
+    @classmethod
+    def of(cls, explained: FloatArray, columns: FloatArray) -> _Fresh:
+        basis = _basis(explained)
+        fresh = columns - basis @ (basis.T @ columns)
+        sizes = np.sqrt(np.square(fresh).sum(axis=0))
+        adds = sizes > 1e-6 * np.sqrt(np.square(columns).sum(axis=0))
+        return cls(basis, fresh / np.where(adds, sizes, np.inf), np.where(adds, sizes, np.nan))
+
+
+def _spread(
+    fresh: _Fresh, residuals: FloatArray, old: int, rng: np.random.Generator, draws: int
+) -> FloatArray:
+    """Return what the columns would gain by residuals with signs at random: (columns, draws)."""
+    noise = residuals / np.sqrt(np.maximum(1.0 - np.square(fresh.basis).sum(axis=1), 0.1))
+    return np.concatenate(
+        [fresh.columns.T @ (noise[:, None] * signs) for signs in dependent_signs(noise, old, rng, draws)],
+        axis=1,
+    )
+
+
+def _likely(squares: FloatArray, independent: float) -> dict[int, float]:
+    """Return the columns that hold _AS_LIKELY of the probability that the change is theirs.
+
+    Before, all are as likely.
+
+    Args:
+        squares: (columns,) squared residuals that are left if it is that column's.
+        independent: As how many independent periods there are.
+    """
+    floor = max(float(squares.max()) * 1e-12, np.finfo(np.float64).tiny)
+    chances = special.softmax(-independent / 2.0 * np.log(np.maximum(squares, floor)))
+    order = np.argsort(-chances, kind="stable")
+    count = int(np.searchsorted(np.cumsum(chances[order]), _AS_LIKELY)) + 1
+    return {int(each): float(chances[each]) for each in order[:count]}
+
+
+def _errors(
+    columns: FloatArray, metric: FloatArray, old: int, rng: np.random.Generator, draws: int
+) -> FloatArray:
+    """Return the standard errors of the coefficients: (columns,)."""
+    scale = _scale(columns)
+    left, sizes, right = np.linalg.svd(columns / scale, full_matrices=False)
+    kept = sizes > sizes[0] * 1e-9
+    basis, solve = left[:, kept], right[kept].T / sizes[kept] / scale[:, None]
+    residuals = metric - basis @ (basis.T @ metric)
+    noise = residuals / np.sqrt(np.maximum(1.0 - np.square(basis).sum(axis=1), 0.1))
+    drawn = [basis.T @ (noise[:, None] * signs) for signs in dependent_signs(noise, old, rng, draws)]
+    return np.asarray((solve @ np.concatenate(drawn, axis=1)).std(axis=1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """Least squares; of columns that explain one another, the smallest coefficients."""
+
+    coefficients: FloatArray
+    r_squared: float
+
+    @classmethod
+    def of(cls, columns: FloatArray, metric: FloatArray) -> _Fit:
+        scale = _scale(columns)
+        scaled, *_ = np.linalg.lstsq(columns / scale, metric, rcond=1e-9)
+        left = metric - columns @ (scaled / scale)
+        variance = float(np.square(metric - metric.mean()).sum())
+        return cls(scaled / scale, 1.0 - float(left @ left) / variance if variance else 0.0)
+
+
+def _basis(columns: FloatArray) -> FloatArray:
+    """Return an orthonormal basis of what the columns span."""
+    left, sizes, _ = np.linalg.svd(columns / _scale(columns), full_matrices=False)
+    return np.asarray(left[:, sizes > sizes[0] * 1e-9])
+
+
+def _scale(columns: FloatArray) -> FloatArray:
+    scale = np.sqrt(np.square(columns).sum(axis=0))
+    scale[scale == 0.0] = 1.0
+    return np.asarray(scale)

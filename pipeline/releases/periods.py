@@ -1,0 +1,94 @@
+"""Periods of two releases: how often each type of request came, and what the service used meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipeline.model import BoolArray, FloatArray, IntArray
+
+FEWEST_PERIODS = 20
+"""Of each release; with fewer nothing is said."""
+
+
+class NotCompared(ValueError):
+    """Two releases cannot be compared; the text says why, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Periods:
+    """The periods of one release, in the order of time.
+
+    Args:
+        counts: (periods, types) requests of each type.
+        metric: (periods,) mean of the metric, in its unit.
+    """
+
+    counts: FloatArray
+    metric: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.metric)
+
+    def at(self, chosen: BoolArray | IntArray | slice) -> Periods:
+        """Return some of the periods."""
+        return Periods(self.counts[chosen], self.metric[chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """An old and a new release of one service, by the same types."""
+
+    types: tuple[str, ...]
+    old: Periods
+    new: Periods
+
+    def of_types(self, columns: IntArray) -> Releases:
+        """Return the same periods with some of the types."""
+        old, new = (replace(each, counts=each.counts[:, columns]) for each in (self.old, self.new))
+        return Releases(tuple(self.types[column] for column in columns), old, new)
+
+    def readable(self) -> Releases:
+        """Return the periods of which every number is finite, and the types that came at all.
+
+        Raises:
+            NotCompared: a release has too few periods, a metric that never changes, or no type in common.
+        """
+        old, new = (
+            each.at(np.isfinite(each.metric) & np.isfinite(each.counts).all(axis=1))
+            for each in (self.old, self.new)
+        )
+        for name, each in (("old", old), ("new", new)):
+            if len(each) < FEWEST_PERIODS:
+                raise NotCompared(f"the {name} release has {len(each)} periods, fewer than {FEWEST_PERIODS}")
+            if np.ptp(each.metric) == 0.0:
+                raise NotCompared(f"the metric is constant in the {name} release")
+        came_old, came_new = ((each.counts > 0).any(axis=0) for each in (old, new))
+        if not (came_old & came_new).any():
+            raise NotCompared("the releases have no type of request in common")
+        return Releases(self.types, old, new).of_types(np.flatnonzero(came_old | came_new))
+
+
+def align(starts: FloatArray, width_s: float, times: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the mean of a metric's points in each period (§5, step 1): (periods,); NaN where there is none.
+
+    Args:
+        starts: (periods,) ascending, epoch seconds.
+        width_s: Of a period.
+        times: (points,) epoch seconds.
+        values: (points,) NaN where there is no value.
+    """
+    period = np.searchsorted(starts, times, side="right") - 1
+    known = (period >= 0) & np.isfinite(values)
+    known[known] &= times[known] < starts[period[known]] + width_s
+    many = np.bincount(period[known], minlength=len(starts))
+    sums = np.bincount(period[known], weights=values[known], minlength=len(starts))
+    return np.divide(sums, many, out=np.full(len(starts), np.nan), where=many > 0)
+
+
+def joined(types: Mapping[str, FloatArray], metric: FloatArray, names: tuple[str, ...]) -> Periods:
+    """Return periods with these types in this order; a type that never came has counts of 0."""
+    nothing = np.zeros(len(metric))
+    return Periods(np.column_stack([types.get(name, nothing) for name in names]), metric)
