@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,19 @@ def write_files(folder: Path) -> None:
     (folder / "access.log").write_text(asked)
     (folder / "access.log.1").write_text(asked)
     (folder / "access.log.2.gz").write_bytes(gzip.compress(asked.encode()))
+    for number, name in enumerate(("old", "new")):
+        log = [
+            f'h - - [2{number}/Mar/2026:10:{second // 60:02}:{second % 60:02} +0000] "GET /a HTTP/1.1" 200 5'
+            for second in range(1200)
+        ]
+        (folder / f"access-{name}.log").write_text("\n".join(log))
+        start = datetime(2026, 3, 20 + number, 10, tzinfo=UTC).timestamp()
+        rows = [f"{start + 30 * n:.0f},{20 + n % 5},{30 + n % 7}" for n in range(40)]
+        (folder / f"{name}.csv").write_text("\n".join(["time,GET /a,GET /b", *rows]))
+    cpu = [
+        f"2026-03-2{day}T10:{n // 2:02}:{n % 2 * 30:02}Z,{0.5 + n % 5}" for day in (0, 1) for n in range(40)
+    ]
+    (folder / "cpu.csv").write_text("\n".join(["time,cpu", *cpu]))
     for name in ("profile.txt", "stacks.txt", "a.txt", "b.txt"):
         (folder / name).write_text("main;shop.price 5\nmain;shop.tax 3\n")
     (folder / "cpu.pb.gz").write_bytes(pprof())

@@ -99,3 +99,28 @@ def test_a_file_that_is_empty_or_absent_is_said(tmp_path: Path, published: list[
         assert isinstance(result.exception, ConfigError)
         assert name in str(result.exception)
     assert published == []
+
+
+def test_counts_become_a_table(tmp_path: Path, published: list[Outgoing]) -> None:
+    lines = [LINE.format(i // 60, i % 60, i) for i in range(180)]
+    lines[95] = lines[95].replace("/cart/95", "/buy")
+    (tmp_path / "a").write_text("".join(lines))
+    table = tmp_path / "counts.csv"
+    arguments = ["agent", "logs", str(tmp_path / "a"), "--service", "shop", "--table", str(table)]
+    result = CliRunner().invoke(smidgen, arguments)
+    assert result.exit_code == 0, result.output
+    # The first and the last period are left out: of them the log may hold a part.
+    assert table.read_text().splitlines() == [
+        "time,GET /buy,GET /cart/:id",
+        *(f"{1696942800 + start},{int(start == 90)},{30 - int(start == 90)}" for start in (30, 60, 90, 120)),
+    ]
+    assert published == []
+
+
+@pytest.mark.parametrize("extra", [["--follow"], []])
+def test_a_table_that_cannot_be_written_is_refused_before(tmp_path: Path, extra: list[str]) -> None:
+    log = tmp_path / "a"
+    log.write_text(LINE.format(0, 0, 0))
+    arguments = ["agent", "logs", str(log), "--service", "shop", "--table", str(log), *extra]
+    assert CliRunner().invoke(smidgen, arguments).exit_code != 0
+    assert log.read_text() == LINE.format(0, 0, 0)

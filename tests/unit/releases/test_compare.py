@@ -104,7 +104,7 @@ def test_response_times_of_equal_and_of_slower_types() -> None:
     first, second = compare_response_times(old, new)
     assert (first.type, first.slower) == ("slower", True)
     assert (second.type, second.slower) == ("equal", False)
-    # Cliff's delta is the share of pairs in which the new one is slower, less the share in which it is faster.
+    # The share of pairs in which the new one is slower, less the share in which it is faster.
     pairs = np.sign(new["slower"][:, None] - old["slower"][None, :])
     assert first.delta == pytest.approx(pairs.mean())
 

@@ -1,0 +1,114 @@
+"""``smidgen release requests``: tables in, a verdict and an exit code out."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+
+from pipeline.cli import run, smidgen
+
+TYPES = ("GET /cart", "POST /buy")
+BEGAN = 1_760_000_000
+
+
+def write(path: Path, header: tuple[str, ...], rows: list[tuple[float, ...]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def tables(folder: Path, rise: float) -> None:
+    """Two releases of 150 periods of 30 s, and a CPU of which each period has two points."""
+    rng = np.random.default_rng(1)
+    points: list[tuple[float, ...]] = []
+    for name, start, cost in (("old", BEGAN, 0.01), ("new", BEGAN + 86_400, 0.01 * (1.0 + rise))):
+        counts = rng.poisson(rng.lognormal(3.0, 0.4, (150, 2)))
+        times = start + 30 * np.arange(150)
+        write(
+            folder / f"{name}.csv",
+            ("time", *TYPES),
+            [(int(time), *map(int, row)) for time, row in zip(times, counts, strict=True)],
+        )
+        cpu = 0.1 + counts @ [cost, 0.02] + 0.01 * rng.standard_normal(150)
+        points += [
+            (int(time) + after, value) for time, value in zip(times, cpu, strict=True) for after in (5, 20)
+        ]
+    write(folder / "cpu.csv", ("time", "cpu"), points)
+
+
+def requests(folder: Path, *arguments: str) -> Result:
+    files = [str(folder / "old.csv"), str(folder / "new.csv")]
+    return CliRunner().invoke(smidgen, ["release", "requests", *files, *arguments], standalone_mode=False)
+
+
+def test_the_request_that_costs_more_is_named(tmp_path: Path) -> None:
+    tables(tmp_path, 0.2)
+    result = requests(tmp_path, "--metrics", str(tmp_path / "cpu.csv"), "--json")
+    assert result.return_value == 1, result.output
+    found = orjson.loads(result.output)
+    cpu = found["metrics"]["cpu"]
+    (change,) = cpu["changes"]
+    assert (found["state"], cpu["slower"], change["type"]) == ("slower", True, "GET /cart")
+    assert change["change"] == pytest.approx(0.002, abs=4 * change["error"])
+    assert cpu["costs"]["POST /buy"] == pytest.approx(0.02, rel=0.1)
+    assert cpu["periods_for_2%"]["POST /buy"] >= 20
+    shown = requests(tmp_path, "--metrics", str(tmp_path / "cpu.csv"))
+    assert "cpu: slower, p 0.001" in shown.output
+    assert "GET /cart" in shown.output
+
+
+def test_equal_releases_are_steady(tmp_path: Path) -> None:
+    tables(tmp_path, 0.0)
+    result = requests(tmp_path, "--metrics", str(tmp_path / "cpu.csv"))
+    assert result.return_value == 0
+    assert "cpu: no change" in result.output
+
+
+def test_a_metric_may_be_a_column_of_the_tables(tmp_path: Path) -> None:
+    tables(tmp_path, 0.0)
+    result = requests(tmp_path, "--metric", "POST /buy", "--json")
+    assert list(orjson.loads(result.output)["metrics"]["POST /buy"]["costs"]) == ["(base)", "GET /cart"]
+
+
+def test_what_cannot_be_compared_is_open(tmp_path: Path) -> None:
+    tables(tmp_path, 0.0)
+    rows = (tmp_path / "new.csv").read_text().splitlines()
+    (tmp_path / "new.csv").write_text("\n".join(rows[:10]))
+    result = requests(tmp_path, "--metrics", str(tmp_path / "cpu.csv"))
+    assert result.return_value == 3
+    assert "the new release has 9 periods, fewer than 20" in result.output + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "content", "problem"),
+    [
+        ([], None, "say what the metric is"),
+        (["--metric", "memory"], None, "no series 'memory'; there are GET /cart, POST /buy"),
+        (["--metric", "GET /cart", "--metric", "POST /buy"], None, "has no type of request"),
+        (["--metrics", "none.csv"], None, "none.csv: No such file"),
+        (["--metric", "GET /cart"], "time,GET /cart\n1760000000,1\n", "has 1 period, and two at least"),
+        (["--metric", "GET /cart"], "GET /cart\n1\n2\n", "has no column of times"),
+        (["--metric", "GET /cart"], "time,GET /cart\nx,1\n", "not an ISO 8601 time: 'x'"),
+    ],
+)
+def test_mistakes_are_one_line(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    content: str | None,
+    problem: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tables(tmp_path, 0.0)
+    if content is not None:
+        (tmp_path / "old.csv").write_text(content)
+    assert run(["release", "requests", "old.csv", "new.csv", *arguments]) == 2
+    error = capsys.readouterr().err.splitlines()
+    assert problem in error[-1]
