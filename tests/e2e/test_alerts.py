@@ -141,7 +141,7 @@ def test_each_event_is_sent_once_over_kills_and_restarts(
     first = AlertsProcess(own_broker, own_store, rules, "--health", "127.0.0.1:0")
     first.wait_ready()
     (address,) = re.findall(r"health: (http://\S+)", first.log)
-    with urllib.request.urlopen(f"{address}/ready", timeout=10) as answer:
+    with urllib.request.urlopen(f"{address}/ready", timeout=60) as answer:
         assert json.load(answer)["checks"]["alerts: assignment"] == "ok"
     publish(own_broker, *several(0, 10))
     wait_until(lambda: len(slack.taken) >= 10, "ten messages", first)

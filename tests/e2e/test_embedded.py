@@ -33,7 +33,7 @@ from pipeline.storage.connect import open_store
 
 pytestmark = pytest.mark.e2e
 
-WAIT_S = 30.0
+WAIT_S = 90.0
 
 
 def wait_for(condition: Callable[[], object]) -> None:

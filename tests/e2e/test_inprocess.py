@@ -74,7 +74,7 @@ def test_endpoints_of_an_application_are_series_of_the_store(
     try:
         asyncio.run(serve_requests(3.0))
     finally:
-        smidgen_sampler.stop(10.0)
+        smidgen_sampler.stop(60.0)
     start, end = began // 60 * 60, time.time() // 60 * 60 + 60
 
     def counted() -> Counter[SeriesKey]:

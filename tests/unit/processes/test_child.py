@@ -30,7 +30,7 @@ def python(source: str) -> list[str]:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -119,7 +119,7 @@ def test_a_child_that_is_suspended_is_killed() -> None:
 def test_waiting_until_it_is_ready() -> None:
     child = Child(python(SLEEP))
     child.drain()
-    assert child.wait_ready(lambda: "up" in child.output(), 20)
+    assert child.wait_ready(lambda: "up" in child.output(), 60)
     assert not child.wait_ready(lambda: False, 0.1)
     child.stop()
     assert not child.wait_ready(lambda: True, 20), "it has ended"
@@ -182,7 +182,8 @@ def test_a_program_gets_no_more_than_its_limits(
     limit: int, most: int, source: str, code: int, errors: str, tmp_path: Path
 ) -> None:
     def bounded(text: str) -> Output:
-        command = python(f"import time; time.sleep(0.3); {text}" if "while" not in text else text)
+        bound = f"resource.getrlimit({limit})[0] == {most}"  # it is set while the program starts
+        command = python(f"import resource, time\nwhile not {bound}: time.sleep(0.01)\n{text}")
         return run_bounded(command, max_bytes=1000, timeout_s=60, folder=tmp_path, limits={limit: most})
 
     assert bounded("print('well')").data == b"well\n"
