@@ -8,7 +8,7 @@ from agents.sampler import Sampler
 
 
 class Steps:
-    """A clock that a sampler's waits move on, so that hours take no time and a busy machine changes nothing."""
+    """A clock that a sampler's waits move on: hours take no time, and a busy machine changes nothing."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
