@@ -71,9 +71,9 @@ def served(app: web.Application, port: int = 0) -> Iterator[str]:
     thread.start()
     server = listening(app, "127.0.0.1", port)
     try:
-        yield asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
+        yield asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(60)
     finally:
-        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(20)
+        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

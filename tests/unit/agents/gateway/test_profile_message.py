@@ -88,11 +88,11 @@ def test_the_gateway_answers_and_publishes_once() -> None:
 
 def test_the_sampler_posts_to_the_gateway() -> None:
     def work(url: str) -> None:
-        assert smidgen_sampler.start("shop", send_to=url, rate_hz=500, budget=1.0)
+        assert smidgen_sampler.start("shop", send_to=url, rate_hz=500, interval="1h", budget=1.0)
         end = time.thread_time() + 0.2
         while time.thread_time() < end:
             pass
-        smidgen_sampler.stop(10.0)
+        smidgen_sampler.stop(60.0)
 
     async def main() -> None:
         async with bench.client() as client:

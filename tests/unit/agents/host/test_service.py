@@ -90,8 +90,8 @@ def test_intervals_are_published_and_measured(tmp_path: Path) -> None:
     (tmp_path / "host.yaml").write_text(ONE_RULE)
     agent = Steps()
     agent.keep_budget = lambda: os.kill(os.getpid(), signal.SIGTERM)  # type: ignore[method-assign]
-    began = time.time()
+    began = time.monotonic()
     steps = run(agent, tmp_path / "host.yaml")
     assert steps.count("publish") == 2
     assert steps.count("scan") >= 1
-    assert time.time() - began < 10
+    assert time.monotonic() - began < 60
