@@ -153,7 +153,9 @@ def _to_json(
     }
 
 
-def _print(workload: Workload, case: RateCase, outlooks: list[_Outlook], enough_hz: tuple[float, float]) -> None:
+def _print(
+    workload: Workload, case: RateCase, outlooks: list[_Outlook], enough_hz: tuple[float, float]
+) -> None:
     console = table_console()
     title = f"{workload.name}, {case.processors:,.6g} busy processors, subroutines of {_percent(case.gcpu)}"
     table = Table(title=title, title_justify="left", title_style="bold")
