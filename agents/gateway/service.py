@@ -144,6 +144,7 @@ async def serve(
                 publishing.result()
     finally:
         intake.close()
+        _offer_complete(metrics, outbox, clock)
         delivery = await asyncio.to_thread(outbox.close)
     return _account(delivery)
 
@@ -152,9 +153,13 @@ async def _publish_metrics(metrics: ServiceMetrics, outbox: BufferedOutbox, cloc
     """Publish intervals of metrics as they become complete; without room they wait where they are."""
     while True:
         await asyncio.sleep(PUBLISH_S)
-        if outbox.has_room(MOST_PUBLISHED, 0):
-            for message in metrics.complete(clock()):
-                outbox.offer(message, 0)
+        _offer_complete(metrics, outbox, clock)
+
+
+def _offer_complete(metrics: ServiceMetrics, outbox: BufferedOutbox, clock: Clock) -> None:
+    if outbox.has_room(MOST_PUBLISHED, 0):
+        for message in metrics.complete(clock()):
+            outbox.offer(message, 0)
 
 
 def _call_all(calls: Sequence[Callable[[], None]]) -> None:
