@@ -69,6 +69,8 @@ def test_a_message_that_is_sent_again_has_the_same_id() -> None:
         sent(stacks=[[9]]),
         sent(end=NOW + 7200),
         sent(end=NOW - 9 * 86400),
+        sent(service="a/b"),
+        sent(service="a b"),
     ],
 )
 def test_what_makes_no_sense_is_refused(body: bytes) -> None:

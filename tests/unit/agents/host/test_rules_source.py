@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from click.testing import CliRunner
 
 from agents.buffer import Buffer, Tally
 from agents.fleet import FleetClient
-from agents.host.numbers import State
+from agents.fleet.status import SILENT_S
+from agents.gateway.rate_plan import Need, plan_rate
+from agents.host.numbers import Demand, State
 from agents.host.rules_file import HostConfig, parse_fleet_config
 from agents.host.rules_source import GatewayRules, status_of
 from agents.host.service import _buffer
@@ -24,6 +27,7 @@ from agents.host.spooled_buffer import SpooledBuffer
 from agents.publisher import Delivery
 from pipeline.cli import run as run_command
 from pipeline.cli import smidgen
+from pipeline.workloads import load_workloads
 from tests.unit.agents.fleet.support import OTHER_RULE, fleet_of, served
 from tests.unit.agents.host.test_service import Steps, run
 
@@ -81,6 +85,24 @@ def test_other_rules_are_followed_and_statuses_sent(tmp_path: Path) -> None:
     assert heard.status == status_of("web-1", bench.fleet.rules.version, STATE)
     assert (heard.status.published, heard.status.dropped, heard.status.waiting) == (5, 2, 1)
     assert len(heard.status.rates_hz) == 50
+
+
+def test_planned_rates_come_with_the_answer_to_a_status(tmp_path: Path) -> None:
+    bench = fleet_of(tmp_path, workloads=load_workloads(["frontfaas-small"]))
+    with served(bench.app) as url, following(url) as (source, configs):
+        wait_for(lambda: configs)
+        assert source.planned() == {}
+        bench.now += SILENT_S
+        source.report(replace(STATE, planned={"shop": Demand(0.00005, 1000.0, 0.0)}))
+        found: dict[str, float] = {}
+
+        def came() -> bool:
+            found.update(source.planned())
+            return bool(found)
+
+        wait_for(came)
+        assert found == {"shop": plan_rate(None, Need(0.19), 0.0).rate_hz}
+        assert source.planned() == {}
 
 
 def test_wrong_rules_are_reported_once_and_not_followed(

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ class Steps:
         self.steps: list[str] = []
         self.numbers = HostNumbers()
         self.configs: list[HostConfig] = []
+        self.rates_hz: dict[str, float] = {}
         self._acts = list(acts)
 
     def scan(self) -> None:
@@ -40,6 +42,9 @@ class Steps:
 
     def stop(self) -> None:
         self.steps.append("stop")
+
+    def follow_plan(self, rates_hz: Mapping[str, float]) -> None:
+        self.rates_hz |= rates_hz
 
     def use(self, config: HostConfig) -> None:
         self.configs.append(config)

@@ -323,6 +323,29 @@ def test_a_script_its_forks_and_its_exits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("nope", "No module named nope"),
+        ("nope.x", "Error while finding module specification for 'nope.x' (ModuleNotFoundError"),
+        ("agents.inprocess.messages.x", "Error while finding module specification for"),
+        ("agents.kernels", "No module named agents.kernels.__main__"),
+        ("agents.nope", "No module named agents.nope"),
+    ],
+)
+def test_a_module_that_cannot_be_run_is_one_line(
+    module: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agents.inprocess.__main__ import main
+
+    own = ["--service", "shop", "--send-to", "file:x"]
+    monkeypatch.setattr(sys, "argv", ["agents.inprocess", *own, "--", "-m", module])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert line in str(ended.value.code)  # a text ends Python with 1, and stands on stderr
+    assert "\n" not in str(ended.value.code)
+
+
+@pytest.mark.parametrize(
     ("arguments", "line"),
     [
         (["--service", "shop"], "give a script, or -m and a module, after --"),
