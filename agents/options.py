@@ -15,6 +15,7 @@ from pipeline.errors import InvalidMessage
 from pipeline.units import parse_duration_s
 
 SERVICE = re.compile(r"\w[\w.:@-]{0,199}")
+_SHARE = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d{1,2})?)\s*(%?)")
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})")
 _HOST = re.compile(r"\S{1,400}")
 
@@ -40,6 +41,19 @@ def service_name(text: str) -> str:
     if not SERVICE.fullmatch(text):
         raise ValueError(f"should be of a-z, A-Z, 0-9 and . _ - : @, at most 200, not {text[:40]!r}")
     return text
+
+
+def share_of(text: str) -> float:
+    """Read a share such as 0.005% or 0.00005.
+
+    Raises:
+        ValueError: it is not between 0 and 1.
+    """
+    match = _SHARE.fullmatch(text.strip())
+    share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if not 0 < share < 1:
+        raise ValueError(f"should be a share such as 0.005% or 0.00005, not {text[:40]!r}")
+    return share
 
 
 def _host(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -152,6 +152,13 @@ class Topics(Mapping[str, Topic]):
     def inputs(self, stage: str) -> tuple[str, ...]:
         """Return the topics that a stage reads."""
         return tuple(name for name, topic in self.items() if stage in topic.readers)
+
+    def touched_by(self, stages: Iterable[str]) -> tuple[str, ...]:
+        """Return the topics that some stages read or write."""
+        wanted = frozenset(stages)
+        return tuple(
+            name for name, topic in self.items() if not wanted.isdisjoint((*topic.readers, *topic.writers))
+        )
 
     def group(self, name: str) -> str:
         """Return the consumer group of a stage, or of a command that only one process may run."""

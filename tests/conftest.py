@@ -12,7 +12,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from loadgen.clickhouse.server import ClickHouseServer
 from loadgen.kafka.cluster import ClusterSettings, KafkaCluster, prepared_jars
@@ -25,7 +25,7 @@ from pipeline.storage.interface import Store
 from tests.e2e.worker_process import TOPICS, BrokerUrl, fresh_broker
 
 # How long an example takes says how busy the machine is, and nothing about the code.
-settings.register_profile("smidgen", deadline=None)
+settings.register_profile("smidgen", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("smidgen")
 
 _KAFKA = """tests against Apache Kafka: auto runs those marked kafka if Java and Maven are there, require

@@ -14,6 +14,9 @@ from agents.benchmarks.results import Content, Results, commit_of, find_format, 
 from pipeline.errors import ConfigError, file_errors
 from pipeline.model import FloatArray
 
+HIDDEN_RESULTS = (".asv", ".benchmarks")
+"""Folders that tools keep results in by default."""
+
 MOST_BYTES = 256 * 1024**2
 """Largest file of results."""
 
@@ -131,8 +134,11 @@ def arrange(runs: Sequence[Run], order: Sequence[str] = ()) -> History:
 def _files(path: Path) -> Iterable[Path]:
     if not path.is_dir():
         return [path]
+    found = []
     with file_errors(path):
-        found = [Path(folder) / name for folder, _, names in os.walk(path) for name in names]
+        for folder, folders, names in os.walk(path):
+            folders[:] = [name for name in folders if not name.startswith(".") or name in HIDDEN_RESULTS]
+            found += [Path(folder) / name for name in names]
         return sorted(one for one in found if one.is_file())
 
 

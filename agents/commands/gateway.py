@@ -77,7 +77,7 @@ Examples:
     callback=checked_by(parse_size_bytes),
     help="Most that waits for the broker during an outage; then clients are asked to try again.",
 )
-@settings_options("broker", "topics", "idempotent_producer", "log_level")
+@settings_options("broker", "topics", "workloads", "idempotent_producer", "log_level")
 def gateway(
     settings: Settings,
     listen: tuple[str, int],
@@ -96,16 +96,17 @@ def gateway(
     The first line printed is the address; GET /healthz says ok. With http_token_file, or clients in
     --rules, a token is asked for: as a bearer token, or as a user's password. With --scrape, profiles of
     Go services and pages of metrics are fetched as well. With --agents, host agents follow a file's rules,
-    and smidgen agent list shows how it is with them.
+    at rates that let the --workloads see a threshold, and smidgen agent list shows how it is with them.
     """
     from agents.agent import OVERHEAD_BYTES
     from agents.broker import check_broker, connect, quiet_client
     from agents.gateway.config import load_rules
-    from agents.gateway.fleet import load_fleet_rules
+    from agents.gateway.fleet import Fleet
     from agents.gateway.service import Endpoint, serve
     from agents.gateway.targets import load_targets
     from agents.metrics import load_metric_map
     from pipeline.clock import system_clock
+    from pipeline.workloads import load_workloads
 
     quiet_client(settings)
     topics = settings.read_topics()
@@ -113,8 +114,9 @@ def gateway(
     rules = load_rules(rules_file, settings.token, max_message_bytes=size)
     if targets_file:
         load_targets(targets_file)  # before anything else is done
+    fleet = None
     if agents_file:
-        load_fleet_rules(agents_file)
+        fleet = Fleet(agents_file, load_workloads(settings.workloads), clock=system_clock)
     metric_map = load_metric_map(metrics_file)
     for flag, address in (("--listen", listen), ("--grpc", grpc)):
         _check_reach(flag, address, rules)
@@ -123,7 +125,7 @@ def gateway(
         serve(
             rules,
             lambda: connect(settings, topics),
-            Endpoint(listen, grpc, buffer_bytes, targets_file, agents_file, metric_map),
+            Endpoint(listen, grpc, buffer_bytes, targets_file, fleet, metric_map),
             clock=system_clock,
             ready=lambda addresses: click.echo(f"listening on {' '.join(addresses)}"),
         )

@@ -128,7 +128,7 @@ def logs(
     """Count the requests of access logs by type and period, and publish that as metrics.
 
     They are set-up metrics, which explain regressions and are not judged. - is standard input; gzip is read.
-    What could not be read is counted, and said at the end.
+    What could not be read is counted, and said at the end; if that is every line, the exit code is 2.
     """
     from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
     from agents.logs.log_file import first_line
@@ -157,6 +157,12 @@ def logs(
     click.echo(escape_controls(tally.summary()))
 
 
+def _check(tally: RequestTally, path: Path) -> None:
+    """Refuse a log of which not a single line could be read."""
+    if tally.invalid and not tally.requests + tally.late:
+        raise ConfigError(f"{path}: no line could be read ({tally.invalid:,}): is --format right?")
+
+
 def _import(files: Sequence[Path], settings: Settings, begin: Begin) -> RequestTally:
     """Publish what files hold, together."""
     from agents.logs.log_file import read_log
@@ -170,6 +176,7 @@ def _import(files: Sequence[Path], settings: Settings, begin: Begin) -> RequestT
             messages += tally.close()
     if tally is None:
         raise ConfigError(f"{files[0]}: is empty")
+    _check(tally, files[0])
     publish_once([*messages, *tally.finish()], settings, settings.read_topics())
     return tally
 
@@ -228,4 +235,5 @@ def _follow(path: Path, settings: Settings, begin: Begin) -> RequestTally:
         delivery = publisher.close(CLOSE_S)
     if lost := delivery.dropped.messages + delivery.unsent.messages:
         click.echo(f"{lost} messages were not published", err=True)
+    _check(tally, path)
     return tally

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +12,12 @@ import orjson
 from rich.table import Table
 from rich.text import Text
 
-from agents.options import checked_by
+from agents.options import checked_by, share_of
+from agents.sampling.policy import GCPU, NOISE, SERIES, RateCase, enough_hz, look_at, threshold_of
 from pipeline.commands.options import FiniteRange, settings_options
 from pipeline.config import Settings
-from pipeline.detect.detectable import Look, Traffic, detectable_size, samples_to_detect, time_to_detect
-from pipeline.detect.short_term import Windows
+from pipeline.detect.detectable import Look, detectable_size, time_to_detect
 from pipeline.errors import ConfigError
-from pipeline.report.detectability import look_of
 from pipeline.terminal import table_console
 from pipeline.units import format_duration
 from pipeline.workloads import Workload, load_workloads
@@ -35,17 +33,6 @@ Examples:
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
-    """What is planned for."""
-
-    processors: float  # busy ones of all hosts
-    threshold: float  # gCPU ratio
-    gcpu: float
-    series: int
-    noise: tuple[float, float]  # least and most, times sampling noise
-
-
-@dataclass(frozen=True, slots=True)
 class _Outlook:
     """What one rate shows, with the least and the most noise."""
 
@@ -53,19 +40,6 @@ class _Outlook:
     after_analysis: tuple[float, float]  # gCPU that is detectable; infinite: nothing is
     after_extended: tuple[float, float]
     after_s: tuple[float | None, float | None]  # until the threshold is detectable; None: never
-
-
-def share_of(text: str) -> float:
-    """Read a share such as 0.005% or 0.00005.
-
-    Raises:
-        ValueError: it is not between 0 and 1.
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?(?:e-?\d{1,2})?)\s*(%?)", text.strip())
-    share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
-    if not 0 < share < 1:
-        raise ValueError(f"should be a share such as 0.005% or 0.00005, not {text[:40]!r}")
-    return share
 
 
 @click.command(epilog=_EXAMPLES)
@@ -85,7 +59,7 @@ def share_of(text: str) -> float:
 )
 @click.option(
     "--gcpu",
-    default="0.0083%",
+    default=f"{100 * GCPU:.2g}%",
     show_default=True,
     callback=checked_by(share_of),
     metavar="SHARE",
@@ -94,14 +68,14 @@ def share_of(text: str) -> float:
 @click.option(
     "--series",
     type=click.IntRange(min=1),
-    default=12_000,
+    default=SERIES,
     show_default=True,
     help="Subroutines of the service.",
 )
 @click.option(
     "--noise",
     type=(FiniteRange(min=1), FiniteRange(min=1)),
-    default=(1.0, 3.0),
+    default=NOISE,
     show_default=True,
     metavar="LEAST MOST",
     help="Variance of gCPU, times that of sampling; smidgen detectable prints a service's own.",
@@ -130,29 +104,19 @@ def plan(
     if not workloads:
         raise ConfigError("--workloads: none of them looks at gCPU")
     for workload in workloads:
-        wanted = threshold or workload.threshold.absolute or gcpu * (workload.threshold.relative or 0.0)
-        case = _Case(hosts * cpus, wanted, gcpu, series, (least, most))
-        look = _look(workload)
-        outlooks, enough_hz = list(_outlooks(case, look)), _enough(case, look)
+        wanted = threshold or threshold_of(workload, gcpu)
+        case = RateCase(hosts * cpus, wanted, gcpu, series, (least, most))
+        look = look_at(workload)
+        outlooks, enough = list(_outlooks(case, look)), enough_hz(case, look)
         if as_json:
-            click.echo(orjson.dumps(_to_json(workload, case, outlooks, enough_hz)).decode())
+            click.echo(orjson.dumps(_to_json(workload, case, outlooks, enough)).decode())
         else:
-            _print(workload, case, outlooks, enough_hz)
+            _print(workload, case, outlooks, enough)
 
 
-def _look(workload: Workload) -> Look:
-    ends = (workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s)
-    return look_of(workload, Windows(*(round(end / workload.resolution_s) for end in ends)))
-
-
-def _traffic(case: _Case, rate_hz: float) -> tuple[Traffic, Traffic]:
-    least, most = (Traffic(case.processors * rate_hz, case.series, noise) for noise in case.noise)
-    return least, most
-
-
-def _outlooks(case: _Case, look: Look) -> Iterator[_Outlook]:
+def _outlooks(case: RateCase, look: Look) -> Iterator[_Outlook]:
     for rate_hz in RATES_HZ:
-        quiet, noisy = _traffic(case, rate_hz)
+        quiet, noisy = case.traffic(rate_hz)
         sizes = [
             (
                 detectable_size(case.gcpu, after_s, quiet, look),
@@ -165,18 +129,8 @@ def _outlooks(case: _Case, look: Look) -> Iterator[_Outlook]:
         yield _Outlook(rate_hz, sizes[0], sizes[1], (first, last))
 
 
-def _enough(case: _Case, look: Look) -> tuple[float, float]:
-    """Return the rates from which the threshold is detectable, infinite where none is enough."""
-    found = [
-        samples_to_detect(case.gcpu, case.threshold, look.longest_s, traffic, look)
-        for traffic in _traffic(case, 1.0)
-    ]
-    least, most = (math.inf if rate is None else rate / case.processors for rate in found)
-    return least, most
-
-
 def _to_json(
-    workload: Workload, case: _Case, outlooks: list[_Outlook], enough_hz: tuple[float, float]
+    workload: Workload, case: RateCase, outlooks: list[_Outlook], enough_hz: tuple[float, float]
 ) -> dict[str, Any]:
     return {
         "workload": workload.name,
@@ -199,7 +153,9 @@ def _to_json(
     }
 
 
-def _print(workload: Workload, case: _Case, outlooks: list[_Outlook], enough_hz: tuple[float, float]) -> None:
+def _print(
+    workload: Workload, case: RateCase, outlooks: list[_Outlook], enough_hz: tuple[float, float]
+) -> None:
     console = table_console()
     title = f"{workload.name}, {case.processors:,.6g} busy processors, subroutines of {_percent(case.gcpu)}"
     table = Table(title=title, title_justify="left", title_style="bold")
@@ -222,7 +178,7 @@ def _print(workload: Workload, case: _Case, outlooks: list[_Outlook], enough_hz:
     console.print()
 
 
-def _advice(case: _Case, enough_hz: tuple[float, float]) -> str:
+def _advice(case: RateCase, enough_hz: tuple[float, float]) -> str:
     least, most = case.noise
     if math.isinf(enough_hz[1]):
         return f"no rate is enough for {_percent(case.threshold)} with noise of {most:g} times sampling"

@@ -2,7 +2,16 @@
 
 from agents.fleet.client import FleetClient, GatewayUnavailable
 from agents.fleet.rules import HostRules, read_fleet_rules
-from agents.fleet.status import AgentStatus, FleetView, HeardStatus, decode_status, encode_status
+from agents.fleet.status import (
+    AgentStatus,
+    FleetView,
+    HeardStatus,
+    PlannedRates,
+    ServiceDemand,
+    ServicePlan,
+    decode_status,
+    encode_status,
+)
 
 __all__ = [
     "AgentStatus",
@@ -11,6 +20,9 @@ __all__ = [
     "GatewayUnavailable",
     "HeardStatus",
     "HostRules",
+    "PlannedRates",
+    "ServiceDemand",
+    "ServicePlan",
     "decode_status",
     "encode_status",
     "read_fleet_rules",

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from agents.fleet.rules import MAX_RULES_BYTES, HostRules
-from agents.fleet.status import AgentStatus, FleetView, decode_view, encode_status
+from agents.fleet.status import (
+    MAX_STATUS_BYTES,
+    AgentStatus,
+    FleetView,
+    PlannedRates,
+    decode_rates,
+    decode_view,
+    encode_status,
+)
 from pipeline.errors import InvalidMessage, SmidgenError
 
 RULES_PATH = "/agents/rules"
@@ -79,9 +87,14 @@ class FleetClient:
         body = self._ask(RULES_PATH, MAX_RULES_BYTES, headers=headers)
         return None if body is None else HostRules(body)
 
-    def report(self, status: AgentStatus) -> None:
-        """Send the status of an agent."""
-        self._ask(STATUS_PATH, 1024, encode_status(status), {"Content-Type": "application/json"})
+    def report(self, status: AgentStatus) -> PlannedRates:
+        """Send the status of an agent; return the rates that are planned for its services."""
+        headers = {"Content-Type": "application/json"}
+        answer = self._ask(STATUS_PATH, MAX_STATUS_BYTES, encode_status(status), headers)
+        try:
+            return decode_rates(answer or b"")
+        except InvalidMessage as error:
+            raise GatewayUnavailable(f"{self.url}: no planned rates: {error}") from None
 
     def view(self) -> FleetView:
         """Return what the gateway knows of its agents."""

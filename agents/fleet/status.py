@@ -10,9 +10,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.validation import StrictModel, validate
 
-MAX_STATUS_BYTES = 64 * 1024
+MAX_STATUS_BYTES = 128 * 1024
 MOST_SERVICES = 50
-"""Services whose rates a status holds; with the longest names it is within MAX_STATUS_BYTES."""
+"""Services that a status names; with the longest names it is within MAX_STATUS_BYTES."""
+
+MOST_KERNELS = 20
 
 SILENT_S = 180.0
 """An agent that was not heard for so long is silent: three statuses are missing."""
@@ -35,11 +37,24 @@ _Count = Annotated[int, Field(ge=0, le=_MOST)]
 _Share = Annotated[float, Field(ge=0, le=1e6)]
 _Rate = Annotated[float, Field(ge=0, le=1e6)]
 _Moment = Annotated[float, Field(ge=0, le=1e12)]
-
+_Threshold = Annotated[float, Field(gt=0, lt=1)]
 
 _Host = Annotated[str, Field(min_length=1, max_length=400), AfterValidator(_printable)]
 _Service = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
 _Version = Annotated[str, Field(max_length=100), AfterValidator(_printable)]
+
+
+_Kernel = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_printable)]
+
+
+class ServiceDemand(StrictModel):
+    """What a host says of a service whose rate is planned."""
+
+    model_config = ConfigDict(strict=True)
+
+    threshold: _Threshold | None  # gCPU ratio; None: the controller's default
+    cpus: _Share  # processors that it keeps busy on this host
+    rate_hz: _Rate  # planned for it so far, 0 if there is none
 
 
 class AgentStatus(StrictModel):
@@ -52,12 +67,37 @@ class AgentStatus(StrictModel):
     rules: _Version  # version of the rules that it follows
     processes: dict[ProcessState, _Count]
     rates_hz: Annotated[dict[_Service, _Rate], Field(max_length=MOST_SERVICES)]
+    planned: Annotated[dict[_Service, ServiceDemand], Field(max_length=MOST_SERVICES)] = {}
+    kernels: Annotated[dict[_Kernel, _Count], Field(max_length=MOST_KERNELS)] = {}  # processes by kernel
     cost_share: _Share  # of the host's CPU
     budget: _Share
     published: _Count
     dropped: _Count
     waiting: _Count  # for the broker, in memory
     spooled_bytes: _Count
+
+
+class PlannedRates(StrictModel):
+    """The answer to a status: rates of its services that are planned."""
+
+    rates_hz: Annotated[dict[_Service, _Rate], Field(max_length=MOST_SERVICES)]
+
+
+PlanReason = Literal["enough", "fastest", "slowest", "budget"]
+"""What a rate is planned by: the threshold, a bound of rates, or what hosts may cost."""
+
+
+class ServicePlan(StrictModel):
+    """The rate that a controller plans for a service, and why."""
+
+    threshold: _Threshold
+    hosts: _Count
+    cpus: _Share  # busy processors of all hosts, on average
+    enough_hz: _Rate | None  # from which the threshold is detectable; None: no rate is
+    rate_hz: _Rate  # in force
+    target_hz: _Rate  # that would be planned now
+    reason: PlanReason  # of the target
+    changes: _Moment | None  # when the target comes into force unless it changes; epoch seconds
 
 
 class HeardStatus(StrictModel):
@@ -73,6 +113,7 @@ class FleetView(StrictModel):
     now: _Moment  # epoch seconds by the gateway's clock
     rules: _Version  # version of the rules that it serves
     agents: tuple[HeardStatus, ...]
+    plans: dict[_Service, ServicePlan] = {}
 
     def age_s(self, heard: HeardStatus) -> float:
         """Return the seconds since a status was heard."""
@@ -101,6 +142,15 @@ def decode_status(body: bytes) -> AgentStatus:
     if len(body) > MAX_STATUS_BYTES:
         raise InvalidMessage(f"larger than {MAX_STATUS_BYTES} bytes")
     return _decode(AgentStatus, body)
+
+
+def decode_rates(body: bytes) -> PlannedRates:
+    """Read the answer to a status; an empty one plans nothing.
+
+    Raises:
+        InvalidMessage: it is something else; in one line.
+    """
+    return _decode(PlannedRates, body) if body else PlannedRates(rates_hz={})
 
 
 def decode_view(body: bytes) -> FleetView:

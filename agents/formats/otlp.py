@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
 from agents.formats.base import (
@@ -25,7 +26,7 @@ from agents.formats.base import (
     joined,
 )
 from agents.formats.frames import join_frame
-from agents.formats.protobuf import Fields, compile_messages, text_of, walk_fields
+from agents.formats.protobuf import Fields, compile_messages, text_of, walk_fields, with_texts
 from agents.formats.source import Damaged, ProfileSource
 
 _MESSAGES: Mapping[str, Fields] = {
@@ -149,10 +150,23 @@ def resource_readings(data: Any) -> Iterator[tuple[Mapping[str, str], Reading]]:
                 yield attributes, reading
 
 
+def otlp_from_json(body: bytes) -> Any:
+    """Return the message ``ProfilesData`` that the JSON of protocol buffers spells.
+
+    Raises:
+        ValueError: it spells none.
+    """
+    try:
+        found = json_format.Parse(body, otlp_messages("string")["ProfilesData"](), ignore_unknown_fields=True)
+    except (json_format.ParseError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return otlp_messages()["ProfilesData"].FromString(found.SerializeToString())
+
+
 @cache
-def otlp_messages() -> Mapping[str, Any]:
-    """Return the classes of the messages."""
-    return compile_messages("otlp", _MESSAGES)
+def otlp_messages(text: str = "bytes") -> Mapping[str, Any]:
+    """Return the classes of the messages, their texts of a type: as bytes, wrong ones can be read, too."""
+    return compile_messages(f"otlp_{text}", with_texts(_MESSAGES, text))
 
 
 class _Tables:

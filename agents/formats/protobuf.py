@@ -34,6 +34,17 @@ def text_of(value: bytes) -> str:
     return value.decode("utf-8", errors="replace")
 
 
+def with_texts(messages: Mapping[str, Fields], type_: str) -> Mapping[str, Fields]:
+    """Return a schema whose bytes are of another type, such as string, which JSON spells otherwise."""
+    return {
+        message: {
+            name: (number, type_ if kind == "bytes" else kind, repeats)
+            for name, (number, kind, repeats) in fields.items()
+        }
+        for message, fields in messages.items()
+    }
+
+
 def compile_messages(name: str, messages: Mapping[str, Fields]) -> Mapping[str, Any]:
     """Return the classes of a schema's messages; a type that is no scalar is one of them."""
     file = descriptor_pb2.FileDescriptorProto(

@@ -70,7 +70,7 @@ class Decoded:
     parts: tuple[Part, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     services: frozenset[str] = frozenset()  # of which it speaks, besides those of its parts
-    apply: Callable[[], None] | None = None  # done once it is found that the request may be taken
+    apply: Callable[[str], None] | None = None  # done with the client's name once the request may be taken
 
 
 class Refusal(Exception):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -61,12 +61,23 @@ def load_rules(path: Path | None, token: str | None, *, max_message_bytes: int) 
     ]
     if not clients or token:
         clients.append(Client(EVERYBODY, token))
+    _check_tokens(clients, path)
     return Rules(
         setup=replace(Setup(), names=names, max_message_bytes=max_message_bytes),
         clients=tuple(clients),
         default=_rates(file.default),
         services=_rates_by_service(file.services),
     )
+
+
+def _check_tokens(clients: Sequence[Client], path: Path | None) -> None:
+    """Refuse a token of two clients: nobody could say which of them sends."""
+    names: dict[str | None, str] = {}
+    for client in clients:
+        if before := names.get(client.token):
+            others = "http_token_file" if client.name == EVERYBODY else f"clients.{client.name}"
+            raise ConfigError(f"{path}: clients.{before} has the same token as {others}")
+        names[client.token] = client.name
 
 
 def _rates(rates: _Rates) -> Rates:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import orjson
@@ -13,12 +13,14 @@ from aiohttp import ClientPayloadError, web
 
 from agents.fleet.client import AGENTS_PATH, RULES_PATH, STATUS_PATH
 from agents.fleet.rules import HostRules, read_fleet_rules
-from agents.fleet.status import MAX_STATUS_BYTES, decode_status, encode_status
-from agents.gateway.base import Refusal, malformed
+from agents.fleet.status import MAX_STATUS_BYTES, SILENT_S, PlannedRates, decode_status, encode_status
+from agents.gateway.base import JSON, Refusal, malformed
 from agents.gateway.intake import Intake
+from agents.gateway.rate_plans import RatePlans
 from agents.host.rules_file import parse_fleet_config
 from pipeline.clock import Clock
 from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.workloads import Workload
 
 log = logging.getLogger(__name__)
 
@@ -31,17 +33,6 @@ FORGET_S = 24 * 3600.0
 
 BODY_S = 10.0
 """How long reading a status may take."""
-
-
-def load_fleet_rules(path: Path) -> HostRules:
-    """Read and check the rules of a fleet.
-
-    Raises:
-        ConfigError: the file and the key that is wrong.
-    """
-    rules = read_fleet_rules(path)
-    parse_fleet_config(rules.content, str(path))
-    return rules
 
 
 class Statuses:
@@ -79,23 +70,24 @@ class Statuses:
 class Fleet:
     """Rules of a file, and the statuses of the agents that follow them; the event loop alone uses it."""
 
-    def __init__(self, path: Path, *, clock: Clock) -> None:
-        self.rules = load_fleet_rules(path)
+    def __init__(self, path: Path, workloads: Sequence[Workload] = (), *, clock: Clock) -> None:
         self.statuses = Statuses()
         self._path = path
         self._clock = clock
+        self._plans = RatePlans(workloads, clock())
+        self.rules = self._load()
 
     def reload(self) -> None:
         """Read the file again; a wrong one leaves the rules as they are."""
         try:
-            self.rules = load_fleet_rules(self._path)
+            self.rules = self._load()
         except ConfigError as error:
             log.error("the fleet's rules stay as they were: %s", error)
         else:
             log.info("the fleet's rules are those of %s, version %s", self._path, self.rules.version)
 
-    def take(self, body: bytes) -> None:
-        """Keep a status.
+    def take(self, body: bytes) -> bytes:
+        """Keep a status; return the rates planned for its services, as JSON, empty if there are none.
 
         Raises:
             Refusal: it is none.
@@ -105,14 +97,31 @@ class Fleet:
         except InvalidMessage as error:
             raise malformed(error) from None
         self.statuses.keep(status.host, encode_status(status), self._clock())
+        self._plan()
+        rates_hz = self._plans.rates_hz(status.planned)
+        return orjson.dumps(PlannedRates(rates_hz=rates_hz).model_dump()) if rates_hz else b""
 
     def view(self) -> bytes:
         """Return all that is known, as JSON; see ``agents.fleet.FleetView``."""
         now = self._clock()
+        self._plan()
         agents = [
             {"heard": heard, "status": orjson.Fragment(status)} for heard, status in self.statuses.heard(now)
         ]
-        return orjson.dumps({"now": now, "rules": self.rules.version, "agents": agents})
+        plans = {service: plan.model_dump() for service, plan in self._plans.plans.items()}
+        return orjson.dumps({"now": now, "rules": self.rules.version, "agents": agents, "plans": plans})
+
+    def _load(self) -> HostRules:
+        rules = read_fleet_rules(self._path)
+        self._plans.follow(parse_fleet_config(rules.content, str(self._path)), str(self._path))
+        return rules
+
+    def _plan(self) -> None:
+        """Plan rates, once in a while, by the hosts that are not silent."""
+        now = self._clock()
+        if self._plans.is_due(now):
+            heard = self.statuses.heard(now)
+            self._plans.update((status for at, status in heard if now - at <= SILENT_S), now)
 
 
 def add_fleet_routes(app: web.Application, fleet: Fleet, intake: Intake) -> None:
@@ -126,11 +135,11 @@ def add_fleet_routes(app: web.Application, fleet: Fleet, intake: Intake) -> None
         return web.Response(body=fleet.rules.content, content_type="application/yaml", headers=headers)
 
     async def status(sent: web.Request) -> web.Response:
-        fleet.take(await _status_body(sent))
-        return web.Response(status=204)
+        planned = fleet.take(await _status_body(sent))
+        return web.Response(body=planned, content_type=JSON) if planned else web.Response(status=204)
 
     async def agents(_: web.Request) -> web.Response:
-        return web.Response(body=fleet.view(), content_type="application/json")
+        return web.Response(body=fleet.view(), content_type=JSON)
 
     app.router.add_get(RULES_PATH, _guarded(rules, intake))
     app.router.add_post(STATUS_PATH, _guarded(status, intake))

@@ -136,7 +136,7 @@ class Intake:
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         if decoded.apply:
-            decoded.apply()
+            decoded.apply(client.name)
         self._spend(new, client, size, now)
         self.counts.samples(receiver, sum(part.samples for part in new))
         return _result(decoded)

@@ -14,9 +14,20 @@ import orjson
 import xxhash
 from google.protobuf.message import DecodeError
 
-from agents.formats.otlp import otlp_messages, resource_readings
+from agents.formats.otlp import otlp_from_json, otlp_messages, resource_readings
 from agents.formats.protobuf import Fields, compile_messages
-from agents.gateway.base import PROTOBUF, Decoded, Receiver, Refusal, Reply, Request, Result, Setup, Skipped
+from agents.gateway.base import (
+    JSON,
+    PROTOBUF,
+    Decoded,
+    Receiver,
+    Refusal,
+    Reply,
+    Request,
+    Result,
+    Setup,
+    Skipped,
+)
 from agents.gateway.profiles import Pushed, counts_cpu, joined, reading_parts
 from pipeline.errors import InvalidMessage
 
@@ -34,13 +45,8 @@ def _answers() -> Mapping[str, Any]:
 
 
 def decode(request: Request, setup: Setup) -> Decoded:
-    """Read the profiles of every resource of a request, which is a protocol buffer."""
-    if request.media_type not in PROTOBUF:
-        raise Refusal(415, "content_type", f"Content-Type: should be {PROTOBUF[0]}; JSON is not read")
-    try:
-        data = otlp_messages()["ProfilesData"].FromString(request.body)
-    except DecodeError:
-        raise InvalidMessage("no protocol buffer of OTLP profiles") from None
+    """Read the profiles of every resource of a request, a protocol buffer or its JSON."""
+    data = _read(request)
     found = []
     whole = xxhash.xxh3_128_hexdigest(request.body)  # a profile alone has no names: they stand in a table
     for number, (attributes, reading) in enumerate(resource_readings(data)):
@@ -56,8 +62,23 @@ def decode(request: Request, setup: Setup) -> Decoded:
     return joined(found)
 
 
-def reply(_request: Request, result: Result) -> Reply:
+def _read(request: Request) -> Any:
+    try:
+        if request.media_type == JSON:
+            return otlp_from_json(request.body)
+        if request.media_type in PROTOBUF:
+            return otlp_messages()["ProfilesData"].FromString(request.body)
+    except DecodeError:
+        raise InvalidMessage("no protocol buffer of OTLP profiles") from None
+    except ValueError:  # also of bytes that are not UTF-8
+        raise InvalidMessage("no JSON of OTLP profiles") from None
+    raise Refusal(415, "content_type", f"Content-Type: should be {PROTOBUF[0]} or {JSON}")
+
+
+def reply(request: Request, result: Result) -> Reply:
     """Answer what was rejected, or the status of gRPC that says why nothing was taken."""
+    if request.media_type == JSON:
+        return Reply(_json_answer(result) if result.is_taken else json_status(result), JSON)
     if result.is_taken:
         answer = _answers()["Response"]()
         if result.wrong:
@@ -65,6 +86,13 @@ def reply(_request: Request, result: Result) -> Reply:
             answer.partial_success.error_message = result.wrong[0].text.encode()
         return Reply(answer.SerializeToString(), PROTOBUF[0])
     return grpc_status(result)
+
+
+def _json_answer(result: Result) -> bytes:
+    if not result.wrong:
+        return b"{}"
+    rejected = {"rejectedProfiles": str(len(result.wrong)), "errorMessage": result.wrong[0].text}
+    return orjson.dumps({"partialSuccess": rejected})
 
 
 def grpc_status(result: Result) -> Reply:

@@ -12,6 +12,7 @@ import xxhash
 from agents.aggregate import Source, encode_within
 from agents.gateway.base import Decoded, Part, Receiver, Request, Setup, Skipped
 from agents.gateway.profiles import OLDEST_S
+from agents.options import service_name
 from agents.profile_files import profile_key
 from pipeline.codec.inputs import decode_profile
 from pipeline.errors import InvalidMessage
@@ -22,6 +23,10 @@ from pipeline.units import DAY_S
 def decode(request: Request, setup: Setup) -> Decoded:
     """Check a message; one without an id gets one of its content, since a client may send it again."""
     profile = decode_profile(request.body, now=request.now)
+    try:
+        service_name(profile.service)
+    except ValueError as error:
+        raise InvalidMessage(f"service: {error}") from None
     if profile.end < request.now - OLDEST_S:
         raise InvalidMessage(f"end: more than {OLDEST_S / DAY_S:.0f} days ago")
     profile = replace(profile, id=profile.id or xxhash.xxh3_128_hexdigest(request.body))

@@ -74,7 +74,7 @@ def profile_parts(pushed: Pushed, request: Request, setup: Setup) -> Decoded:
     """Return the messages of a profile; none if it is not one of CPU.
 
     Raises:
-        InvalidMessage: it is of no known format, holds no samples, or its labels or times make no sense.
+        InvalidMessage: it is of no known format, or its labels or times make no sense.
         Refusal: it unpacks to too much.
     """
     reading = _begin(_unpacked(pushed.data, setup), pushed, setup)
@@ -94,7 +94,7 @@ def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: Set
     """Return the messages of a profile of CPU that is being read.
 
     Raises:
-        InvalidMessage: it holds no samples, or its labels or times make no sense.
+        InvalidMessage: none of its records can be read, or its labels or times make no sense.
     """
     origin = find_origin(pushed.labels, setup.names, peer=request.peer)
     start, end = _interval(pushed, reading, request.now)

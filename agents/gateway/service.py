@@ -55,7 +55,7 @@ class Endpoint:
     grpc: Address | None
     buffer_bytes: int
     targets: Path | None = None  # whose profiles and metrics are fetched
-    agents: Path | None = None  # rules that host agents follow
+    fleet: Fleet | None = None  # rules that host agents follow
     metric_map: MetricMap = field(default_factory=MetricMap)
 
 
@@ -98,7 +98,7 @@ async def serve(
     ``ready`` is given the addresses of HTTP and gRPC once requests are taken.
 
     Raises:
-        ConfigError: the address cannot be listened on, or the agents' rules are wrong.
+        ConfigError: the address cannot be listened on.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -120,10 +120,9 @@ async def serve(
                 clock=clock,
             )
             reloads: list[Callable[[], None]] = []
-            if endpoint.agents:
-                fleet = Fleet(endpoint.agents, clock=clock)
-                add_fleet_routes(app, fleet, intake)
-                reloads.append(fleet.reload)
+            if endpoint.fleet:
+                add_fleet_routes(app, endpoint.fleet, intake)
+                reloads.append(endpoint.fleet.reload)
             addresses = [await opened.enter_async_context(listening(app, *endpoint.http))]
             if endpoint.grpc:
                 serving = grpc_server.listening(receivers, intake, *endpoint.grpc, clock=clock)
@@ -145,6 +144,7 @@ async def serve(
                 publishing.result()
     finally:
         intake.close()
+        _offer_complete(metrics, outbox, clock)
         delivery = await asyncio.to_thread(outbox.close)
     return _account(delivery)
 
@@ -153,9 +153,13 @@ async def _publish_metrics(metrics: ServiceMetrics, outbox: BufferedOutbox, cloc
     """Publish intervals of metrics as they become complete; without room they wait where they are."""
     while True:
         await asyncio.sleep(PUBLISH_S)
-        if outbox.has_room(MOST_PUBLISHED, 0):
-            for message in metrics.complete(clock()):
-                outbox.offer(message, 0)
+        _offer_complete(metrics, outbox, clock)
+
+
+def _offer_complete(metrics: ServiceMetrics, outbox: BufferedOutbox, clock: Clock) -> None:
+    if outbox.has_room(MOST_PUBLISHED, 0):
+        for message in metrics.complete(clock()):
+            outbox.offer(message, 0)
 
 
 def _call_all(calls: Sequence[Callable[[], None]]) -> None:

@@ -12,13 +12,25 @@ from functools import cache
 from typing import Any
 
 from agents.formats.protobuf import Fields, compile_messages
-from agents.gateway.base import JSON, PROTOBUF, Decoded, Receiver, Reply, Request, Result, Setup, Skipped
+from agents.gateway.base import (
+    JSON,
+    PROTOBUF,
+    Decoded,
+    Receiver,
+    Refusal,
+    Reply,
+    Request,
+    Result,
+    Setup,
+    Skipped,
+)
 from agents.gateway.otlp_profiles import grpc_status, json_status
 from agents.metrics import (
     Conversion,
     MetricMap,
     Reading,
     Readings,
+    Replicas,
     read_exposition,
     read_otlp_json,
     read_otlp_metrics,
@@ -50,6 +62,7 @@ class ServiceMetrics:
     def __init__(self, metric_map: MetricMap) -> None:
         self._map = metric_map
         self._conversion = Conversion(metric_map)
+        self._replicas = Replicas()
         self._families: dict[str, Family] = {}
         self.fetched = Receiver("metrics_scrape", (), self._decode_page)
         self.receivers: tuple[Receiver, ...] = (
@@ -73,15 +86,17 @@ class ServiceMetrics:
     def metrics(self) -> list[Sample]:
         """Return what became of readings."""
         counted = self._conversion.counts.copy()
+        counted.update(self._replicas.counts)
         return [(GATEWAY_READINGS, {"outcome": outcome}, count) for outcome, count in counted.items()]
 
     def _decode_write(self, request: Request, _setup: Setup) -> Decoded:
+        if request.media_type not in ("", *PROTOBUF):
+            raise Refusal(415, "content_type", f"Content-Type: should be {PROTOBUF[0]}")
         if len(self._families) > MAX_FAMILIES:
             self._families.clear()
         content_type = request.headers.get("content-type", "")
-        return self._decoded(
-            read_remote_write(request.body, self._families, content_type=content_type), request
-        )
+        found = read_remote_write(request.body, self._families, content_type=content_type)
+        return self._decoded(found, request, self._replicas)
 
     def _decode_otlp(self, request: Request, _setup: Setup) -> Decoded:
         read = read_otlp_json if request.media_type == JSON else read_otlp_metrics
@@ -99,17 +114,22 @@ class ServiceMetrics:
         labelled = tuple(_labelled(reading, target) for reading in page.readings)
         return self._decoded(Readings(labelled, page.invalid, page.first_invalid), request)
 
-    def _decoded(self, found: Readings, request: Request) -> Decoded:
+    def _decoded(self, found: Readings, request: Request, replicas: Replicas | None = None) -> Decoded:
         """Return readings to be converted; what is invalid is wrong if there is nothing else."""
         skipped: tuple[Skipped, ...] = ()
         if found.invalid:
             text = f"{found.first_invalid} ({found.invalid} in all)"
             skipped = (Skipped("malformed", text, is_wrong=not found.readings),)
         services = {self._map.service_of(dict(reading.labels)) for reading in found.readings} - {""}
+
+        def take(client: str) -> None:
+            readings = replicas.admit(found.readings, client, request.now) if replicas else found.readings
+            self._conversion.take(readings, request.now)
+
         return Decoded(
             skipped=skipped,
             services=frozenset(services),
-            apply=lambda: self._conversion.take(found.readings, request.now),
+            apply=take,
         )
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.host.adaptive import WINDOW_S, AdaptiveRates
+from agents.host.adaptive import WINDOW_S, AdaptiveRates, stepped
 from agents.host.budget import BudgetState, adjust_level, rate_at
 from agents.host.choice import choose
 from agents.host.cost import CostMeter
 from agents.host.discovery import Discovery, Found, Scan
-from agents.host.numbers import HostNumbers, State
+from agents.host.numbers import Demand, HostNumbers, State
 from agents.host.parts import Part, encode_part, merge_parts
 from agents.host.proc import ProcReader
 from agents.host.process_sampling import SamplingSettings
@@ -52,7 +53,7 @@ class HostAgent:
         self._config = config
         self._edges = edges
         self._offer = offer
-        self._rates_hz: dict[str, float] = {}
+        self._planned_hz: dict[str, float] = {}
         self._adaptive = AdaptiveRates()
         self._window_ends = 0.0
         self._budget = BudgetState()
@@ -79,21 +80,22 @@ class HostAgent:
         self._config = config
         self._discovery.use(config.rules)
 
-    def set_rate(self, service: str, rate_hz: float | None) -> None:
-        """Sample a service at another rate than its rule says, None: as the rule says.
+    def follow_plan(self, rates_hz: Mapping[str, float]) -> None:
+        """Sample services whose rules leave it to the controller at its rates, at the nearest step of each.
 
-        It counts from the next interval on, and the budget may lower it.
+        They count from the next interval on, and the budget may lower them. Other services keep their rates.
         """
-        if rate_hz is None:
-            self._rates_hz.pop(service, None)
-        else:
-            self._rates_hz[service] = rate_hz
+        for service, rate_hz in rates_hz.items():
+            planned_hz = stepped(rate_hz)
+            if self._planned_hz.get(service) != planned_hz:
+                log.info("%s: %.3g Hz are planned", service, planned_hz)
+            self._planned_hz[service] = planned_hz
 
     def rate_of(self, found: Found) -> float:
         """Return the samples a second that are taken of a process."""
         service, how = found.target.identity.service, found.target.how
-        by_rule_hz = self._adaptive.rates_hz.get(service, how.rate_hz) if how.adaptive else how.rate_hz
-        return rate_at(self._rates_hz.get(service, by_rule_hz), self._budget.level)
+        followed = self._adaptive.rates_hz if how.adaptive else self._planned_hz if how.planned else {}
+        return rate_at(followed.get(service, how.rate_hz), self._budget.level)
 
     def scan(self) -> None:
         """Look at all processes, begin to sample those that came, and end what is sampled no more."""
@@ -158,7 +160,33 @@ class HostAgent:
             "covered": self._scan.covered if self._scan else 0,
             "passed": len(self._scan.passed) if self._scan else 0,
         }
-        return State(processes, rates, self._cost_share, self._config.budget, delivery, spooled_bytes)
+        return State(
+            processes,
+            rates,
+            self._cost_share,
+            self._config.budget,
+            delivery,
+            spooled_bytes,
+            Counter(sampling.kernel for sampling in running),
+            self._demands(),
+        )
+
+    def _demands(self) -> Mapping[str, Demand]:
+        """Return what is to be said of the services whose rates are planned and that are sampled now."""
+        demands: dict[str, Demand] = {}
+        for found in self._scan.found if self._scan else ():
+            how, service = found.target.how, found.target.identity.service
+            if not how.planned or found.key not in self._samplings.keys:
+                continue
+            before = demands.get(service)
+            thresholds = [how.threshold, *([before.threshold] if before else [])]
+            named = [threshold for threshold in thresholds if threshold is not None]
+            demands[service] = Demand(
+                min(named) if named else None,
+                found.cpu_share + (before.cpus if before else 0.0),
+                self._planned_hz.get(service, 0.0),
+            )
+        return demands
 
     def _adapt(self, parts: Sequence[Part]) -> None:
         """Choose the rates of services whose rules ask for it, once a window."""

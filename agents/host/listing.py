@@ -42,7 +42,7 @@ def _lines(found: Sequence[Found]) -> Iterator[str]:
 
 
 def _rate(how: How) -> str:
-    return "an adaptive rate" if how.adaptive else f"{how.rate_hz:g} Hz"
+    return "an adaptive rate" if how.adaptive else "a planned rate" if how.planned else f"{how.rate_hz:g} Hz"
 
 
 def _passed(each: Passed) -> str:

@@ -17,6 +17,15 @@ MOST_SERVICES = 100
 
 
 @dataclass(frozen=True, slots=True)
+class Demand:
+    """What a host says of a service whose rate is planned."""
+
+    threshold: float | None  # gCPU ratio; None: the controller's default
+    cpus: float  # processors that it keeps busy
+    rate_hz: float  # planned so far, 0 if there is none
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """How it is with an agent after an interval."""
 
@@ -26,6 +35,8 @@ class State:
     budget: float = 0.0
     delivery: Delivery = Delivery(Tally(), Tally(), Tally())
     spooled_bytes: int = 0
+    kernels: Mapping[str, int] = field(default_factory=dict)  # processes by kernel
+    planned: Mapping[str, Demand] = field(default_factory=dict)  # by service
 
 
 class HostNumbers:

@@ -14,7 +14,7 @@ from agents.formats.collapsed import parse_collapsed
 from agents.host.bursts import BURST_HZ, BurstSampler
 from agents.host.discovery import Found
 from agents.host.parts import Part, with_endpoint
-from agents.kernels import Sampling, make_kernel
+from agents.kernels import AutoKernel, Kernel, Sampling, make_kernel
 from agents.process import ExistingProcess
 from agents.sampler import Interval, Sampler, stop_limit_s
 from pipeline.clock import Clock
@@ -46,6 +46,7 @@ class ProcessSampling:
         self._settings = settings
         self._stopping = False
         self._sampler: Sampler | None = None
+        self._kernel: Kernel | None = None
         self._thread = threading.Thread(target=self._run, name=f"process {found.pid}", daemon=True)
 
     def start(self) -> None:
@@ -61,6 +62,12 @@ class ProcessSampling:
     def join(self, timeout_s: float) -> None:
         """Wait for its end, so many seconds at most."""
         self._thread.join(timeout_s)
+
+    @property
+    def kernel(self) -> str:
+        """Name of the kernel in use; that of the rule until one was chosen."""
+        chosen = self._kernel.chosen if isinstance(self._kernel, AutoKernel) else ""
+        return chosen or self.found.target.how.kernel
 
     @property
     def ended(self) -> bool:
@@ -107,7 +114,7 @@ class ProcessSampling:
             subprocesses=how.subprocesses,
             nonblocking=how.nonblocking,
         )
-        kernel = make_kernel(how.kernel, sampling)
+        kernel = self._kernel = make_kernel(how.kernel, sampling)
         if is_burst:
             return BurstSampler(
                 kernel,

@@ -60,6 +60,8 @@ class How:
 
     rate_hz: float = DEFAULT_HZ
     adaptive: bool = False  # it begins at this rate, and follows how much the profile changes
+    planned: bool = False  # it begins at this rate, and follows what the controller plans
+    threshold: float | None = None  # gCPU ratio that is planned for; None: the controller's default
     kernel: str = AUTO
     native: bool = False
     idle: bool = False

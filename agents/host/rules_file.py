@@ -13,7 +13,6 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from agents.host.adaptive import FASTEST_HZ
 from agents.host.rules import (
     ADAPTIVE,
-    DEFAULT_HZ,
     HIGHEST_HZ,
     KNOWN_NAMES,
     LOWEST_HZ,
@@ -22,7 +21,8 @@ from agents.host.rules import (
     Rule,
     names_in,
 )
-from agents.kernels import AUTO, kernel_names
+from agents.kernels import kernel_names
+from agents.options import share_of
 from pipeline.errors import ConfigError
 from pipeline.units import parse_duration_s, parse_size_bytes
 from pipeline.validation import StrictModel, WrongYaml, parse_yaml, read_yaml, validate
@@ -75,6 +75,24 @@ _Pattern = Annotated[re.Pattern[str], BeforeValidator(_pattern)]
 _Seconds = Annotated[float, BeforeValidator(parse_duration_s)]
 _Bytes = Annotated[int, BeforeValidator(parse_size_bytes)]
 _Share = Annotated[float, BeforeValidator(parse_share)]
+_Threshold = Annotated[float, BeforeValidator(lambda value: share_of(str(value)))]
+
+
+@dataclass(frozen=True, slots=True)
+class HostConfig:
+    """What a settings file says."""
+
+    rules: tuple[Rule, ...]
+    interval_s: float = 10.0
+    scan_s: float = 5.0
+    processes: int = 64  # sampled at once, at most
+    budget: float = 0.01  # share of the host's CPU
+    buffer_bytes: int = 64 * 1024**2
+    spool: Path | None = None  # folder
+    spool_bytes: int = 1024**3
+
+
+_HOST, _RULE, _HOW = HostConfig(rules=()), Rule(), How()  # whose defaults are those of files
 
 
 class _Match(StrictModel):
@@ -97,19 +115,20 @@ class _Rule(StrictModel):
     """One rule as the file has it."""
 
     match: _Match = _Match()
-    ignore: bool = False
-    service: str = "${service}"
-    release: str = "${release}"
-    region: str = "${region}"
-    pod: str = ""
-    endpoint: str = ""
+    ignore: bool = _RULE.ignore
+    service: str = _RULE.service
+    release: str = _RULE.release
+    region: str = _RULE.region
+    pod: str = _RULE.pod
+    endpoint: str = _RULE.endpoint
     labels: dict[str, str] = {}
-    rate: float | str = DEFAULT_HZ
-    kernel: str = AUTO
-    native: bool = False
-    idle: bool = False
-    nonblocking: bool = False
-    subprocesses: bool = False
+    rate: float | str | None = None
+    threshold: _Threshold | None = None
+    kernel: str = _HOW.kernel
+    native: bool = _HOW.native
+    idle: bool = _HOW.idle
+    nonblocking: bool = _HOW.nonblocking
+    subprocesses: bool = _HOW.subprocesses
 
     @field_validator("kernel")
     @classmethod
@@ -126,6 +145,8 @@ class _Rule(StrictModel):
 
     @model_validator(mode="after")
     def _whole(self) -> _Rule:
+        if self.rate is not None and self.threshold is not None:
+            raise ValueError("a threshold is what a rate is planned for: leave out rate")
         if self.native and self.nonblocking:
             raise ValueError("native has to pause the process: leave out nonblocking")
         groups = {name for pattern in _condition(self.match).patterns for name in pattern.groupindex}
@@ -142,28 +163,14 @@ class _Rule(StrictModel):
 class _File(StrictModel):
     """The whole file."""
 
-    interval_s: _Seconds = Field(default=10.0, alias="interval", ge=1, le=3600)
-    scan_s: _Seconds = Field(default=5.0, alias="scan", ge=0.5, le=600)
-    processes: int = Field(default=64, ge=1, le=1000)
-    budget: _Share = 0.01
-    buffer: _Bytes = 64 * 1024**2
-    spool: Path | None = None
-    spool_size: _Bytes = 1024**3
+    interval_s: _Seconds = Field(default=_HOST.interval_s, alias="interval", ge=1, le=3600)
+    scan_s: _Seconds = Field(default=_HOST.scan_s, alias="scan", ge=0.5, le=600)
+    processes: int = Field(default=_HOST.processes, ge=1, le=1000)
+    budget: _Share = _HOST.budget
+    buffer: _Bytes = _HOST.buffer_bytes
+    spool: Path | None = _HOST.spool
+    spool_size: _Bytes = _HOST.spool_bytes
     rules: tuple[_Rule, ...] = Field(min_length=1)
-
-
-@dataclass(frozen=True, slots=True)
-class HostConfig:
-    """What a settings file says."""
-
-    rules: tuple[Rule, ...]
-    interval_s: float = 10.0
-    scan_s: float = 5.0
-    processes: int = 64  # sampled at once, at most
-    budget: float = 0.01  # share of the host's CPU
-    buffer_bytes: int = 64 * 1024**2
-    spool: Path | None = None  # folder
-    spool_bytes: int = 1024**3
 
 
 def load_host_config(path: Path) -> HostConfig:
@@ -173,24 +180,37 @@ def load_host_config(path: Path) -> HostConfig:
         ConfigError: the file and the key that is wrong.
     """
     config = _to_config(validate(_File, read_yaml(path), str(path)))
+    for number, rule in enumerate(config.rules):
+        if rule.how.threshold is not None:
+            raise ConfigError(
+                f"{path}: rules.{number}.threshold: a host does not know how many others there are: only the "
+                "rules of a gateway have one"
+            )
     return replace(config, spool=path.parent / config.spool.expanduser()) if config.spool else config
 
 
 def parse_fleet_config(content: bytes, where: str) -> HostConfig:
     """Read the text of a settings file for many hosts, which names no folder of a host.
 
+    Rules without a rate follow what the controller plans.
+
     Raises:
         ConfigError: ``where`` and the key that is wrong.
     """
     try:
-        config = _to_config(validate(_File, parse_yaml(content), where))
+        file = validate(_File, parse_yaml(content), where)
     except WrongYaml as error:
         raise ConfigError(f"{where}: {error}") from None
-    if config.spool:
+    if file.spool:
         raise ConfigError(
             f"{where}: spool: a fleet's rules name no folder of a host: give smidgen agent host --spool"
         )
-    return config
+    config = _to_config(file)
+    rules = (
+        replace(rule, how=replace(rule.how, planned=given.rate is None))
+        for rule, given in zip(config.rules, file.rules, strict=True)
+    )
+    return replace(config, rules=tuple(rules))
 
 
 def _to_config(file: _File) -> HostConfig:
@@ -217,8 +237,9 @@ def _to_rule(rule: _Rule) -> Rule:
         endpoint=rule.endpoint,
         labels=rule.labels,
         how=How(
-            rate_hz=parse_rate_hz(rule.rate),
+            rate_hz=_HOW.rate_hz if rule.rate is None else parse_rate_hz(rule.rate),
             adaptive=rule.rate == ADAPTIVE,
+            threshold=rule.threshold,
             kernel=rule.kernel,
             native=rule.native,
             idle=rule.idle,

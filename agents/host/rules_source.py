@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
 
 from agents.fleet.client import FleetClient, GatewayUnavailable
 from agents.fleet.rules import HostRules
-from agents.fleet.status import MOST_SERVICES, AgentStatus
+from agents.fleet.status import MOST_KERNELS, MOST_SERVICES, AgentStatus
 from agents.host.numbers import State
 from agents.host.rules_file import HostConfig, load_host_config, parse_fleet_config
 from pipeline import __version__
@@ -36,6 +37,9 @@ class RulesSource(Protocol):
 
     def changed(self) -> HostConfig | None:
         """Return rules that came since the last call, None if there are none."""
+
+    def planned(self) -> Mapping[str, float]:
+        """Return rates of services that were planned since the last call."""
 
     def ask(self) -> None:
         """Look for other rules now."""
@@ -65,6 +69,10 @@ class FileRules:
         """Return what was read since the last call."""
         config, self._next = self._next, None
         return config
+
+    def planned(self) -> Mapping[str, float]:
+        """Return none: a file does not plan."""
+        return {}
 
     def ask(self) -> None:
         """Read the file; a wrong one leaves the rules as they were."""
@@ -98,6 +106,7 @@ class GatewayRules:
         self._closing = False
         self._wake: Callable[[], None] = lambda: None
         self._next: HostConfig | None = None
+        self._planned: Mapping[str, float] = {}
         self._status: AgentStatus | None = None
         self._known = ""  # version that came last
         self._followed = ""  # version that was right
@@ -114,6 +123,12 @@ class GatewayRules:
         with self._lock:
             config, self._next = self._next, None
         return config
+
+    def planned(self) -> Mapping[str, float]:
+        """Return the rates that came since the last call."""
+        with self._lock:
+            planned, self._planned = self._planned, {}
+        return planned
 
     def ask(self) -> None:
         """Ask now."""
@@ -163,7 +178,11 @@ class GatewayRules:
     def _send(self) -> None:
         status = self._status
         if status is not None:
-            self._client.report(status)
+            rates_hz = self._client.report(status).rates_hz
+            if rates_hz:
+                with self._lock:
+                    self._planned = {**self._planned, **rates_hz}
+                self._wake()
             if self._status is status:
                 self._status = None
 
@@ -195,6 +214,8 @@ def load_rules(origin: Path | FleetClient) -> HostConfig:
 def status_of(host: str, rules: str, state: State) -> AgentStatus:
     """Return a state as the status of a host that follows a version of rules."""
     rates = sorted(state.rates_hz.items())[:MOST_SERVICES]
+    planned = sorted(state.planned.items())[:MOST_SERVICES]
+    kernels = sorted(state.kernels.items())[:MOST_KERNELS]
     return AgentStatus.model_validate(
         {
             "host": host,
@@ -202,6 +223,8 @@ def status_of(host: str, rules: str, state: State) -> AgentStatus:
             "rules": rules,
             "processes": dict(state.processes),
             "rates_hz": dict(rates),
+            "planned": {service: asdict(demand) for service, demand in planned},
+            "kernels": dict(kernels),
             "cost_share": state.cost_share,
             "budget": state.budget,
             "published": state.delivery.published.messages,

@@ -174,6 +174,7 @@ class _Loop:
                 now = self._clock()
                 if self._follow_rules():
                     scan_at = now
+                self._agent.follow_plan(self._source.planned())
                 if now >= scan_at:
                     self._agent.scan()
                     scan_at = self._clock() + self._config.scan_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import logging
 import os
 import runpy
@@ -35,9 +36,23 @@ def main() -> None:
         parser.error(str(error))
     if command[0] != "-m" and not os.path.exists(command[0]):
         parser.error(f"{command[0]}: no such file")
+    if command[0] == "-m" and (missing := _missing_module(command[1])):
+        sys.exit(f"{sys.executable}: {missing}")  # 1, as from Python
     logging.getLogger("smidgen").addHandler(logging.StreamHandler())
     start(**given)
     _run(command)
+
+
+def _missing_module(name: str) -> str:
+    """Return why a module cannot be run, empty if it can; what it imports may still be missing."""
+    try:
+        found = importlib.util.find_spec(name)
+        if found is not None and found.submodule_search_locations is not None:
+            name = f"{name}.__main__"
+            found = importlib.util.find_spec(name)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        return f"Error while finding module specification for {name!r} ({type(error).__name__}: {error})"
+    return "" if found else f"No module named {name}"
 
 
 def _run(command: list[str]) -> None:

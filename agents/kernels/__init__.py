@@ -4,6 +4,7 @@ from agents.kernels import async_profiler, austin, perf, pyspy
 from agents.kernels.base import (
     AUTO,
     CALL_GRAPHS,
+    AutoKernel,
     CallGraph,
     Kernel,
     Run,
@@ -24,6 +25,7 @@ register(async_profiler.NAME, async_profiler.AsyncProfiler, Runtime.JAVA)
 __all__ = [
     "AUTO",
     "CALL_GRAPHS",
+    "AutoKernel",
     "CallGraph",
     "Kernel",
     "Run",

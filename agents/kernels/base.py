@@ -137,6 +137,7 @@ class AutoKernel:
         self._clock, self._proc = sampling.clock, proc
         self._kernels: dict[str, Kernel] = {}
         self._missing: dict[str, str] = {}
+        self.chosen = ""  # name of the kernel that was started last
         for name, (factory, _) in _registry.items():
             try:
                 self._kernels[name] = factory(sampling)
@@ -151,6 +152,7 @@ class AutoKernel:
         names = _suitable(present)
         for name in names:
             if name in self._kernels:
+                self.chosen = name
                 return self._kernels[name].start(pid, wake)
         wake()
         return EndedRun(self._clock(), self._reason(present, names))

@@ -246,6 +246,7 @@ def _json(keys: Mapping[str, str]) -> LineFormat:
         target = value(line, "target")
         request = f"{value(line, 'method') or '-'} {target}" if target else value(line, "request")
         time = value(line, "time")
-        return (time, request, value(line, "status"), value(line, "duration")) if time and request else None
+        status = value(line, "status").removesuffix(".0")  # as those write it whose numbers are all floats
+        return (time, request, status, value(line, "duration")) if time and request else None
 
     return LineFormat("json", parse, unit_s)

@@ -6,12 +6,14 @@ from agents.metrics.mapping import MetricMap, load_metric_map
 from agents.metrics.otlp import read_otlp_json, read_otlp_metrics
 from agents.metrics.reading import Reading, Readings
 from agents.metrics.remote_write import read_remote_write
+from agents.metrics.replicas import Replicas
 
 __all__ = [
     "Conversion",
     "MetricMap",
     "Reading",
     "Readings",
+    "Replicas",
     "load_metric_map",
     "read_exposition",
     "read_otlp_json",

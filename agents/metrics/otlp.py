@@ -13,7 +13,7 @@ from typing import Any
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
-from agents.formats.protobuf import Fields, compile_messages, text_of
+from agents.formats.protobuf import Fields, compile_messages, text_of, with_texts
 from agents.metrics.exponential import MAX_BUCKETS, MAX_INDEX, MAX_SCALE, MIN_SCALE, Exponential, buckets_from
 from agents.metrics.reading import InvalidCount, Labels, Part, Reading, Readings
 from pipeline.errors import InvalidMessage
@@ -124,14 +124,7 @@ def read_otlp_json(body: bytes) -> Readings:
 @cache
 def otlp_metric_messages(text: str = "bytes") -> Mapping[str, Any]:
     """Return the classes of the messages, their texts of a type: as bytes, wrong ones can be read, too."""
-    messages = {
-        message: {
-            name: (number, text if type_ == "bytes" else type_, repeats)
-            for name, (number, type_, repeats) in fields.items()
-        }
-        for message, fields in _MESSAGES.items()
-    }
-    return compile_messages(f"otlp_metrics_{text}", messages)
+    return compile_messages(f"otlp_metrics_{text}", with_texts(_MESSAGES, text))
 
 
 def _read(request: Any) -> Readings:

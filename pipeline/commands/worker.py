@@ -142,7 +142,7 @@ async def _check_broker(
     broker: Broker, topics: Topics, stages: Sequence[str]
 ) -> tuple[str, dict[str, TopicIdentity]]:
     """Return the cluster's id, and which topics those are whose messages are counted."""
-    await require_topics(broker, topics)
+    await require_topics(broker, topics, {*topics.touched_by(stages), *LOGGED_TOPICS})
     await require_groups(broker, [topics.group(stage) for stage in stages])
     if "detect" in stages:  # it asks how far aggregate is
         await require_described(broker, [topics.group("aggregate")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
@@ -147,16 +147,20 @@ async def apply_topics(broker: Broker | str, topics: Topics) -> tuple[list[str],
         return created, [*drift(topics, actual, brokers=await _brokers(client)), *obstacles]
 
 
-async def require_topics(broker: Broker | str, topics: Topics) -> None:
-    """Check that every topic is there with its partitions.
+async def require_topics(broker: Broker | str, topics: Topics, names: Iterable[str]) -> None:
+    """Check that these topics are there with their partitions.
+
+    Others may be missing: a worker that is upgraded before `smidgen topics apply` ran works without a topic
+    that is new and not its own.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
         ConfigError: it refuses us, or a topic is missing or has other partitions; says what to run.
     """
+    wanted = {name: topics[name] for name in names}
     async with admin_client(broker) as client:
-        actual = await _appeared(client, topics)
-    for topic in topics.values():
+        actual = await _appeared(client, wanted)
+    for topic in wanted.values():
         found = actual.get(topic.name)
         if found is None:
             raise ConfigError(f"topic {topic.name} is missing on {broker}: run `smidgen topics apply`")
@@ -235,7 +239,11 @@ async def _brokers(client: AIOKafkaAdminClient) -> int:
 
 
 async def _appeared(
-    client: AIOKafkaAdminClient, topics: Topics, *, settings: bool = False, patience_s: float = _APPEAR_S
+    client: AIOKafkaAdminClient,
+    topics: Mapping[str, Topic],
+    *,
+    settings: bool = False,
+    patience_s: float = _APPEAR_S,
 ) -> dict[str, Actual]:
     """Return the topics once all are there, or as they are after a while."""
     deadline = time.monotonic() + patience_s
@@ -246,11 +254,15 @@ async def _appeared(
         await asyncio.sleep(_PAUSE_S)
 
 
-async def _actual(client: AIOKafkaAdminClient, topics: Topics, *, settings: bool = True) -> dict[str, Actual]:
+async def _actual(
+    client: AIOKafkaAdminClient, topics: Mapping[str, Topic], *, settings: bool = True
+) -> dict[str, Actual]:
     return await retried(lambda: _described(client, topics, settings=settings))
 
 
-async def _described(client: AIOKafkaAdminClient, topics: Topics, *, settings: bool) -> dict[str, Actual]:
+async def _described(
+    client: AIOKafkaAdminClient, topics: Mapping[str, Topic], *, settings: bool
+) -> dict[str, Actual]:
     # Only topics that exist are described: describing another one may create it.
     wanted = {topic.name for topic in topics.values()}
     names = sorted(wanted & set(await client.list_topics()))

@@ -16,6 +16,7 @@ from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix, S
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.quota.limits import Usage
 from pipeline.storage import migrate, queries
+from pipeline.storage.answers import whole_columns, whole_numbers, whole_rows
 from pipeline.storage.failures import translated
 from pipeline.storage.gcpu_series import GcpuSeries, Windows
 from pipeline.storage.insertion import insert_block
@@ -282,7 +283,7 @@ class ClickHouseStore:
             f"{conditions} ORDER BY ALL"
         )
         with translated(self._where):
-            found = self._client.query(sql, values, query_formats={"DateTime64": "int"}).result_rows
+            found = whole_rows(self._client.query(sql, values, query_formats={"DateTime64": "int"}))
         return to_rows(table, found, names)
 
     def count_scans(self, since: float, service: str | None, workload: str | None) -> int:
@@ -314,8 +315,7 @@ class ClickHouseStore:
     def _columns(self, sql: str, width: int, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
         """Run a query and return its columns; an empty result has them too."""
         with translated(self._where):
-            result = self._client.query(sql, dict(values), column_oriented=True)
-            return result.result_columns or [[]] * width
+            return whole_columns(self._client.query(sql, dict(values), column_oriented=True), width)
 
     def _roll(self, sql: str, values: Mapping[str, Any]) -> None:
         with translated(self._where):
@@ -324,7 +324,7 @@ class ClickHouseStore:
     def _numbers(self, sql: str, values: Mapping[str, Any]) -> NDArray[np.void]:
         """Run a query of numbers and return it as a structured array, without a Python object a number."""
         with translated(self._where):
-            found: NDArray[np.void] = self._client.query_np(sql, dict(values))
+            found = whole_numbers(self._client, sql, values)
             return found if len(found) else np.empty(0, _NUMBERS)
 
 

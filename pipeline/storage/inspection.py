@@ -13,6 +13,7 @@ from clickhouse_connect.driver.exceptions import DatabaseError
 from pipeline.config import redact
 from pipeline.model import Unjudged
 from pipeline.storage import migrate
+from pipeline.storage.answers import whole_rows
 from pipeline.storage.connect import open_client
 from pipeline.storage.failures import ACCESS_DENIED, translated
 
@@ -101,7 +102,7 @@ def merged_tables(dsn: str, tables: Sequence[str]) -> dict[str, TableSize]:
     with closing(open_client(dsn)) as client, translated(redact(dsn)):
         for table in tables:
             client.command(_MERGE, {"table": table})
-        found = client.query(_PARTS).result_rows
+        found = whole_rows(client.query(_PARTS))
     return {str(table): TableSize(int(size), int(rows)) for table, size, rows in found if table in tables}
 
 
@@ -114,13 +115,13 @@ def inspect_store(dsn: str, *, clock: Callable[[], float] = time.time) -> StoreF
     """
     with closing(open_client(dsn)) as client, translated(redact(dsn)):
         began = clock()
-        ((now, version),) = client.query(_NOW).result_rows
+        ((now, version),) = whole_rows(client.query(_NOW))
         ended = clock()
         free = _free_shares(client)
-        ((there,),) = client.query(_MIGRATED, {"name": client.database}).result_rows
+        ((there,),) = whole_rows(client.query(_MIGRATED, {"name": client.database}))
         applied = migrate.applied(client) if there else frozenset()
-        unstable = client.query(_UNSTABLE).result_rows if _UNSTABLE_SINCE in applied else []
-        unjudged = client.query(_UNJUDGED).result_rows if _UNJUDGED_SINCE in applied else []
+        unstable = whole_rows(client.query(_UNSTABLE)) if _UNSTABLE_SINCE in applied else []
+        unjudged = whole_rows(client.query(_UNJUDGED)) if _UNJUDGED_SINCE in applied else []
     shipped = {migration.version: migration.name for migration in migrate.migrations()}
     return StoreFacts(
         version=str(version),
@@ -139,7 +140,7 @@ def inspect_store(dsn: str, *, clock: Callable[[], float] = time.time) -> StoreF
 
 def _free_shares(client: Client) -> dict[str, float] | None:
     try:
-        disks = client.query(_DISKS).result_rows
+        disks = whole_rows(client.query(_DISKS))
     except DatabaseError as error:
         if error.code == ACCESS_DENIED:  # system.disks asks for a grant that nothing else here needs
             return None

@@ -21,6 +21,7 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DatabaseError
 
 from pipeline.errors import ConfigError
+from pipeline.storage.answers import whole_rows
 from pipeline.storage.failures import ACCESS_DENIED, NO_TABLES, missing_right
 from pipeline.storage.layout import ONE_SERVER, TableLayout
 
@@ -61,7 +62,7 @@ def migrations() -> Iterator[Migration]:
 
 def applied(client: Client) -> frozenset[int]:
     """Return the versions that a database has; it must have had one."""
-    return frozenset(row[0] for row in client.query(_APPLIED).result_rows)
+    return frozenset(row[0] for row in whole_rows(client.query(_APPLIED)))
 
 
 def apply(

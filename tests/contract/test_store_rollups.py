@@ -65,7 +65,7 @@ BLOCKS = st.lists(
 )
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(blocks=BLOCKS)
 def test_series_are_the_same_with_rollups_and_without(
     store: Store, blocks: list[tuple[Block, int, bool, tuple[int, int] | None]]

@@ -89,7 +89,7 @@ def test_names_are_kept_byte_for_byte(store: Store, service_name: str) -> None:
 @settings(
     max_examples=15,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     blocks=st.lists(

@@ -80,7 +80,7 @@ def here(capfd: pytest.CaptureFixture[str], broker: str, *arguments: str) -> sub
 
 def dlq(broker: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(broker, *arguments), capture_output=True, text=True, timeout=150, check=False
+        command(broker, *arguments), capture_output=True, text=True, timeout=400, check=False
     )
 
 

@@ -30,7 +30,7 @@ from tests.e2e.worker_process import is_idempotent
 
 pytestmark = pytest.mark.e2e
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 240.0
 
 BURNER = """
 import sys, time
@@ -44,17 +44,21 @@ def rare(n):
     return Basket().total(n)
 
 handle = annotate(Basket().total, endpoint="/buy")
-end = time.monotonic() + float(sys.argv[1])
-while time.monotonic() < end:
-    handle(20_000)
-    rare(1_000)
+
+def serve(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        handle(20_000)
+        rare(1_000)
+
+serve(float(sys.argv[1]))
 sys.exit(int(sys.argv[2]))
 """
 
 
 @pytest.fixture
 def burner(tmp_path: Path) -> Path:
-    """A program that burns CPU: ``burner.py SECONDS EXIT_CODE``."""
+    """A program that burns so many seconds of CPU: ``burner.py SECONDS EXIT_CODE``."""
     path = tmp_path / "burner.py"
     path.write_text(textwrap.dedent(BURNER))
     return path
@@ -155,17 +159,16 @@ def test_a_command_is_sampled_from_start_to_end(
     assert {(p.host, p.release, p.labels["zone"]) for p in profiles} == {("h1", "v7", "a")}
     for before, after in zip(profiles, profiles[1:], strict=False):
         assert before.end == after.start, "sampled without a gap"
-    # A machine with much else to do ends some of them late; by chance none would be near a second.
-    assert min(abs(profile.end - round(profile.end)) for profile in profiles[:-1]) < 0.2
+    assert len(profiles) <= ended - began + 2, "one a second"
     assert began < profiles[0].start < profiles[-1].end < ended
 
     counts = inclusive(profiles)
     total = sum(int(profile.counts.sum()) for profile in profiles)
-    assert total > 100
-    assert counts["burner.<module>"] == pytest.approx(total, rel=0.1)
-    assert counts["burner.Basket.total"] > 0.8 * total, "the hot subroutine dominates"
+    served = counts["burner.serve"]  # a busy machine takes its time over what comes before
+    assert 100 < served <= counts["burner.<module>"] <= total
+    assert counts["burner.Basket.total"] > 0.8 * served, "the hot subroutine dominates"
     assert counts["endpoint=/buy"] > 0.8 * counts["burner.Basket.total"]
-    assert 0 < counts["burner.rare"] < 0.3 * total
+    assert 0 < counts["burner.rare"] < 0.3 * served
     assert any(a.value == "/buy" for profile in profiles for a in profile.annotations)
     assert not any("<genexpr>" in name or "<locals>" in name for name in counts)
     assert f"({total} samples)" in err
@@ -195,6 +198,7 @@ def test_a_signal_ends_the_agent_and_its_command_in_order(
     )
     wait_until(lambda: len(profiles_of(broker, service_name)) >= 1)
     before = len(profiles_of(broker, service_name))
+    time.sleep(0.5)  # so that some is sampled that is not published
     process.send_signal(number)
     _, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0, err

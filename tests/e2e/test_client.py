@@ -27,7 +27,7 @@ def take(make: Callable[[], AsyncIterator[Event]], count: int) -> list[str]:
     async def taking() -> list[str]:
         found: list[str] = []
         events = make()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(240):
             async for event in events:
                 found.append(event["id"])
                 if len(found) == count:

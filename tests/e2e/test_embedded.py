@@ -33,7 +33,7 @@ from pipeline.storage.connect import open_store
 
 pytestmark = pytest.mark.e2e
 
-WAIT_S = 30.0
+WAIT_S = 90.0
 
 
 def wait_for(condition: Callable[[], object]) -> None:
@@ -335,11 +335,14 @@ def test_a_short_statement_does_not_wait_for_a_long_one(store_dsn: str) -> None:
         fetch(store_dsn, sql)
         ended.append(name)
 
-    long = threading.Thread(target=ask, args=("long", b"SELECT sleepEachRow(0.5) FROM numbers(4)"))
+    sleeps = b"SELECT sleepEachRow(0.5) FROM numbers(120) SETTINGS max_block_size = 1"
+    long = threading.Thread(target=ask, args=("long", sleeps))
     long.start()
-    running = b"SELECT count() FROM system.processes WHERE query LIKE 'SELECT sleepEachRow%'"
+    which = b"WHERE query LIKE 'SELECT sleepEachRow%'"
+    running = b"SELECT count() FROM system.processes " + which
     wait_for(lambda: fetch(store_dsn, running) == (200, "1\n"))
     ask("short", b"SELECT 1")
+    assert fetch(store_dsn, b"KILL QUERY " + which)[0] == 200
     long.join()
     assert ended == ["short", "long"]
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,18 @@ def burners(tmp_path: Path) -> Iterator[Burners]:
     started.end()
 
 
+def samplers(agent: subprocess.Popen[str], process: subprocess.Popen[bytes]) -> list[str]:
+    """Return the ids of programs by which an agent samples a process."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if parent == str(agent.pid) and str(process.pid).encode() in words:
+                found.append(entry.name)
+    return found
+
+
 def sampled(profiles: list[Profile]) -> int:
     return sum(int(profile.counts.sum()) for profile in profiles)
 
@@ -89,10 +102,11 @@ def test_processes_of_services_are_followed_as_they_start_and_end(
         wait_until(lambda: sampled(profiles_of(broker, mail)) > 0)
         other.kill()
         second.kill()
+        wait_until(lambda: not samplers(agent, other))
         rules.write_text("rules: [{servise: x}]")
         agent.send_signal(signal.SIGHUP)
-        before = sampled(profiles_of(broker, shop))
-        wait_until(lambda: sampled(profiles_of(broker, shop)) > before)
+        before = len(profiles_of(broker, shop))
+        wait_until(lambda: len(profiles_of(broker, shop)) > before + 1)
         ended = time.time()
         agent.send_signal(signal.SIGTERM)
         _, err = agent.communicate(timeout=TIMEOUT_S)

@@ -21,7 +21,8 @@ from agents.kernels.pyspy import find_py_spy
 from agents.naming import name_stack
 from pipeline.model import SeriesKey
 from pipeline.storage.interface import Store
-from tests.e2e.worker_process import WorkerProcess, is_idempotent, wait_until
+from tests.e2e.dead_letters import wait_all_read
+from tests.e2e.worker_process import WorkerProcess, is_idempotent
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.e2e
@@ -48,13 +49,13 @@ async def report(_request: web.Request) -> web.Response:
     return web.Response()
 
 
-async def serve_requests(seconds: float) -> None:
+async def serve_requests(cpu_s: float) -> None:
     app = web.Application(middlewares=[smidgen_sampler.aiohttp_middleware])
     app.router.add_get("/cart/{id}", cart)
     app.router.add_get("/report", report)
-    end = time.monotonic() + seconds
+    end = time.process_time() + cpu_s
     async with TestClient(TestServer(app)) as client:
-        while time.monotonic() < end:
+        while time.process_time() < end:
             for path in ("/cart/7", "/report"):
                 assert (await client.get(path)).status == 200
 
@@ -74,7 +75,7 @@ def test_endpoints_of_an_application_are_series_of_the_store(
     try:
         asyncio.run(serve_requests(3.0))
     finally:
-        smidgen_sampler.stop(10.0)
+        smidgen_sampler.stop(60.0)
     start, end = began // 60 * 60, time.time() // 60 * 60 + 60
 
     def counted() -> Counter[SeriesKey]:
@@ -83,9 +84,7 @@ def test_endpoints_of_an_application_are_series_of_the_store(
         return Counter({key: int(count) for key, count in counts})
 
     with WorkerProcess(own_broker, store_dsn, "aggregate") as worker:
-        wait_until(
-            lambda: counted()[SeriesKey("endpoint", "GET /report")] > 0, "samples in the store", worker
-        )
+        wait_all_read(own_broker, worker)
         assert worker.stop() == 0
     found = counted()
     carts, reports = (found[SeriesKey("endpoint", f"GET {path}")] for path in ("/cart/{id}", "/report"))
@@ -105,7 +104,7 @@ import sys, threading, time
 from agents.annotate import annotate
 from shop.pricing import PriceList
 
-end = time.monotonic() + float(sys.argv[1])
+end = float(sys.argv[1])
 
 def outer():
     def inner(n):
@@ -129,7 +128,7 @@ def recurse(depth):
     return recurse(depth - 1) if depth else outer()(3000)
 
 def work():
-    while time.monotonic() < end:
+    while time.process_time() < end:
         annotate(recurse, endpoint="/buy")(3)
         Basket().total
         scope["generated"](3000)
@@ -160,11 +159,11 @@ def test_names_are_those_of_py_spy(tmp_path: Path) -> None:
     options = ["--rate-hz", "300", "--budget", "1", "--wall", "--", str(script), "2.5"]
     spy = [find_py_spy(), "record", "--format", "raw", "--nolineno", "--rate", "300", "--output", str(raw)]
     done = subprocess.run(
-        [*spy, "--duration", "60", "--", *sampled, *options],
+        [*spy, "--duration", "300", "--", *sampled, *options],
         env={"PYTHONPATH": f"{ROOT}:{tmp_path}"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -189,8 +188,7 @@ def test_names_are_those_of_py_spy(tmp_path: Path) -> None:
     }
     assert expected <= theirs.keys()
     assert expected <= ours.keys()
-    often = {name for name, count in theirs.items() if count > 20 and name.startswith(of_program)}
-    assert often <= ours.keys()
-    assert {
-        name for name, count in ours.items() if count > 20 and name.startswith(of_program)
-    } <= theirs.keys()
+    for one, other in ((theirs, ours), (ours, theirs)):
+        ratio = min(1.0, other["program.work"] / one["program.work"])  # a busy machine makes them differ
+        often = {name for name, n in one.items() if ratio * n > 20 and name.startswith(of_program)}
+        assert often <= other.keys()

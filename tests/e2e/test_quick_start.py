@@ -21,8 +21,12 @@ ROOT = Path(__file__).parents[2]
 SETUP = "make setup && . .venv/bin/activate"
 """What every terminal begins with: done for whoever runs this test."""
 
-READY_S = 120.0
-EVENT_S = 60.0
+READY_S = 240.0
+EVENT_S = 90.0
+ATTEMPTS = 3
+"""On a busy machine a minute of the service may be too little; then it is run again, as a person would."""
+
+EVENT = r"shop\.total .*\n(.*\n)*?  id +(\S+)\n  page +(\S+)"
 
 
 def commands() -> list[str]:
@@ -69,18 +73,23 @@ class Terminal:
                 yield process
             finally:
                 process.send_signal(signal.SIGINT)
-                process.wait(60)
+                process.wait(240)
+
+    def await_match(self, pattern: str, name: str, within_s: float) -> re.Match[str] | None:
+        """Wait until the output of a line that is kept has a pattern; None if it does not in time."""
+        deadline = time.monotonic() + within_s
+        while not (found := re.search(pattern, self.said(name), re.MULTILINE)):
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.5)
+        return found
 
     def wait_for(self, pattern: str, name: str, within_s: float) -> re.Match[str]:
-        """Wait until the output of a line that is kept has a pattern."""
-        deadline = time.monotonic() + within_s
-        while True:
-            text = self.said(name)
-            if found := re.search(pattern, text, re.MULTILINE):
-                return found
-            if time.monotonic() > deadline:
-                pytest.fail(f"no {pattern!r} within {within_s:g} s in {text}\n{self.said('tail.err')}")
-            time.sleep(0.5)
+        """Wait likewise, and fail without it."""
+        found = self.await_match(pattern, name, within_s)
+        if not found:
+            pytest.fail(f"no {pattern!r} within {within_s:g} s in {self.said(name)}\n{self.said('tail.err')}")
+        return found
 
     def said(self, name: str) -> str:
         """What came so far."""
@@ -95,6 +104,7 @@ rules:
 """
 
 
+@pytest.mark.timeout(1800)
 def test_the_quick_start_ends_with_an_event_and_its_page(tmp_path: Path) -> None:
     setup, up, tail, service, slower, report = commands()
     assert setup == SETUP
@@ -107,26 +117,27 @@ def test_the_quick_start_ends_with_an_event_and_its_page(tmp_path: Path) -> None
         alerts = "smidgen alerts run --rules alerts.yaml"
         with terminal.keep(tail, "tail"), terminal.keep(alerts, "alerts"):
             terminal.wait_for("no profiles have come yet", "tail.err", READY_S)
-            for line in (service, slower):
-                ended = terminal.run(line)
-                assert ended.returncode == 0, ended.stderr
-            event = terminal.wait_for(
-                r"shop\.total .*\n(.*\n)*?  id +(\S+)\n  page +(\S+)", "tail.out", EVENT_S
-            )
+            for _ in range(ATTEMPTS):
+                for line in (service, slower):
+                    ended = terminal.run(line)
+                    assert ended.returncode == 0, ended.stderr
+                if event := terminal.await_match(EVENT, "tail.out", EVENT_S):
+                    break
+            assert event, terminal.said("tail.err")
             with urllib.request.urlopen(event.group(3)) as shown:
                 assert "shop.total" in shown.read().decode()
-            terminal.wait_for("target hook: sent", "alerts.err", EVENT_S)
+            terminal.wait_for("target hook: sent", "alerts.err", READY_S)
             alert = receiver.sent("POST", "/")[0]
             assert (alert["occasion"], "shop.total" in alert["title"]) == ("detected", True)
             with urllib.request.urlopen(alert["link"]) as shown:
                 assert "shop.total" in shown.read().decode()
+            terminal.wait_for("mine is judged by live", "tail.err", READY_S)
             drawn = terminal.run(report.replace("ID", event.group(2)))
             assert drawn.returncode == 0, drawn.stderr
     page = (tmp_path / "event.html").read_text(encoding="utf-8")
     assert "shop.total" in page
     waited = terminal.said("tail.err")
     assert "mine is not judged yet by live, no_" in waited
-    assert "mine is judged by live" in waited
     assert running.returncode == 0, terminal.said("up.err")
     assert not list((tmp_path / "runtime" / "smidgen").iterdir())
     assert terminal.run(tail + " --no-follow").returncode == 2  # what has ended is not found any more

@@ -34,8 +34,9 @@ def test_only_one_replay_works_at_a_time(
     slow = command(own_broker, "replay", batch=1)
     slow[2] = slow[2].replace(
         "main()\n",
-        "import asyncio\nsend = replay.Replay._send\n"
-        "async def slowly(*a):\n    await asyncio.sleep(2)\n    return await send(*a)\n"
+        "import asyncio\nsend, sent = replay.Replay._send, []\n"
+        "async def slowly(*a):\n    await asyncio.sleep(600 if sent else 0)\n    sent.append(a)\n"
+        "    return await send(*a)\n"
         "replay.Replay._send = slowly\nmain()\n",
     )
     first = subprocess.Popen(slow, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -141,6 +141,6 @@ class TestDenials:
             assert await task is False
             await publisher.stop()
 
-        asyncio.run(asyncio.wait_for(publish(), 60))
+        asyncio.run(asyncio.wait_for(publish(), 240))
         assert "refuses the user 'smidgen-aggregate' or its password" in caplog.text
         assert "changed-by-now" not in caplog.text

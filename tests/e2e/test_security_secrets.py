@@ -75,7 +75,7 @@ class Program:
     def stop(self) -> int:
         """End it in order and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(240)
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         """Wait for a condition while the process runs."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,9 +14,17 @@ import yaml
 from pipeline.codec.inputs import encode_profile
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import Packet, Producer, ProducerOptions, apply_topics, as_broker
+from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from pipeline.topics import DEFAULT_PATH, load_topics
-from tests.e2e.worker_process import START, BrokerUrl, WorkerProcess, stored_samples, wait_until
+from tests.e2e.worker_process import (
+    START,
+    BrokerUrl,
+    FailingStore,
+    WorkerProcess,
+    stored_samples,
+    wait_until,
+)
 from tests.support.builders import build_profile
 
 pytestmark = pytest.mark.e2e
@@ -41,12 +52,30 @@ def test_a_small_service_does_not_wait_for_a_backlog_in_other_partitions(
         finally:
             await producer.close()
 
-    with EmbeddedBroker() as broker:
+    sent = threading.Event()
+    backlog: list[float] = []  # samples of the large one when the small one's is there
+    looking = threading.Lock()
+
+    def fault(number: int) -> Callable[[bool], None]:
+        def look(done: bool) -> None:
+            if not done:
+                sent.wait(240 if number > 10 else 0)  # the backlog waits for the small one
+                return
+            if backlog or not sent.is_set():
+                return
+            with looking, closing(open_store(store_dsn)) as store:
+                if not backlog and stored_samples(store, service_name) == 1:
+                    backlog.append(stored_samples(store, large))
+
+        return look
+
+    with EmbeddedBroker() as broker, FailingStore(store_dsn, fault) as failing:
         asyncio.run(apply_topics(broker.url, topics))
         asyncio.run(send(broker.url, *(message(large, number) for number in range(BACKLOG))))
         url = BrokerUrl(broker.url, idempotent=False)
-        with WorkerProcess(url, store_dsn, "aggregate", more=("--topics", str(path))) as worker:
+        with WorkerProcess(url, failing.url, "aggregate", more=("--topics", str(path))) as worker:
             wait_until(lambda: stored_samples(shared_store, large) > 0, "the backlog begun", worker)
             asyncio.run(send(broker.url, message(service_name, 0)))
-            wait_until(lambda: stored_samples(shared_store, service_name) == 1, "the small one", worker)
-            assert stored_samples(shared_store, large) < BACKLOG / 2
+            sent.set()
+            wait_until(lambda: bool(backlog), "the small one", worker)
+    assert backlog[0] < BACKLOG / 2

@@ -214,11 +214,11 @@ def _service(folder: Path) -> Iterator[str]:
     process = subprocess.Popen([sys.executable, "-B", "-m", "shop", "--port", str(port)], cwd=folder)
     base = f"http://127.0.0.1:{port}"
     try:
-        asyncio.run(asyncio.wait_for(_healthy(base, process), 60))
+        asyncio.run(asyncio.wait_for(_healthy(base, process), 240))
         yield base
     finally:
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 async def _healthy(base: str, process: subprocess.Popen[bytes]) -> None:

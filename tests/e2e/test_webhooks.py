@@ -29,7 +29,7 @@ from tests.support.repositories import Work
 pytestmark = pytest.mark.e2e
 
 SECRET = "correct horse battery staple"
-TIMEOUT_S = 60.0
+TIMEOUT_S = 240.0
 
 Start = Callable[..., tuple[subprocess.Popen[str], str]]
 

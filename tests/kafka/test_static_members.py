@@ -59,7 +59,7 @@ def test_a_worker_with_a_name_restarts_and_nothing_moves(
                 count(loads[2], a_again, b_again)
                 assert moves(a_again) + moves(b_again) > 0, "for the new partitions, once or once for each"
                 with worker("b", *more) as twin:
-                    assert b_again.process.wait(60) == 1
+                    assert b_again.process.wait(240) == 1
                     errors = [line for line in b_again.log.splitlines() if " ERROR pipeline" in line]
                     assert [line.partition("smidgen-aggregate: ")[2] for line in errors] == [
                         "another worker has joined as instance b; this one ends"

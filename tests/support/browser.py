@@ -16,7 +16,7 @@ from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
-WAIT_S = 30.0
+WAIT_S = 90.0
 
 DESKTOP, PHONE = (1440, 960), (390, 844)
 

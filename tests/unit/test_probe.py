@@ -40,12 +40,12 @@ class Endpoint:
 
     def start(self) -> None:
         self._thread.start()
-        self.url = asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(10)
+        self.url = asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(60)
 
     def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
     @property
@@ -118,7 +118,7 @@ def test_nobody_there_and_somebody_else_there() -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         assert probe(SMIDGEN_HEALTH=f"127.0.0.1:{port}")[0] == 1
-        thread.join(10)
+        thread.join(60)
     assert probe(SMIDGEN_HEALTH=f"127.0.0.1:{port}")[0] == 1
 
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from agents.buffer import Tally
 from agents.publisher import Delivery
-from pipeline.cli import smidgen
+from pipeline.cli import run, smidgen
 from pipeline.codec.inputs import decode_metric_points
 from pipeline.errors import ConfigError
 from pipeline.model import Outgoing
@@ -90,6 +90,16 @@ def test_a_followed_log_may_come_later_in_any_format(tmp_path: Path, monkeypatch
         for number, handler in handlers.items():
             signal.signal(number, handler)
     assert result.output.strip() == "1 requests of 0 types in 1 lines"
+
+
+@pytest.mark.parametrize("text", ["what is this\n" * 3, '{"a": 1}\n{"b": 2}\n'])
+def test_a_log_of_which_no_line_can_be_read_is_said(
+    tmp_path: Path, published: list[Outgoing], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "odd").write_text(text)
+    assert run(["agent", "logs", "--service", "shop", str(tmp_path / "odd")]) == 2
+    assert capsys.readouterr().err.count("no line could be read") == 1
+    assert published == []
 
 
 def test_a_file_that_is_empty_or_absent_is_said(tmp_path: Path, published: list[Outgoing]) -> None:

@@ -46,7 +46,7 @@ class FakeBroker:
 
     def wait(self, condition: Callable[[], bool]) -> None:
         with self._changed:
-            assert self._changed.wait_for(condition, timeout=20)
+            assert self._changed.wait_for(condition, timeout=60)
 
     def _attempted(self) -> None:
         with self._changed:
@@ -69,7 +69,7 @@ def test_everything_is_published_in_order() -> None:
     broker = FakeBroker()
     publisher = start(broker)
     offer(publisher, *"abcdef")
-    delivery = publisher.close(timeout_s=10)
+    delivery = publisher.close(timeout_s=60)
     assert broker.received == list("abcdef")
     assert (delivery.published, delivery.dropped, delivery.unsent) == (Tally(6, 60), Tally(), Tally())
 
@@ -86,7 +86,7 @@ def test_an_outage_is_survived_and_what_it_cost_is_said(caplog: pytest.LogCaptur
     offer(publisher, *"bcdefg")
     broker.up = True
     broker.wait(lambda: broker.received[-1] == "g")
-    delivery = publisher.close(timeout_s=10)
+    delivery = publisher.close(timeout_s=60)
     assert broker.received == ["first", "a", "e", "f", "g"]
     assert (delivery.published, delivery.dropped, delivery.unsent) == (Tally(5, 50), Tally(3, 30), Tally())
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
@@ -103,7 +103,7 @@ def test_a_broker_that_is_absent_at_the_start_is_waited_for() -> None:
     broker.wait(lambda: broker.attempts >= 2)
     broker.up = True
     broker.wait(lambda: broker.received == ["a", "b"])
-    assert publisher.close(timeout_s=10).published == Tally(2, 20)
+    assert publisher.close(timeout_s=60).published == Tally(2, 20)
 
 
 def test_closing_takes_no_longer_than_it_may_and_counts_what_is_left() -> None:
@@ -127,6 +127,6 @@ def test_a_refused_message_is_counted_and_the_next_one_published() -> None:
     broker = FakeBroker()
     publisher = start(broker)
     offer(publisher, "refused", "b")
-    delivery = publisher.close(timeout_s=10)
+    delivery = publisher.close(timeout_s=60)
     assert broker.received == ["b"]
     assert (delivery.published, delivery.dropped) == (Tally(1, 10), Tally(1, 10))

@@ -11,7 +11,9 @@ import pytest
 
 from agents.process import ExistingProcess, SampledProcess
 from agents.sampler import Sampler
+from pipeline.clock import Clock
 from tests.unit.agents.kernels.streaming import Streaming
+from tests.unit.agents.steps import Steps
 
 
 @pytest.fixture
@@ -21,13 +23,17 @@ def target() -> Iterator[ExistingProcess]:
         process.kill()
 
 
-def sampler_of(kernel: Streaming, target: SampledProcess) -> Sampler:
-    return Sampler(kernel, target, interval_s=0.2, clock=time.time)
+def sampler_of(kernel: Streaming, target: SampledProcess, clock: Clock = time.time) -> Sampler:
+    return Sampler(kernel, target, interval_s=0.2, clock=clock)
 
 
-def test_one_run_gives_all_intervals_and_they_join(target: SampledProcess) -> None:
-    kernel = Streaming()
-    sampler = sampler_of(kernel, target)
+def test_one_run_gives_all_intervals_and_they_join(
+    target: SampledProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel, clock = Streaming(), Steps()
+    monkeypatch.setattr("tests.unit.agents.kernels.streaming.time.time", clock)
+    sampler = sampler_of(kernel, target, clock)
+    clock.drive(sampler)
     running = sampler.intervals()
     found = list(islice(running, 3))
     sampler.stop()
@@ -38,7 +44,7 @@ def test_one_run_gives_all_intervals_and_they_join(target: SampledProcess) -> No
     for before, after in zip(found, found[1:], strict=False):
         assert before.end == after.start
     for interval in found[:3]:
-        assert interval.end % 0.2 < 0.1  # at a multiple of the interval
+        assert interval.end / 0.2 == pytest.approx(round(interval.end / 0.2), abs=1e-3, rel=0)
     assert not kernel.runs[0].killed
 
 

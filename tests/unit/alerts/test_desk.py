@@ -23,7 +23,8 @@ from tests.support.alert_events import NOW, detected, encoded, resolved, updated
 
 Heard = list[tuple[str, str, str]]  # occasion, title, thread
 HEARD: dict[str, Heard] = {}
-WRONG: dict[str, Exception | float] = {}
+WRONG: dict[str, Exception | asyncio.Event] = {}
+BEGUN: set[str] = set()
 
 
 class Recorder(Target):
@@ -38,7 +39,8 @@ class Recorder(Target):
         if isinstance(wrong, Exception):
             raise wrong
         if wrong:
-            await asyncio.sleep(wrong)
+            BEGUN.add(self.name)
+            await wrong.wait()
         HEARD.setdefault(self.name, []).append((note.occasion, note.title, thread))
         return thread or f"thread-{len(HEARD[self.name])}"
 
@@ -92,6 +94,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KINDS, "recorder", Recorder)
     HEARD.clear()
     WRONG.clear()
+    BEGUN.clear()
 
 
 def two(more: str = "", rule: str = "{to: [a, b]}") -> str:
@@ -151,12 +154,17 @@ def test_a_process_sends_only_of_its_partitions(tmp_path: Path) -> None:
 def test_partitions_go_once_what_is_being_sent_is_kept(tmp_path: Path) -> None:
     async def work() -> None:
         world = World(tmp_path, two())
-        WRONG["a"] = 0.2
+        answer = WRONG["a"] = asyncio.Event()
         desk = await world.desk()
         await take(desk, detected("r1"), detected("r2"))
         await desk.tick()
+        while "a" not in BEGUN:
+            await asyncio.sleep(0.01)
+        leaving = asyncio.create_task(desk.left(frozenset({0})))
         await asyncio.sleep(0.05)
-        await desk.left(frozenset({0}))
+        assert not leaving.done()
+        answer.set()
+        await leaving
         assert len(HEARD["a"]) == 1  # the second one is left to the next process
         assert ("a", "sent") in world.states()
         await settle(await world.desk())
@@ -209,13 +217,15 @@ def test_a_dead_target_keeps_nobody_waiting_and_gets_everything_later(tmp_path: 
 def test_a_target_that_hangs_keeps_nobody_waiting(tmp_path: Path) -> None:
     async def work() -> None:
         world = World(tmp_path, two())
-        WRONG["a"] = 0.5
+        answer = WRONG["a"] = asyncio.Event()
         desk = await world.desk()
         await take(desk, detected("r1"))
         await desk.tick()
-        await asyncio.sleep(0.1)
+        while "b" not in HEARD:
+            await asyncio.sleep(0.01)
         assert len(HEARD["b"]) == 1
         assert "a" not in HEARD
+        answer.set()
         await desk.finish()
         assert len(HEARD["a"]) == 1
 

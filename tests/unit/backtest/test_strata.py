@@ -170,7 +170,11 @@ def test_a_stratum_of_which_nothing_is_known(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.stratum_totals, found.totals[np.newaxis])
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(seed=st.integers(0, 1000), hosts=st.integers(1, 6))
 def test_strata_add_up_to_the_whole(tmp_path: Path, seed: int, hosts: int) -> None:
     write_rows(tmp_path, [{"host": f"h{number}", "zone": f"z{number % 2}"} for number in range(hosts)], seed)

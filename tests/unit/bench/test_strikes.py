@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -75,15 +76,21 @@ def test_a_worker_that_does_not_run_is_not_struck(tmp_path: Path) -> None:
     assert where.notes == {}
 
 
-def test_a_process_that_ends_while_it_is_frozen_was_not_frozen(tmp_path: Path) -> None:
+def test_a_process_that_ends_while_it_is_frozen_was_not_frozen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     idle = Supervisor(tmp_path)
     idle.workers["detect"] = worker = SleepingWorker("detect", "detect", (), tmp_path)
     worker.process = Child(SLEEPS)
-    ended = subprocess.Popen(["sh", "-c", f"sleep 0.2; kill -9 {worker.process.pid}"])
-    where = context(idle)
-    where.lasts_s = 1.0
-    hit = strikes.freeze_stage(where)
-    ended.wait()
+    pid = worker.process.pid
+
+    def killed(_lasts_s: float, _met: object) -> None:
+        os.kill(pid, signal.SIGKILL)
+        while process_state(pid) == "T":
+            time.sleep(0.01)
+
+    monkeypatch.setattr(strikes, "_last", killed)
+    hit = strikes.freeze_stage(context(idle))
     worker.process.stop()
     assert not hit.struck
     assert hit.proof.startswith("state T at first, ")

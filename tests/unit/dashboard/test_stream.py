@@ -23,7 +23,7 @@ def run(use: Callable[[Client], Awaitable[None]]) -> None:
         async with TestClient(TestServer(create_app(Sources(ArrayStore())))) as client:
             await use(client)
 
-    asyncio.run(asyncio.wait_for(start(), 20))
+    asyncio.run(asyncio.wait_for(start(), 60))
 
 
 async def event(content: StreamReader) -> tuple[str, Any]:

@@ -15,8 +15,8 @@ import pytest
 
 from pipeline.cli import run
 
-ENDS_S = 60.0
-STARTS_S = 90.0
+ENDS_S = 240.0
+STARTS_S = 240.0
 
 
 @contextmanager

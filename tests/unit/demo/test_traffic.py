@@ -56,7 +56,7 @@ async def serving(service: Service) -> AsyncIterator[str]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.005)
 
@@ -86,7 +86,7 @@ def test_an_error_of_the_service_ends_the_load() -> None:
         async with serving(Service(status=500)) as base:
             await driver.switch(base)
             with pytest.raises(ServiceFailed, match="the shop answered 500"):
-                await asyncio.wait_for(driver.run(), 20)
+                await asyncio.wait_for(driver.run(), 60)
 
     asyncio.run(script())
 
@@ -98,6 +98,6 @@ def test_a_service_that_is_gone_ends_the_load() -> None:
             pass
         await driver.switch(base)
         with pytest.raises(ServiceFailed, match="the shop did not answer"):
-            await asyncio.wait_for(driver.run(), 20)
+            await asyncio.wait_for(driver.run(), 60)
 
     asyncio.run(script())

@@ -64,7 +64,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
 
 def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 20))
+    return asyncio.run(asyncio.wait_for(coroutine, 60))
 
 
 def publisher() -> Publisher:

@@ -28,13 +28,13 @@ def alive(pid: int) -> bool:
 
 
 async def gone(pid: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while alive(pid):
             await asyncio.sleep(0.02)
 
 
 async def up(process: Process) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while "up" not in tail_of(process.log):
             await asyncio.sleep(0.02)
 
@@ -48,7 +48,7 @@ def test_a_child_that_ends_by_itself_is_named_with_its_last_words(tmp_path: Path
         processes = Group(tmp_path)
         await processes.start("worker", [PYTHON, "-c", "print('disk is full'); raise SystemExit(3)"])
         with pytest.raises(ChildFailed, match=r"worker ended with code 3; .*\ndisk is full"):
-            await asyncio.wait_for(processes.watch(), 20)
+            await asyncio.wait_for(processes.watch(), 60)
         await processes.stop_all()
 
     run(script())
@@ -61,7 +61,7 @@ def test_a_child_that_is_killed_is_named_with_the_signal(tmp_path: Path) -> None
         await up(process)
         os.kill(process.pid, signal.SIGKILL)
         with pytest.raises(ChildFailed, match="worker was killed by signal 9"):
-            await asyncio.wait_for(processes.watch(), 20)
+            await asyncio.wait_for(processes.watch(), 60)
         await processes.stop_all()
 
     run(script())

@@ -193,7 +193,7 @@ class Bench:
 
 
 def drive(coroutine: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(coroutine, 10))
+    asyncio.run(asyncio.wait_for(coroutine, 60))
 
 
 def unavailable() -> None:

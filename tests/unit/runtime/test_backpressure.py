@@ -99,7 +99,7 @@ def test_who_puts_waits_for_room_in_bytes() -> None:
         await asyncio.sleep(0)
         assert not second.done()
         assert (await waiting.get()).number == 0
-        await asyncio.wait_for(second, 10)
+        await asyncio.wait_for(second, 60)
         assert waiting.bytes == 1
 
     asyncio.run(main())

@@ -240,7 +240,7 @@ def test_a_store_that_hangs_keeps_one_thread_and_is_well_when_it_answers() -> No
     class Hanging(ArrayStore):
         def extents(self, *_: Any) -> Extents:
             asked.append(1)
-            release.wait(30)
+            release.wait(60)
             return Extents({}, 0.0)
 
     async def scenario() -> None:
@@ -250,6 +250,8 @@ def test_a_store_that_hangs_keeps_one_thread_and_is_well_when_it_answers() -> No
         for _ in range(3):
             with pytest.raises(StoreUnavailable, match="has not answered the question before"):
                 await check()
+        while not asked:  # the thread may begin late
+            await asyncio.sleep(0.01)
         assert asked == [1]
         release.set()
         while True:

@@ -121,7 +121,7 @@ def test_parts_of_a_scan_hold_the_acknowledgement_of_what_follows() -> None:
 def test_it_shows_how_long_a_call_takes_and_counts_batches() -> None:
     bench = Bench()
     release = threading.Event()
-    bench.stage.outcomes = [lambda: release.wait(5)]
+    bench.stage.outcomes = [lambda: release.wait(60)]
 
     async def scenario() -> None:
         assert bench.loop.call_s == 0.0

@@ -45,7 +45,7 @@ def test_a_batch_that_outlives_its_assignment_is_not_acknowledged() -> None:
 def test_revocation_waits_for_the_batch_in_flight_and_lets_it_be_acknowledged() -> None:
     bench = Bench()
     release = threading.Event()
-    bench.stage.outcomes = [lambda: release.wait(5)]
+    bench.stage.outcomes = [lambda: release.wait(60)]
 
     async def scenario() -> None:
         running = asyncio.ensure_future(bench.run([bench.event(0)], [bench.event(1)]))
@@ -104,7 +104,7 @@ def test_cancelling_waits_for_the_thread_and_acknowledges_nothing() -> None:
     ended: list[bool] = []
 
     def wait() -> None:
-        release.wait(5)
+        release.wait(60)
         ended.append(True)
 
     bench.stage.outcomes = [wait]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from pipeline.errors import StoreUnavailable
 from pipeline.stages.inserts import AT_ONCE, Inserts
 from pipeline.storage.interface import Store
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 class SlowStore:
@@ -64,15 +65,18 @@ def test_a_further_one_waits_for_room(rows: list[int], at_once: int) -> None:
     waiting: list[int] = []
 
     def look() -> None:
-        with store._lock:
-            waiting.append(len(store.begun))
+        end = time.monotonic() + WAIT_S
+        while len(store.begun) < at_once and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.2)  # in which one too many would begin
+        waiting.append(len(store.begun))
         go_on.set()
 
-    store = SlowStore(lambda _: cast(None, go_on.wait(WAIT_S)))
-    timer = threading.Timer(0.2, look)
-    timer.start()
+    store = SlowStore(lambda _: cast(None, go_on.wait(2 * WAIT_S)))
+    looking = threading.Thread(target=look)
+    looking.start()
     insert(store, rows)
-    timer.join()
+    looking.join()
     assert waiting == [at_once]
     assert len(store.ended) == len(rows)
 

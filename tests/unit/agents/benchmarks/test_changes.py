@@ -90,6 +90,16 @@ def test_runs_of_a_commit_are_repetitions_and_files_are_in_order(tmp_path: Path)
     assert arrange(read_results(paths[::-1]).runs).commits == ("abcdef1", "abcdef2")
 
 
+def test_hidden_folders_are_left_out_but_those_of_results(tmp_path: Path) -> None:
+    for name in (".git", ".venv/lib", ".benchmarks/Linux", "sub"):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        written(folder, 0, "abcdef1", 1.0)
+    reading = read_results([tmp_path])
+    assert (len(reading.runs), reading.unknown) == (2, [])
+    assert len(read_results([tmp_path / ".git"]).runs) == 1  # it was asked for
+
+
 def test_times_give_the_order_and_git_does_if_it_is_asked(tmp_path: Path) -> None:
     for number, (sha, day) in enumerate((("abcdef1", 3), ("abcdef2", 1), ("abcdef3", 2))):
         written(tmp_path, number, sha, 1.0, f"2026-01-0{day}T00:00:00Z")

@@ -238,11 +238,11 @@ def slow_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_git_that_does_not_end_is_ended(slow_git: Path, tmp_path: Path) -> None:
     began = time.monotonic()
-    output = run_git(tmp_path, ["status"], stdin=b"", max_bytes=100, timeout_s=0.3)
-    assert (output.data, output.cut) == (b"word\n", "took longer than 0.3 s")
+    output = run_git(tmp_path, ["status"], stdin=b"", max_bytes=100, timeout_s=2.0)
+    assert (output.data, output.cut) == (b"word\n", "took longer than 2 s")
     with pytest.raises(GitError, match="took longer than"):
         Repository(tmp_path, timeout_s=0.1)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 50
 
 
 def test_what_git_prints_is_bounded(work: Work) -> None:
@@ -367,7 +367,7 @@ def test_git_has_limits_and_sees_nothing_of_the_caller(
 ) -> None:
     stand_in = tmp_path / "bin" / "git"
     stand_in.parent.mkdir()
-    stand_in.write_text("#!/bin/sh\nsleep 0.3\nenv\ncat /proc/self/limits\n")
+    stand_in.write_text("#!/bin/sh\nsleep 1\nenv\ncat /proc/self/limits\n")
     stand_in.chmod(0o755)
     monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
     for name in ("AWS_SECRET_ACCESS_KEY", "SMIDGEN_STORE", "SMIDGEN_HTTP_TOKEN", "GIT_DIR", "MY_PASSWORD"):

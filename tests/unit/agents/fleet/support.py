@@ -16,6 +16,7 @@ from agents.gateway.access import EVERYBODY, Client
 from agents.gateway.fleet import Fleet, add_fleet_routes
 from agents.gateway.intake import Rules
 from agents.gateway.server import listening
+from pipeline.workloads import Workload
 from tests.support.gateway_requests import NOW
 from tests.unit.agents.gateway.support import Bench
 
@@ -31,6 +32,7 @@ STATUS = AgentStatus(
     dropped=0,
     waiting=3,
     spooled_bytes=0,
+    kernels={"perf": 1, "py-spy": 1},
 )
 ONE_RULE = "{interval: 1s, scan: 500ms, rules: [{service: a}]}"
 OTHER_RULE = "{interval: 9s, scan: 500ms, rules: [{service: b}]}"
@@ -43,9 +45,10 @@ class FleetBench:
     path: Path
     rules: Rules
     now: float = NOW
+    workloads: tuple[Workload, ...] = ()
 
     def __post_init__(self) -> None:
-        self.fleet = Fleet(self.path, clock=lambda: self.now)
+        self.fleet = Fleet(self.path, self.workloads, clock=lambda: self.now)
         self.app = web.Application()
         self._bench = Bench(self.rules)
         add_fleet_routes(self.app, self.fleet, self._bench.intake)
@@ -56,11 +59,13 @@ class FleetBench:
         self.fleet.reload()
 
 
-def fleet_of(folder: Path, text: str = ONE_RULE, token: str | None = None) -> FleetBench:
+def fleet_of(
+    folder: Path, text: str = ONE_RULE, token: str | None = None, workloads: tuple[Workload, ...] = ()
+) -> FleetBench:
     """Return a gateway of everybody who has the token."""
     path = folder / "fleet.yaml"
     path.write_text(text)
-    return FleetBench(path, Rules(clients=(Client(EVERYBODY, token),)))
+    return FleetBench(path, Rules(clients=(Client(EVERYBODY, token),)), workloads=workloads)
 
 
 @contextmanager
@@ -71,9 +76,9 @@ def served(app: web.Application, port: int = 0) -> Iterator[str]:
     thread.start()
     server = listening(app, "127.0.0.1", port)
     try:
-        yield asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
+        yield asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(60)
     finally:
-        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(20)
+        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

@@ -9,16 +9,22 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from agents.fleet import encode_status
+from agents.fleet import AgentStatus, encode_status
+from agents.fleet.status import SILENT_S
 from pipeline.cli import run, smidgen
+from pipeline.workloads import load_workloads
 from tests.unit.agents.fleet.support import STATUS, fleet_of, served
 
 
-def listed(folder: Path, agents: dict[str, tuple[float, dict[str, Any]]], *flags: str) -> tuple[int, str]:
+def listed(
+    folder: Path, agents: dict[str, tuple[float, dict[str, Any]]], *flags: str, later_s: float = 0.0
+) -> tuple[int, str]:
     """List agents by host: how many seconds ago each was heard, and what of its status is special."""
-    bench = fleet_of(folder)
+    bench = fleet_of(folder, workloads=load_workloads(["frontfaas-small"]))
+    bench.now += later_s
     for host, (age_s, changes) in agents.items():
-        status = STATUS.model_copy(update={"rules": bench.fleet.rules.version, **changes, "host": host})
+        changed = {"rules": bench.fleet.rules.version, **changes, "host": host}
+        status = AgentStatus.model_validate({**STATUS.model_dump(), **changed})
         bench.fleet.statuses.keep(host, encode_status(status), bench.now - age_s)
     with served(bench.app) as url:
         done = CliRunner().invoke(smidgen, ["agent", "list", "--gateway", url, *flags], standalone_mode=False)
@@ -41,6 +47,19 @@ def test_a_table(tmp_path: Path, age_s: float, changes: dict[str, Any], code: in
     assert found == code
     (line,) = (line for line in output.splitlines() if "web-1" in line)
     assert [text for text in shown if text not in line] == []
+
+
+def test_planned_rates_and_kernels(tmp_path: Path) -> None:
+    demand = {"threshold": None, "cpus": 2.0, "rate_hz": 0.0}
+    planned = {"planned": {"shop": demand}, "cost_share": 0.001}
+    agents = dict.fromkeys(("web-1", "web-2"), (0.0, planned))
+    _, output = listed(tmp_path, agents, later_s=SILENT_S)
+    assert output.count("1 perf, 1 py-spy") == 2
+    (line,) = (line for line in output.splitlines() if "the lowest that is enough" in line)
+    assert [text for text in ("shop", "0.005 %", "2", "4", "48.4", "67") if text not in line] == []
+    _, output = listed(tmp_path, agents, "--json", later_s=SILENT_S)
+    plan = orjson.loads(output.splitlines()[-1])["plans"]["shop"]
+    assert (plan["hosts"], plan["rate_hz"], plan["reason"]) == (2, 67, "enough")
 
 
 def test_no_host_is_no_failure(tmp_path: Path) -> None:

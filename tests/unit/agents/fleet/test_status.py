@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from agents.fleet import AgentStatus, FleetView, HeardStatus, decode_status, encode_status
-from agents.fleet.status import MAX_STATUS_BYTES, MOST_SERVICES
+from agents.fleet.status import MAX_STATUS_BYTES, MOST_KERNELS, MOST_SERVICES
 from pipeline.errors import InvalidMessage
 from tests.unit.agents.fleet.support import STATUS
 
@@ -19,7 +19,10 @@ def test_a_status_comes_back() -> None:
 
 def test_the_largest_status_fits() -> None:
     rates = {f"{i:02}".ljust(200, "\U00010400"): 1 / 60 for i in range(MOST_SERVICES)}
-    largest = AgentStatus.model_validate({**STATUS.model_dump(), "host": "h" * 400, "rates_hz": rates})
+    planned = {name: {"threshold": 1 / 30_000, "cpus": 1 / 3, "rate_hz": 1 / 60} for name in rates}
+    kernels = {f"{i:02}".ljust(100, "k"): 1 for i in range(MOST_KERNELS)}
+    more = {"host": "h" * 400, "rates_hz": rates, "planned": planned, "kernels": kernels}
+    largest = AgentStatus.model_validate({**STATUS.model_dump(), **more})
     assert decode_status(encode_status(largest)) == largest
 
 
@@ -40,6 +43,12 @@ def test_the_largest_status_fits() -> None:
         pytest.param({"processes": []}, "processes: should be a mapping", id="no mapping"),
         pytest.param({"rates_hz": {str(i): 1 for i in range(MOST_SERVICES + 1)}}, "rates_hz", id="many"),
         pytest.param({"rates_hz": {"a\nb": 1}}, "printable", id="name on two lines"),
+        pytest.param({"kernels": {str(i): 1 for i in range(MOST_KERNELS + 1)}}, "kernels", id="many kernels"),
+        pytest.param({"kernels": {"a\x1b": 1}}, "printable", id="no name of a kernel"),
+        pytest.param(
+            {"planned": {"a": {"threshold": 2, "cpus": 1, "rate_hz": 1}}}, "threshold", id="share 2"
+        ),
+        pytest.param({"planned": {"a": {"threshold": 0.1, "cpus": -1, "rate_hz": 1}}}, "cpus", id="no CPUs"),
     ],
 )
 def test_what_is_no_status_is_refused_in_one_line(changes: dict[str, Any], complaint: str) -> None:

@@ -60,6 +60,24 @@ def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, text: str, what: st
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("token", "what"),
+    [
+        pytest.param(None, "clients.team has the same token as clients.other", id="two clients"),
+        pytest.param("correct horse", "clients.team has the same token as", id="everybody's"),
+    ],
+)
+def test_a_token_of_two_clients_is_refused(tmp_path: Path, token: str | None, what: str) -> None:
+    clients = "".join(f"  {name}: {{secret_file: {tmp_path}/team}}\n" for name in ("team", "other"))
+    file = rules(tmp_path, f"clients:\n{clients if token is None else clients.splitlines()[0]}\n")
+    with pytest.raises(ConfigError, match=what) as refused:
+        load_rules(file, token, max_message_bytes=1000)
+    assert "correct horse" not in str(refused.value)
+    if token is None:
+        done = CliRunner().invoke(smidgen, ["gateway", "--listen", "127.0.0.1:0", "--rules", str(file)])
+        assert isinstance(done.exception, ConfigError)
+
+
 def test_other_machines_need_a_token() -> None:
     done = CliRunner().invoke(smidgen, ["gateway", "--listen", "0.0.0.0:0"])
     assert isinstance(done.exception, ConfigError)

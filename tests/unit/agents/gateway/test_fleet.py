@@ -17,7 +17,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from agents.fleet import FleetClient, encode_status
 from agents.fleet.status import MAX_STATUS_BYTES, decode_view
 from agents.gateway.access import Client
-from agents.gateway.fleet import FORGET_S, Statuses
+from agents.gateway.fleet import FORGET_S, Fleet, Statuses
 from agents.gateway.intake import Rules
 from agents.gateway.service import Endpoint, serve
 from pipeline.cli import run as run_command
@@ -194,5 +194,6 @@ def test_a_signal_has_the_rules_read_again(tmp_path: Path) -> None:
                 break
         os.kill(os.getpid(), signal.SIGTERM)
 
-    endpoint = Endpoint(("127.0.0.1", 0), None, 1024**2, agents=file)
+    fleet = Fleet(file, clock=lambda: NOW)
+    endpoint = Endpoint(("127.0.0.1", 0), None, 1024**2, fleet=fleet)
     assert asyncio.run(serve(Rules(), connect, endpoint, clock=lambda: NOW, ready=ready))

@@ -69,6 +69,8 @@ def test_a_message_that_is_sent_again_has_the_same_id() -> None:
         sent(stacks=[[9]]),
         sent(end=NOW + 7200),
         sent(end=NOW - 9 * 86400),
+        sent(service="a/b"),
+        sent(service="a b"),
     ],
 )
 def test_what_makes_no_sense_is_refused(body: bytes) -> None:
@@ -88,11 +90,11 @@ def test_the_gateway_answers_and_publishes_once() -> None:
 
 def test_the_sampler_posts_to_the_gateway() -> None:
     def work(url: str) -> None:
-        assert smidgen_sampler.start("shop", send_to=url, rate_hz=500, budget=1.0)
+        assert smidgen_sampler.start("shop", send_to=url, rate_hz=500, interval="1h", budget=1.0)
         end = time.thread_time() + 0.2
         while time.thread_time() < end:
             pass
-        smidgen_sampler.stop(10.0)
+        smidgen_sampler.stop(60.0)
 
     async def main() -> None:
         async with bench.client() as client:

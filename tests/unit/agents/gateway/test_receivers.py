@@ -5,9 +5,12 @@ from __future__ import annotations
 import gzip
 from collections.abc import Mapping
 
+import orjson
 import pytest
+from google.protobuf import json_format
 
 from agents.formats import Measure
+from agents.formats.otlp import otlp_messages
 from agents.formats.pprof import profile_messages
 from agents.gateway import otlp_profiles, parca, pprof_upload, pyroscope_ingest, pyroscope_push
 from agents.gateway.base import Decoded, Receiver, Refusal, Request, Result, Setup
@@ -214,9 +217,47 @@ def test_otlp_answers_nothing_where_all_was_taken_and_a_status_where_nothing_was
     assert otlp_profiles._answers()["Status"].FromString(refused).code == 14
 
 
-def test_otlp_as_json_is_refused_in_words() -> None:
-    with pytest.raises(Refusal, match="JSON is not read"):
-        decode(otlp_profiles.RECEIVER, request(b"{}", JSON))
+def test_otlp_as_json_is_read_as_its_protocol_buffer_is() -> None:
+    message = exported("shop", "", "till")
+    spelt = otlp_messages("string")["ProfilesData"].FromString(message.SerializeToString())
+    sent = request(json_format.MessageToJson(spelt).encode(), JSON)
+    decoded = decode(otlp_profiles.RECEIVER, sent)
+    [*found], [*wanted] = (
+        profiles(each)
+        for each in (decoded, decode(otlp_profiles.RECEIVER, request(message.SerializeToString())))
+    )
+    assert [(each.service, each.release, each.start, stacks_of(each)) for each in found] == [
+        (each.service, each.release, each.start, stacks_of(each)) for each in wanted
+    ]
+    answer = otlp_profiles.RECEIVER.reply(sent, Result(200, "", skipped=decoded.skipped))
+    assert orjson.loads(answer.body)["partialSuccess"] == {
+        "rejectedProfiles": "1",
+        "errorMessage": "labels: name no service",
+    }
+    assert otlp_profiles.RECEIVER.reply(sent, Result(200, "took 1")).body == b"{}"
+    refused = otlp_profiles.RECEIVER.reply(sent, Result(503, "full", "full"))
+    assert orjson.loads(refused.body) == {"code": 14, "message": "full"}
+
+
+@pytest.mark.parametrize("body", [b"{", b"[1]", b"\xff", b'{"resourceProfiles": 3}', b"[" * 10_000])
+def test_what_is_no_json_of_otlp_is_refused_in_words(body: bytes) -> None:
+    with pytest.raises(Refusal, match="no JSON of OTLP profiles"):
+        decode(otlp_profiles.RECEIVER, request(body, JSON))
+
+
+def test_an_idle_service_makes_an_interval_without_samples() -> None:
+    """A profile in which nothing was sampled is right: it moves event time on."""
+    for count in ([], [0]):
+        data = profile_messages()["Profile"]()
+        data.string_table.extend([b"", b"cpu", b"count", b"main"])
+        data.sample_type.add(type=1, unit=2)
+        data.function.add(id=1, name=3)
+        data.location.add(id=1).line.add(function_id=1)
+        for value in count:
+            data.sample.add(location_id=[1], value=[value])
+        body = data.SerializeToString()
+        [profile] = profiles(decode(pprof_upload.RECEIVER, request(body, {}, service="shop")))
+        assert (profile.start, profile.end, profile.counts.sum()) == (NOW - 10, NOW, 0)
 
 
 @pytest.mark.parametrize(

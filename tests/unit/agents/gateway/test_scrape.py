@@ -63,7 +63,7 @@ async def fetched(bench: Bench, wanted: Target, now: float = NOW) -> None:
     bench.now = now + wait_s(wanted, now) - 0.01  # just before its moment
     scraper.follow([wanted])
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not any(name == "gateway_scrapes_total" for name, _, _ in bench.counts.metrics()):
                 await asyncio.sleep(0.01)
     finally:
@@ -196,7 +196,7 @@ async def _fetch_served(bench: Bench, address: str) -> None:
 
 async def _until_served(address: str) -> None:
     host, port = address.split(":")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             try:
                 _, writer = await asyncio.open_connection(host, int(port))

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
+import signal
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NoReturn
 
@@ -133,6 +135,7 @@ def test_a_client_adds_nothing_to_a_service_that_is_not_its_own() -> None:
         )
         async with bench.client() as client:
             headers = {"Authorization": "Bearer a-long-secret", "Content-Encoding": "snappy"}
+            headers["Content-Type"] = "application/x-protobuf"
             body = compressed(
                 write_request([({"__name__": "process_cpu_seconds_total", **LABELS}, NOW, 1.0)])
             )
@@ -147,6 +150,8 @@ def test_a_client_adds_nothing_to_a_service_that_is_not_its_own() -> None:
     ("path", "body", "media_type", "status"),
     [
         ("/api/v1/write", b"nonsense", "application/x-protobuf", 400),
+        ("/api/v1/write", write_request([]), "text/plain", 415),
+        ("/api/v1/write", write_request([]), "application/x-protobuf;proto=prometheus.WriteRequest", 200),
         ("/v1/metrics", b"\xff\xff", "application/x-protobuf", 400),
         ("/v1/metrics", b"{", "application/json", 400),
     ],
@@ -185,7 +190,7 @@ def test_pages_of_metrics_are_fetched() -> None:
             target = Target("shop", str(server.make_url("/metrics")), labels, 0, 0.01, "metrics")
             scraper = Scraper(bench.intake, metrics.fetched, clock=lambda: bench.now)
             scraper.follow([target])
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while served < 60 * 12:
                     await asyncio.sleep(0.01)
             await scraper.close()
@@ -195,6 +200,53 @@ def test_pages_of_metrics_are_fetched() -> None:
         bench.intake.close()
 
     asyncio.run(scenario())
+
+
+def test_of_two_replicas_one_counts() -> None:
+    async def scenario() -> None:
+        metrics = ServiceMetrics(MetricMap.model_validate(SETTINGS))
+        bench = Bench(receivers=metrics.receivers)
+        async with bench.client() as client:
+            for step in range(12):
+                bench.now = NOW + step * STEP_S
+                for replica in "ab":
+                    labels = {"service": "shop", "cluster": "eu", "__replica__": replica}
+                    one = ({**labels, "__name__": "http_requests_total"}, bench.now, 150.0 * step)
+                    headers = {"Content-Type": "application/x-protobuf", "Content-Encoding": "snappy"}
+                    data = compressed(write_request([one]))
+                    answer = await client.post("/api/v1/write", data=data, headers=headers)
+                    assert answer.status == 200
+        found = points(metrics, bench.now)["http_requests.rate"]
+        assert found.values == pytest.approx(10.0)
+        assert ("gateway_readings_total", {"outcome": "replica"}, 12) in metrics.metrics()
+
+    asyncio.run(scenario())
+
+
+def test_intervals_that_are_complete_are_published_when_a_gateway_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    complete = [Outgoing("metrics", "shop/http_requests.rate", b"{}")]
+    offered: list[Outgoing] = []
+
+    async def connect() -> NoReturn:
+        raise BrokerUnavailable("away")
+
+    def offer(_outbox: service.BufferedOutbox, message: Outgoing, _samples: int) -> None:
+        offered.append(message)
+
+    monkeypatch.setattr(service, "PUBLISH_S", 3600.0)
+    monkeypatch.setattr(service.BufferedOutbox, "offer", offer)
+    monkeypatch.setattr(ServiceMetrics, "complete", lambda *_: complete)
+    serving = service.serve(
+        Rules(),
+        connect,
+        service.Endpoint(("127.0.0.1", 0), None, 1024**2),
+        clock=lambda: NOW,
+        ready=lambda _: os.kill(os.getpid(), signal.SIGTERM),
+    )
+    assert asyncio.run(asyncio.wait_for(serving, 60))
+    assert offered == complete
 
 
 def test_a_gateway_that_can_publish_no_intervals_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,4 +267,4 @@ def test_a_gateway_that_can_publish_no_intervals_ends(monkeypatch: pytest.Monkey
         ready=addresses.extend,
     )
     with pytest.raises(OverflowError, match="a mistake of ours"):
-        asyncio.run(asyncio.wait_for(serving, 20))
+        asyncio.run(asyncio.wait_for(serving, 60))

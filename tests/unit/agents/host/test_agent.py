@@ -38,7 +38,7 @@ class Host:
         self.agent = HostAgent(config, edges, lambda message, _: self.offered.append(message))
 
     def wait(self, done: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not done():
             assert time.monotonic() < deadline
             self.agent.publish()
@@ -105,22 +105,45 @@ def test_other_rules_end_what_they_do_not_take(host: Host, pid: int) -> None:
     host.agent.stop()
 
 
-def test_the_rate_of_a_service_is_set_while_it_runs(host: Host, pid: int) -> None:
+def test_a_planned_rate_is_followed_while_it_runs(tmp_path: Path, kernels: FakeKernels, pid: int) -> None:
+    kernels.streams = True
+    hows = [How(kernel="fake", planned=True, threshold=share) for share in (None, 0.001, 0.0005)]
+    conditions = [Condition(command=re.compile(f"shop {number}")) for number in range(3)]
+    rules = [Rule(each, service="shop", how=how) for each, how in zip(conditions, hows, strict=True)]
+    host = Host(tmp_path, HostConfig(tuple(rules), interval_s=0.2))
+    host.tree.add(pid, "python shop 0", cpu_s=9.0)
+    host.agent.scan()
+    host.wait(lambda: bool(host.offered) and decode_profile(host.offered[-1].value).rate_hz == 19)
+    assert host.agent.state(NOTHING, 0).planned["shop"].threshold is None
+    host.tree.add(OWN + 1, "python shop 1", cpu_s=9.0)
+    host.tree.add(OWN + 2, "python shop 2", cpu_s=9.0)
+    host.agent.scan()
+    host.agent.follow_plan({"shop": 8.0, "other": 1.0})
+    state = host.agent.state(NOTHING, 0)
+    host.wait(lambda: decode_profile(host.offered[-1].value).rate_hz == 9)  # the nearest step
+    host.agent.stop()
+    assert state.kernels["fake"] >= 1
+    (demand,) = state.planned.values()
+    assert (demand.threshold, demand.rate_hz) == (0.0005, 9)
+    assert demand.cpus > 0
+
+
+def test_a_rule_with_a_rate_follows_no_plan(host: Host, pid: int) -> None:
     host.tree.add(pid, "python shop")
     host.agent.scan()
-    host.agent.set_rate("shop", 7)
-    host.wait(lambda: bool(host.offered) and decode_profile(host.offered[-1].value).rate_hz == 7)
-    host.agent.set_rate("shop", None)
-    host.wait(lambda: decode_profile(host.offered[-1].value).rate_hz == 19)
+    host.agent.follow_plan({"shop": 1.0})
+    host.wait(lambda: bool(host.offered))
+    state = host.agent.state(NOTHING, 0)
     host.agent.stop()
+    assert (state.rates_hz, dict(state.planned)) == ({"shop": 19}, {})
 
 
 def test_an_adaptive_rate_follows_the_samples(
     tmp_path: Path, kernels: FakeKernels, pid: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slowed(rates: AdaptiveRates) -> None:
-        assert rates._profiles["shop"].counts
-        rates.rates_hz["shop"] = 9.0
+        if "shop" in rates._profiles and rates._profiles["shop"].counts:
+            rates.rates_hz["shop"] = 9.0
 
     monkeypatch.setattr("agents.host.agent.WINDOW_S", 0.5)
     monkeypatch.setattr(AdaptiveRates, "end_window", slowed)

@@ -13,7 +13,7 @@ from pipeline.errors import ConfigError
 
 def read(address: str, token: str = "") -> str:
     request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"} if token else {})
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return str(answer.read().decode())
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agents.host.adaptive import FASTEST_HZ
-from agents.host.rules import Rule
-from agents.host.rules_file import HostConfig, load_host_config
+from agents.host.rules import How, Rule
+from agents.host.rules_file import HostConfig, load_host_config, parse_fleet_config
 from pipeline.errors import ConfigError
 
 
@@ -70,8 +70,27 @@ def test_an_adaptive_rate(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "how"),
+    [
+        pytest.param("{}", How(planned=True), id="neither"),
+        pytest.param("{threshold: 0.005 %}", How(planned=True, threshold=0.00005), id="percent"),
+        pytest.param("{threshold: 0.00005}", How(planned=True, threshold=0.00005), id="ratio"),
+        pytest.param("{rate: 19}", How(), id="rate"),
+        pytest.param("{rate: adaptive}", How(rate_hz=FASTEST_HZ, adaptive=True), id="adaptive"),
+    ],
+)
+def test_a_fleets_rule_without_a_rate_is_planned(rule: str, how: How) -> None:
+    (found,) = parse_fleet_config(f"rules: [{rule}]".encode(), "here").rules
+    assert found == Rule(how=how)
+
+
+@pytest.mark.parametrize(
     ("text", "complaint"),
     [
+        pytest.param("rules: [{}, {threshold: 1%}]", r"rules.1.threshold: a host does not know", id="host"),
+        pytest.param("rules: [{threshold: 1%, rate: 19}]", r"rules.0: .*leave out rate", id="both"),
+        pytest.param("rules: [{threshold: 0}]", r"rules.0.threshold: should be a share", id="threshold 0"),
+        pytest.param("rules: [{threshold: [1]}]", r"rules.0.threshold: should be a share", id="a list"),
         pytest.param("{}", "rules: is missing", id="no rules"),
         pytest.param("rules: []", "rules: should hold at least 1", id="no rule"),
         pytest.param(

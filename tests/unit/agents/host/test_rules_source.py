@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from click.testing import CliRunner
 
 from agents.buffer import Buffer, Tally
 from agents.fleet import FleetClient
-from agents.host.numbers import State
+from agents.fleet.status import SILENT_S
+from agents.gateway.rate_plan import Need, plan_rate
+from agents.host.numbers import Demand, State
 from agents.host.rules_file import HostConfig, parse_fleet_config
 from agents.host.rules_source import GatewayRules, status_of
 from agents.host.service import _buffer
@@ -24,6 +27,7 @@ from agents.host.spooled_buffer import SpooledBuffer
 from agents.publisher import Delivery
 from pipeline.cli import run as run_command
 from pipeline.cli import smidgen
+from pipeline.workloads import load_workloads
 from tests.unit.agents.fleet.support import OTHER_RULE, fleet_of, served
 from tests.unit.agents.host.test_service import Steps, run
 
@@ -37,8 +41,14 @@ STATE = State(
 )
 
 
+@pytest.fixture(autouse=True)
+def patient_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only who is not there does not answer, however busy the machine is."""
+    monkeypatch.setattr("agents.fleet.client.TIMEOUT_S", 60.0)
+
+
 def wait_for(is_so: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -75,6 +85,24 @@ def test_other_rules_are_followed_and_statuses_sent(tmp_path: Path) -> None:
     assert heard.status == status_of("web-1", bench.fleet.rules.version, STATE)
     assert (heard.status.published, heard.status.dropped, heard.status.waiting) == (5, 2, 1)
     assert len(heard.status.rates_hz) == 50
+
+
+def test_planned_rates_come_with_the_answer_to_a_status(tmp_path: Path) -> None:
+    bench = fleet_of(tmp_path, workloads=load_workloads(["frontfaas-small"]))
+    with served(bench.app) as url, following(url) as (source, configs):
+        wait_for(lambda: configs)
+        assert source.planned() == {}
+        bench.now += SILENT_S
+        source.report(replace(STATE, planned={"shop": Demand(0.00005, 1000.0, 0.0)}))
+        found: dict[str, float] = {}
+
+        def came() -> bool:
+            found.update(source.planned())
+            return bool(found)
+
+        wait_for(came)
+        assert found == {"shop": plan_rate(None, Need(0.19), 0.0).rate_hz}
+        assert source.planned() == {}
 
 
 def test_wrong_rules_are_reported_once_and_not_followed(
@@ -154,8 +182,14 @@ def test_an_agent_follows_other_rules_while_it_runs(tmp_path: Path) -> None:
 
 def test_a_signal_ends_an_agent_that_waits_for_its_rules() -> None:
     agent = Steps()
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     with closing(GatewayRules(FleetClient("http://127.0.0.1:1"), "web-1", first_s=0.05)) as source:
+        start = source.start
+
+        def interrupted(wake: Callable[[], None]) -> None:  # signals are caught by now
+            start(wake)
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+        source.start = interrupted  # type: ignore[method-assign]
         assert run(agent, source) == []
 
 

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ class Steps:
         self.steps: list[str] = []
         self.numbers = HostNumbers()
         self.configs: list[HostConfig] = []
+        self.rates_hz: dict[str, float] = {}
         self._acts = list(acts)
 
     def scan(self) -> None:
@@ -40,6 +42,9 @@ class Steps:
 
     def stop(self) -> None:
         self.steps.append("stop")
+
+    def follow_plan(self, rates_hz: Mapping[str, float]) -> None:
+        self.rates_hz |= rates_hz
 
     def use(self, config: HostConfig) -> None:
         self.configs.append(config)
@@ -90,8 +95,8 @@ def test_intervals_are_published_and_measured(tmp_path: Path) -> None:
     (tmp_path / "host.yaml").write_text(ONE_RULE)
     agent = Steps()
     agent.keep_budget = lambda: os.kill(os.getpid(), signal.SIGTERM)  # type: ignore[method-assign]
-    began = time.time()
+    began = time.monotonic()
     steps = run(agent, tmp_path / "host.yaml")
     assert steps.count("publish") == 2
     assert steps.count("scan") >= 1
-    assert time.time() - began < 10
+    assert time.monotonic() - began < 60

@@ -141,7 +141,7 @@ def test_an_outage_longer_than_memory_loses_nothing_and_keeps_order(tmp_path: Pa
     broker.up = True
     broker.wait(lambda: len(broker.received) == 20)
     assert broker.received == [f"shop/{number}" for number in range(20)]
-    assert publisher.close(5).unsent == Tally()
+    assert publisher.close(60).unsent == Tally()
     assert publisher.delivery.published == Tally(20, 20)
 
 
@@ -160,4 +160,4 @@ def test_what_an_outage_outlasts_is_published_by_the_next_agent(tmp_path: Path) 
     publisher.start()
     broker.wait(lambda: len(broker.received) == 5)
     assert broker.received == [f"shop/{number}" for number in range(5)]
-    publisher.close(5)
+    publisher.close(60)

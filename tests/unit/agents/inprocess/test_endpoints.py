@@ -221,8 +221,10 @@ def test_routes_of_starlette(path: str, known: dict[str, Any], expected: list[st
 
 def test_a_request_counts_in_a_thread_whose_result_it_awaits() -> None:
     def work() -> list[str]:
-        time.sleep(0.02)  # until its result is awaited
-        return annotations_now()
+        end = time.monotonic() + 60
+        while not (found := annotations_now()) and time.monotonic() < end:
+            time.sleep(0.005)  # until its result is awaited
+        return found
 
     async def app(_scope: Any, _receive: Any, send: Any) -> None:
         await send(await asyncio.to_thread(work))

@@ -68,7 +68,7 @@ async def waited() -> list[str]:
 
 
 async def waited_for() -> list[str]:
-    return await asyncio.wait_for(leaf(), 5)
+    return await asyncio.wait_for(leaf(), 60)
 
 
 async def shielded() -> list[str]:

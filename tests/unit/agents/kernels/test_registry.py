@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from agents.kernels import AUTO, Runtime, SamplerError, Sampling, base, kernel_names, make_kernel, register
+from agents.kernels import (
+    AUTO,
+    AutoKernel,
+    Runtime,
+    SamplerError,
+    Sampling,
+    base,
+    kernel_names,
+    make_kernel,
+    register,
+)
 from agents.process import ExistingProcess
 from agents.sampler import Sampler
 from pipeline.errors import ConfigError
@@ -76,7 +86,10 @@ def test_a_dummy_kernel_samples(registry: None, sampling: Sampling) -> None:
 def test_auto_takes_the_first_that_is_installed(registry: None, sampling: Sampling) -> None:
     register("missing", missing)
     register("dummy", Dummy)
-    assert isinstance(make_kernel(AUTO, sampling).start(os.getpid(), lambda: None), DummyRun)
+    kernel = make_kernel(AUTO, sampling)
+    assert isinstance(kernel, AutoKernel)
+    assert isinstance(kernel.start(os.getpid(), lambda: None), DummyRun)
+    assert kernel.chosen == "dummy"
     with pytest.raises(SamplerError, match="missing is not installed"):
         make_kernel("missing", sampling)
     with pytest.raises(ConfigError, match="should be one of auto, missing, dummy, not 'other'"):

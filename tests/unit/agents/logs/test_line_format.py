@@ -55,6 +55,12 @@ REQUEST = "GET /cart/1?a=b HTTP/1.1"
         ),
         pytest.param(
             "json",
+            '{"ts": 1700000000.0, "request": "GET /x", "status": 200.0}',
+            ("1700000000.0", "GET /x", "200", ""),
+            id="json-status-as-float",
+        ),
+        pytest.param(
+            "json",
             '{"ts": 1700000000, "request": "GET /x", "duration_ms": "12"}',
             ("1700000000", "GET /x", "", "0.012"),
             id="json-duration-as-text",

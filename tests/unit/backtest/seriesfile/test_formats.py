@@ -139,7 +139,11 @@ MANY = st.integers(1, 8).flatmap(
 
 @pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS.keys())
 @given(many=MANY)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_what_is_written_is_read(write: Callable[[Many], bytes], many: Many, tmp_path: Path) -> None:
     for plain in (True, False):
         found, _ = read(tmp_path, "file", write(many), plain=plain)

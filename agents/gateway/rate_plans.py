@@ -1,0 +1,173 @@
+"""The plans of all services of a fleet, by what its hosts say of them."""
+
+from __future__ import annotations
+
+import logging
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from agents.fleet.status import SILENT_S, ServicePlan
+from agents.gateway.rate_plan import Need, RatePlan, plan_rate
+from agents.host.adaptive import stepped
+from agents.host.rules_file import HostConfig
+from pipeline.errors import ConfigError
+from pipeline.workloads import Workload
+
+log = logging.getLogger(__name__)
+
+DEFAULT_THRESHOLD = 0.00005
+"""Of rules that name neither rate nor threshold where no workload looks at gCPU: FBDetect's smallest."""
+
+PLAN_S = 60.0
+"""How often is planned."""
+
+AVERAGED_S = 24 * 3600.0
+"""Over how long the processors that a service keeps busy on a host are averaged."""
+
+MOST_SERVICES = 2_000
+"""Services that are planned; names come from hosts."""
+
+
+@dataclass(slots=True)
+class _Busy:
+    """Busy processors of a host that runs a service, on average."""
+
+    cpus: float
+    seen_s: float = 0.0  # over how long, at most AVERAGED_S
+
+    def take(self, cpus: float, lasted_s: float) -> None:
+        """Count what was seen for a while."""
+        self.seen_s = min(self.seen_s + lasted_s, AVERAGED_S)
+        self.cpus += (cpus - self.cpus) * lasted_s / max(self.seen_s, lasted_s)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What all hosts say of a service."""
+
+    thresholds: list[float] = field(default_factory=list)
+    cpus: list[float] = field(default_factory=list)
+    rates_hz: list[float] = field(default_factory=list)  # planned before, of hosts that know one
+    affordable_hz: list[float] = field(default_factory=list)
+
+
+class RatePlans:
+    """Plans by statuses. None are made in the first minutes, in which not all hosts have been heard."""
+
+    def __init__(self, workloads: Sequence[Workload], now: float) -> None:
+        self.plans: Mapping[str, ServicePlan] = {}
+        self._workloads = tuple(workloads)
+        self._begins = now + SILENT_S
+        self._planned: float | None = None  # when was planned last
+        self._rates: dict[str, RatePlan] = {}
+        self._busy: dict[str, _Busy] = {}
+        self._needed_per_s: Mapping[float, float] = {}  # by threshold
+        self._default = DEFAULT_THRESHOLD
+
+    def follow(self, config: HostConfig, where: str) -> None:
+        """Plan for the thresholds of other rules from now on.
+
+        Raises:
+            ConfigError: ``where`` and the rule whose threshold nothing reports; then all is as it was.
+        """
+        from agents.sampling.policy import samples_needed, smallest_threshold  # scipy, for who plans
+
+        needed: dict[float, float] = {}
+        for number, rule in enumerate(config.rules):
+            threshold = rule.how.threshold
+            if threshold is None or threshold in needed:
+                continue
+            needed[threshold] = samples_needed(threshold, self._workloads)
+            if math.isinf(needed[threshold]):
+                raise ConfigError(
+                    f"{where}: rules.{number}.threshold: no workload reports so small a rise of gCPU"
+                )
+        self._default = smallest_threshold(self._workloads) or DEFAULT_THRESHOLD
+        needed.setdefault(self._default, samples_needed(self._default, self._workloads))
+        self._needed_per_s = needed
+
+    def is_due(self, now: float) -> bool:
+        """Return whether it is time to plan."""
+        return now >= self._begins and (self._planned is None or now - self._planned >= PLAN_S)
+
+    def update(self, statuses: Iterable[bytes], now: float) -> None:
+        """Plan anew.
+
+        Args:
+            statuses: As JSON, of the hosts that are not silent.
+            now: Epoch seconds.
+        """
+        lasted_s = PLAN_S if self._planned is None else now - self._planned
+        self._planned = now
+        seen = self._by_service(statuses)
+        plans: dict[str, ServicePlan] = {}
+        rates: dict[str, RatePlan] = {}
+        for service in sorted(seen)[:MOST_SERVICES]:
+            found = seen[service]
+            busy = self._busy.setdefault(service, _Busy(statistics.fmean(found.cpus)))
+            busy.take(statistics.fmean(found.cpus), lasted_s)
+            rates[service], plans[service] = self._plan(service, found, busy.cpus * len(found.cpus), now)
+        self._rates, self.plans = rates, plans
+        self._busy = {service: self._busy[service] for service in plans}
+
+    def rates_hz(self, services: Iterable[str]) -> dict[str, float]:
+        """Return the rates in force of some services, as far as they are planned."""
+        return {service: self.plans[service].rate_hz for service in services if service in self.plans}
+
+    def _plan(self, service: str, seen: _Seen, cpus: float, now: float) -> tuple[RatePlan, ServicePlan]:
+        threshold = min(seen.thresholds)
+        enough_hz = self._needed_per_s[threshold] / cpus if cpus > 0 else math.inf
+        need = Need(enough_hz, statistics.median(seen.affordable_hz))
+        before = self._rates.get(service) or _followed(seen.rates_hz)
+        rate = plan_rate(before, need, now)
+        if before is None or rate.rate_hz != before.rate_hz:
+            log.info("%s: %.3g Hz are planned for %g %% of gCPU", service, rate.rate_hz, 100 * threshold)
+        return rate, ServicePlan(
+            threshold=threshold,
+            hosts=len(seen.cpus),
+            cpus=cpus,
+            enough_hz=enough_hz if enough_hz <= _MOST_HZ else None,
+            rate_hz=rate.rate_hz,
+            target_hz=rate.target_hz,
+            reason=rate.reason,
+            changes=rate.changes,
+        )
+
+    def _by_service(self, statuses: Iterable[bytes]) -> dict[str, _Seen]:
+        """Return what hosts say; thresholds of other rules than ours count as the default."""
+        seen: dict[str, _Seen] = {}
+        for body in statuses:
+            status = orjson.loads(body)  # checked when it came; a model of each would take seconds
+            for service, demand in status["planned"].items():
+                each = seen.setdefault(service, _Seen())
+                threshold = demand["threshold"]
+                each.thresholds.append(threshold if threshold in self._needed_per_s else self._default)
+                each.cpus.append(demand["cpus"])
+                each.affordable_hz.append(_affordable_hz(status, service))
+                if demand["rate_hz"]:
+                    each.rates_hz.append(demand["rate_hz"])
+        return seen
+
+
+_MOST_HZ = 1e6
+
+
+def _followed(rates_hz: Sequence[float]) -> RatePlan | None:
+    """Return the plan that hosts follow, as after a restart of the gateway; None: they follow none."""
+    if not rates_hz:
+        return None
+    rate_hz = stepped(statistics.median(rates_hz))
+    return RatePlan(rate_hz, rate_hz, "enough")
+
+
+def _affordable_hz(status: Mapping[str, Any], service: str) -> float:
+    """Return the rate at which a host takes its whole budget, infinite where that is not known."""
+    rate_hz: float = status["rates_hz"].get(service, 0.0)
+    if not rate_hz or not status["cost_share"]:
+        return math.inf
+    return rate_hz * float(status["budget"] / status["cost_share"])

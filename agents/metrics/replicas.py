@@ -1,0 +1,84 @@
+"""Replicas of Prometheus that send the same: of each cluster one is taken at a time.
+
+The labels are those that Cortex and Mimir go by: two servers of one ``cluster`` scrape the same targets, and
+differ in ``__replica__``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agents.metrics.reading import Labels, Reading
+
+CLUSTER = "cluster"
+REPLICA = "__replica__"
+
+FAILOVER_S = 30.0
+"""After so long without the replica that is taken, another one is."""
+
+MOST_CLUSTERS = 10_000
+
+
+@dataclass(slots=True)
+class _Elected:
+    replica: str
+    seen: float  # by the clock
+
+
+class Replicas:
+    """The replica that is taken of each client's clusters. ``counts`` is what was left out."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._elected: OrderedDict[tuple[str, str], _Elected] = OrderedDict()  # the one seen last stands last
+
+    def admit(self, readings: Sequence[Reading], client: str, now: float) -> Sequence[Reading]:
+        """Return the readings of a request that are taken, of replicas without their label.
+
+        Series without one of the labels are taken as they are.
+
+        Args:
+            readings: Of one request.
+            client: Who sent it: another client's cluster of the same name is another one.
+            now: Epoch seconds.
+        """
+        found, decided = [], dict[tuple[str, str], bool]()
+        for reading in readings:
+            cluster, replica = _labels_of(reading.labels)
+            if not cluster or not replica:
+                found.append(reading)
+                continue
+            if (cluster, replica) not in decided:
+                decided[cluster, replica] = self._is_elected((client, cluster), replica, now)
+            if decided[cluster, replica]:
+                found.append(
+                    replace(reading, labels=tuple(each for each in reading.labels if each[0] != REPLICA))
+                )
+            else:
+                self.counts["replica"] += 1
+        return found
+
+    def _is_elected(self, key: tuple[str, str], replica: str, now: float) -> bool:
+        elected = self._elected.get(key)
+        if elected is None or (elected.replica != replica and now - elected.seen > FAILOVER_S):
+            elected = self._elected[key] = _Elected(replica, now)
+        if elected.replica != replica:
+            return False
+        elected.seen = now
+        self._elected.move_to_end(key)
+        while len(self._elected) > MOST_CLUSTERS:
+            self._elected.popitem(last=False)
+        return True
+
+
+def _labels_of(labels: Labels) -> tuple[str, str]:
+    """Return cluster and replica of a series, empty where it has no such label."""
+    cluster = replica = ""
+    for name, value in labels:
+        if name == CLUSTER:
+            cluster = value
+        elif name == REPLICA:
+            replica = value
+    return cluster, replica
