@@ -23,7 +23,7 @@ class StoreUnavailable(SmidgenError):
 
 
 class QueryRefused(StoreUnavailable):
-    """The store answers, but one query takes more memory or time than it may: it may never succeed."""
+    """The store answers, but one query takes too much or reads what is damaged: it may never succeed."""
 
 
 class BrokerUnavailable(SmidgenError):

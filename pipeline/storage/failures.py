@@ -29,6 +29,12 @@ _TOO_MUCH = {
 }
 """Those that say that a query asks for more than it may have, at any time."""
 
+_DAMAGED = {
+    **{33: "cannot read all data", 40: "checksum does not match"},
+    **{226: "no file in a data part", 246: "corrupted data"},
+}
+"""Those that say that a part on disk is damaged, as by a disk that was full: other queries may succeed."""
+
 _ITS_OWN = re.compile(r"Query memory limit|\(for query\)")
 """What a memory limit says that holds for one query; others hold for a user or the whole server."""
 
@@ -50,7 +56,7 @@ def translated(where: str) -> Iterator[None]:
 
     Raises:
         StoreUnavailable: the store did not answer or refused for now.
-        QueryRefused: it refused for what this one query takes.
+        QueryRefused: it refused for what this one query takes, or what that reads is damaged.
         ConfigError: it refuses this user, or its tables were never made.
     """
     try:
@@ -60,6 +66,8 @@ def translated(where: str) -> Iterator[None]:
     except DatabaseError as error:
         if error.code in _TOO_MUCH and (error.code != _MEMORY or _ITS_OWN.search(str(error))):
             raise QueryRefused(f"the store at {where} refuses: {_reason(error)}") from error
+        if error.code in _DAMAGED:
+            raise QueryRefused(f"the store at {where} has damaged data: {_reason(error)}") from error
         if error.code in _TRANSIENT or error.code in _TOO_MUCH:
             raise StoreUnavailable(f"the store at {where} refuses for now: {_reason(error)}") from error
         if error.code is None and _GATEWAY.search(str(error)):

@@ -21,6 +21,7 @@ from pipeline.storage.failures import translated
         pytest.param(DatabaseError("Query memory limit", code=241), QueryRefused, id="a query's memory"),
         pytest.param(DatabaseError("Memory limit (for query)", code=241), QueryRefused, id="in older words"),
         pytest.param(DatabaseError("elapsed", code=159), QueryRefused, id="a query's time"),
+        pytest.param(DatabaseError("Cannot read all data", code=33), QueryRefused, id="a damaged part"),
         pytest.param(DatabaseError("readonly", code=242), StoreUnavailable, id="read-only replica"),
         pytest.param(DatabaseError("keeper", code=999), StoreUnavailable, id="keeper"),
         pytest.param(DatabaseError("login", code=516), ConfigError, id="password"),
