@@ -52,11 +52,11 @@ class Preset:
     tail: bool = False
 
 
-_PLAIN = Preset("The load of both releases is alike.")
+_PLAIN = Preset("The load of both releases is similar.")
 
 PRESETS = MappingProxyType(
     {
-        "alike": _PLAIN,
+        "plain": _PLAIN,
         "other-load": replace(_PLAIN, about="Each scenario has another load in the new release.", drift=0.5),
         "correlated": replace(_PLAIN, about="Twenty types of three scenarios.", types=20, scenarios=3),
         "short": replace(_PLAIN, about="The new release has run for half an hour.", new=60),

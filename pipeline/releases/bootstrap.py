@@ -1,4 +1,4 @@
-"""Signs of a dependent wild bootstrap (Shao 2010): one a block of periods that are alike."""
+"""Signs of a dependent wild bootstrap (Shao 2010): one a block of similar periods."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def memory(parts: tuple[FloatArray, ...]) -> float:
 def _blocks(residuals: FloatArray, old: int) -> IntArray:
     """Return the number of each period's block; a block is of one release."""
     parts = residuals[:old], residuals[old:]
-    alike = memory(parts)
+    similar = memory(parts)
     # Blocks of twice the memory, but a tenth of the shorter release at most, so that there are enough.
-    length = 1 if alike == 1.0 else int(max(1, min(np.ceil(2.0 * alike), min(map(len, parts)) // 10)))
+    length = 1 if similar == 1.0 else int(max(1, min(np.ceil(2.0 * similar), min(map(len, parts)) // 10)))
     before = np.arange(old) // length
     after = np.arange(len(residuals) - old) // length
     return np.asarray(np.concatenate([before, before[-1] + 1 + after]), np.int64)

@@ -20,7 +20,7 @@ from pipeline.releases import (
 
 
 def test_chances_are_adjusted_for_the_number_of_metrics() -> None:
-    case = simulate(PRESETS["alike"], np.random.default_rng(1), 0.05)
+    case = simulate(PRESETS["plain"], np.random.default_rng(1), 0.05)
     rng = np.random.default_rng(2)
     noise = {
         f"other{number}": Releases(
@@ -39,7 +39,7 @@ def test_chances_are_adjusted_for_the_number_of_metrics() -> None:
 
 
 def test_one_metric_that_cannot_be_compared_leaves_the_others() -> None:
-    case = simulate(PRESETS["alike"], np.random.default_rng(1))
+    case = simulate(PRESETS["plain"], np.random.default_rng(1))
     constant = Releases(
         case.releases.types,
         Periods(case.releases.old.counts, np.ones(480)),
@@ -51,7 +51,7 @@ def test_one_metric_that_cannot_be_compared_leaves_the_others() -> None:
 
 
 def test_a_faster_release_is_changed_and_not_slower() -> None:
-    case = simulate(PRESETS["alike"], np.random.default_rng(1), 0.1)
+    case = simulate(PRESETS["plain"], np.random.default_rng(1), 0.1)
     swapped = Releases(case.releases.types, case.releases.new, case.releases.old)
     (found,) = compare_releases({"cpu": swapped}).values()
     assert isinstance(found, ReleaseComparison)
@@ -89,7 +89,7 @@ def test_as_many_periods_as_are_needed_show_the_rise() -> None:
 
 
 def test_the_benchmark_counts_what_is_found_and_named() -> None:
-    (row,) = measure("alike", 0.1, 3, 0.05, 1, forest=False)
+    (row,) = measure("plain", 0.1, 3, 0.05, 1, forest=False)
     assert (row.found, row.first, row.named, row.types, row.compared) == (1.0, 1.0, 1.0, 1.0, 1.0)
 
 
@@ -110,7 +110,7 @@ def test_response_times_of_equal_and_of_slower_types() -> None:
 
 
 def test_alpha_is_the_chance_of_a_false_alarm() -> None:
-    case = simulate(PRESETS["alike"], np.random.default_rng(1))
+    case = simulate(PRESETS["plain"], np.random.default_rng(1))
     (strict,) = compare_releases({"cpu": case.releases}, CompareConfig(alpha=1e-6)).values()
     assert isinstance(strict, ReleaseComparison)
     assert not strict.changed

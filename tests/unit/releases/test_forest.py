@@ -44,7 +44,7 @@ def test_trees_that_have_not_seen_a_period_say_what_forests_without_it_say() -> 
 
 
 def test_the_slower_request_has_the_largest_effect() -> None:
-    case = simulate(PRESETS["alike"], np.random.default_rng((3, 1)), 0.3)
+    case = simulate(PRESETS["plain"], np.random.default_rng((3, 1)), 0.3)
     found = compare_forests(case.releases, 0)
     assert found.effects[0].type == case.type
     assert found.effects[0].p <= 0.05
