@@ -26,7 +26,8 @@ def dependent_signs(
     blocks = _blocks(residuals, old)
     for start in range(0, draws, _AT_ONCE):
         width = min(_AT_ONCE, draws - start)
-        yield (rng.integers(0, 2, (int(blocks[-1]) + 1, width)) * 2.0 - 1.0)[blocks]
+        signs: FloatArray = rng.integers(0, 2, (int(blocks[-1]) + 1, width)) * 2.0 - 1.0
+        yield signs[blocks]
 
 
 def memory(parts: tuple[FloatArray, ...]) -> float:

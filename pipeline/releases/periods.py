@@ -85,7 +85,8 @@ def align(starts: FloatArray, width_s: float, times: FloatArray, values: FloatAr
     known[known] &= times[known] < starts[period[known]] + width_s
     many = np.bincount(period[known], minlength=len(starts))
     sums = np.bincount(period[known], weights=values[known], minlength=len(starts))
-    return np.divide(sums, many, out=np.full(len(starts), np.nan), where=many > 0)
+    result: FloatArray = np.divide(sums, many, out=np.full(len(starts), np.nan), where=many > 0)
+    return result
 
 
 def joined(types: Mapping[str, FloatArray], metric: FloatArray, names: tuple[str, ...]) -> Periods:

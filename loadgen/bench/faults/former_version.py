@@ -16,9 +16,9 @@ from pipeline.processes import run_bounded
 _MOST_BYTES = 64 * 1024**2
 _TIMEOUT_S = 60.0
 
-FORMER = "19b4514"
-"""The last commit before stages kept outcomes of scans and read rollups, unless another one is named: it
-judges as the present version does. Events of an older one say less, or are others."""
+FORMER = "f84f38b"
+"""Unless another one is named: the last commit before the topics of trials, which judges as the present
+version does. Events of an older one say less, or are others."""
 
 
 @contextmanager
