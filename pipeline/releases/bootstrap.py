@@ -26,7 +26,7 @@ def dependent_signs(
     blocks = _blocks(residuals, old)
     for start in range(0, draws, _AT_ONCE):
         width = min(_AT_ONCE, draws - start)
-        signs: FloatArray = rng.integers(0, 2, (int(blocks[-1]) + 1, width)) * 2.0 - 1.0
+        signs = 2.0 * rng.integers(0, 2, (int(blocks[-1]) + 1, width)).astype(np.float64) - 1.0
         yield signs[blocks]
 
 
