@@ -38,10 +38,10 @@ def test_what_it_confirmed_outlives_it(tmp_path: Path, number: signal.Signals) -
 
 
 def test_it_ends_a_query_before_the_driver_stops_waiting(clickhouse: ClickHouseServer) -> None:
-    memory = {"max_memory_usage": 1 << 20}
-    with closing(open_client(f"{clickhouse.url}?send_receive_timeout=2")) as client:
+    memory, row_by_row = {"max_memory_usage": 1 << 20}, {"max_block_size": 1}
+    with closing(open_client(f"{clickhouse.url}?send_receive_timeout=10")) as client:
         with pytest.raises(QueryRefused, match="refuses: .*Timeout exceeded"), translated("it"):
-            client.query("SELECT count() FROM numbers(1000000000000)")
+            client.query("SELECT sleepEachRow(0.1) FROM numbers(3000)", settings=row_by_row)
         with pytest.raises(QueryRefused, match="refuses: .*memory limit"), translated("it"):
             client.query("SELECT groupArray(number) FROM numbers(10000000)", settings=memory)
 

@@ -22,7 +22,7 @@ MESSAGES = 5
 @pytest.mark.parametrize("committed", [0, 2])
 def test_a_consumer_goes_back_over_what_it_had_fetched(committed: int) -> None:
     with fresh_broker() as broker:
-        asyncio.run(asyncio.wait_for(read_twice(broker, committed), 60))
+        asyncio.run(asyncio.wait_for(read_twice(broker, committed), 240))
 
 
 async def read_twice(broker: str, committed: int) -> None:

@@ -48,8 +48,9 @@ handle = annotate(Basket().total, endpoint="/buy")
 def serve(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end:
-        handle(20_000)
-        rare(1_000)
+        for _ in range(50):  # the clock is a call of the system, in which a busy machine lets others run
+            handle(20_000)
+            rare(1_000)
 
 serve(float(sys.argv[1]))
 sys.exit(int(sys.argv[2]))

@@ -263,6 +263,23 @@ def catches_interrupts(pid: int) -> bool:
     return "State:\tZ" in status or bool(caught & 1 << (signal.SIGINT - 1))
 
 
+def interrupted(running: Mapping[str, subprocess.Popen[str]]) -> list[tuple[str, int, list[str]]]:
+    """Interrupt commands once they run; return those that do not end as they should, and how they do."""
+    time.sleep(STAY_S)
+    deadline = time.monotonic() + SLOWEST_S
+    while time.monotonic() < deadline and not all(catches_interrupts(one.pid) for one in running.values()):
+        time.sleep(0.2)
+    failed = []
+    for process in running.values():
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+    for line, process in running.items():
+        _, err = process.communicate(timeout=SLOWEST_S)
+        if process.returncode not in (*FINE, *INTERRUPTED) or "Traceback" in err:
+            failed.append((line, process.returncode, err.strip().splitlines()[-1:]))
+    return failed
+
+
 def test_commands_that_stay_run_until_they_are_interrupted(prepared: Prepared) -> None:
     running = {}
     environment = {**os.environ, **prepared.environment}
@@ -284,17 +301,10 @@ def test_commands_that_stay_run_until_they_are_interrupted(prepared: Prepared) -
                 text=True,
                 preexec_fn=interruptible,
             )
-    time.sleep(STAY_S)
-    deadline = time.monotonic() + SLOWEST_S
-    while time.monotonic() < deadline and not all(catches_interrupts(one.pid) for one in running.values()):
-        time.sleep(0.2)
-    failed = []
-    for process in running.values():
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-    for line, process in running.items():
-        _, err = process.communicate(timeout=240)
-        if process.returncode not in (*FINE, *INTERRUPTED) or "Traceback" in err:
-            failed.append((line, process.returncode, err.strip().splitlines()[-1:]))
+    try:
+        failed = interrupted(running)
+    finally:
+        for process in running.values():
+            process.kill()
     assert not failed, "\n".join(map(str, failed))
     assert len(running) > 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -130,14 +131,16 @@ def test_wrong_rules_are_reported_once_and_not_followed(
 def test_rules_are_kept_while_the_gateway_is_away(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     bench = fleet_of(tmp_path)
-    with served(bench.app) as url:
-        port = int(url.rpartition(":")[2])
+    port = socket.socket()  # nobody listens there, and nobody else gets it meanwhile
+    port.bind(("127.0.0.1", 0))
+    number = port.getsockname()[1]
+    url = f"http://127.0.0.1:{number}"
     with following(url) as (source, configs):
         wait_for(lambda: caplog.records)
         source.report(STATE)
         time.sleep(0.2)
-        bench = fleet_of(tmp_path)
-        with served(bench.app, port):
+        port.close()
+        with served(bench.app, number):
             wait_for(lambda: bench.fleet.statuses.heard(bench.now))
             wait_for(lambda: len(caplog.records) == 2)
         wait_for(lambda: len(caplog.records) == 3)
