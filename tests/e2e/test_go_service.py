@@ -41,7 +41,7 @@ from pipeline.config import Settings
 from tests.e2e.worker_process import TOPICS, WorkerProcess, fresh_broker, read_all, wait_until
 from tests.support.repositories import Work
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 GO = shutil.which("go", path="/usr/local/go/bin:/usr/bin:/usr/local/bin") or shutil.which("go")
 
