@@ -47,6 +47,7 @@ COMMANDS = {
         "Say which regressions a service's traffic lets workloads see.",
     ),
     "trial": ("pipeline.commands.trial", "Judge a change before its release, by trials of both sides."),
+    "replay": ("agents.commands.replay", "Record requests, and send them to two builds at the same moment."),
     "benchmarks": ("agents.commands.benchmarks", "Find the commits that changed results of benchmarks."),
     "release": ("pipeline.commands.release", "Hold two releases against each other; gate a deployment."),
     "report": ("pipeline.commands.report", "Draw one regression as a page."),
