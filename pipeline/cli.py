@@ -60,6 +60,7 @@ COMMANDS = {
     "backtest": ("pipeline.commands.backtest", "Try settings on history: the pipeline over files."),
     "detect": ("pipeline.commands.detect", "Find every change point of plain series in a file."),
     "loadgen": ("loadgen.commands", "Simulate fleets whose truth is known."),
+    "lab": ("loadgen.lab.command", "Judge three commits of the demo's shop by replayed traffic."),
     "bench": ("loadgen.bench.command", "Measure speed on this machine, and accuracy."),
 }
 """Subcommand → (module that defines it under its own name, one line of help); loaded when it is called."""

@@ -119,6 +119,8 @@ async def run_trials(
     read_cpu: ReadCpu | None = None,
     counts: Sequence[CallCounts] = (),
     ended: Callable[[], None] = lambda: None,
+    into: Result | None = None,
+    first: int = 1,
 ) -> Result:
     """Replay the trials of an experiment one after another.
 
@@ -128,15 +130,17 @@ async def run_trials(
         read_cpu: Returns CPU seconds of both sides so far.
         counts: Of the downstream calls of both sides, if they are counted.
         ended: Is called after each trial.
+        into: What earlier trials measured, to which these are added.
+        first: Number of the first trial, which is its name.
 
     Raises:
         ConfigError: a side cannot be reached.
     """
-    result = Result(TrialRows(experiment.replay.timings))
+    result = into or Result(TrialRows(experiment.replay.timings))
     replayer = Replayer(experiment.sides, experiment.replay, read_cpu)
     began = 0
     try:
-        for number in range(1, experiment.pace.trials + 1):
+        for number in range(first, first + experiment.pace.trials):
             trace = Trace(secrets.token_hex(8))
             for count in counts:
                 count.begin(trace)

@@ -79,7 +79,19 @@ def test_show(recording: Path) -> None:
 def test_run_writes_trials_that_a_verdict_reads(recording: Path, tmp_path: Path) -> None:
     output = tmp_path / "trials.csv"
     with two_sides() as (a, b):
-        arguments = [recording, "--a", a, "--b", b, "--rate", "500", "--requests", "12", "--warm-up", "3"]
+        arguments: list[str | Path] = [
+            recording,
+            "--a",
+            a,
+            "--b",
+            b,
+            "--rate",
+            "500",
+            "--requests",
+            "12",
+            "--warm-up",
+            "3",
+        ]
         result = invoke("run", *arguments, "--trials", "2", "--timing", "cpu", "--to", output, "--json")
     assert result.exception is None, result.output
     assert result.return_value == 1  # status differs
