@@ -24,13 +24,14 @@ class LabCommit(StrictModel):
     """Of this endpoint, which the commit is about."""
     expected: Literal["fail", "pass"]
     """Verdict on it; no other metric may fail."""
+    trials: int | None = None
+    """Of an experiment, where not as many are needed as for CPU time."""
+    edits: tuple[Edit, ...]
 
     @property
     def judged(self) -> str:
         """The metric as trials name it."""
         return f"{self.metric} {self.endpoint}"
-
-    edits: tuple[Edit, ...]
 
 
 class _Commits(StrictModel):

@@ -42,11 +42,11 @@ class LabConfig:
     """How much a lab does."""
 
     repeats: int = 10
-    trials: int = 8
+    trials: int = 6
     """Of each experiment; both sides start anew for each."""
-    history: int = 8
+    history: int = 6
     """A/A trials, by which the noise of the machine is known."""
-    requests: int = 90
+    requests: int = 80
     """That are measured in each trial."""
     warm_up: int = 10
     rate: float = 20.0
@@ -118,7 +118,7 @@ class Lab:
             row = []
             for commit, folder in zip(commits, folders, strict=True):
                 rows = _new_rows()
-                for _ in range(self._config.trials):
+                for _ in range(commit.trials or self._config.trials):
                     await self._trial(rows, folder, commit.endpoint)
                 points = self._read(rows, f"{commit.name}-{repeat}")
                 row.append(Judged(commit, judged_points(points, self._config)))

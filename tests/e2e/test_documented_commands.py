@@ -50,6 +50,7 @@ NOT_RUN: Mapping[str, str] = {
     r"agent logs -": "reads standard input; tests/unit/agents/logs does, too",
     r"agent list": "needs a gateway that serves rules; tests/unit/agents/fleet has one",
     r"agent run .*--native": "needs the right to trace, and a native process",
+    r"lab": "many minutes; tests/unit/lab and tests/e2e/test_lab.py have its parts",
     r"replay (record|run|capacity|mock)": "needs services; tests/unit/agents/replay has them",
     r"release compare": "needs two releases side by side; tests/e2e/test_release.py has them",
     r"why .*--ledger .*--data": "needs a candidate of its own backtest; tests/e2e/test_backtest.py has one",
