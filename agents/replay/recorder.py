@@ -26,7 +26,7 @@ from pipeline.errors import file_errors
 log = logging.getLogger(__name__)
 
 TICK_S = 1.0
-"""How often the file is flushed, and an interval without requests ended."""
+"""How often the file is flushed at least, and looked whether an interval is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +167,8 @@ class Recorder:
                 ended = self._closed and not waiting
             for one in waiting:
                 self._guarded(lambda one=one: self._put(one))  # type: ignore[misc]
+            if self._config.sampling.most and not ended:
+                self._guarded(lambda: self._write_drawn(self._sampler.end_before(self._clock())))
             self._guarded(self._file.flush)
         self._guarded(lambda: self._write_drawn(self._sampler.end()))
         self._guarded(self._file.close)

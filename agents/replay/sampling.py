@@ -84,6 +84,11 @@ class Sampler:
         """Take back a session of which a request was lost; return it if that is new."""
         return self._reservoir.cut_session(session)
 
+    def end_before(self, now: float) -> Drawn:
+        """Return what an interval has drawn if it is over, though no request of the next one has come."""
+        over = self._interval is not None and now // self._config.interval_s > self._interval
+        return self.end() if over else Drawn()
+
     def end(self) -> Drawn:
         """Return what an interval has drawn, and begin the next one."""
         kept, seen = self._reservoir.take()

@@ -31,7 +31,7 @@ class Calls:
 class TrialRows:
     """Points of trials: latencies, timings, downstream calls of requests, CPU time of slices.
 
-    Each metric is there of all requests, and of each endpoint if there are several.
+    Each metric is there of all requests, and of each endpoint under its name.
     """
 
     timings: Sequence[str] = ()

@@ -99,6 +99,15 @@ def test_bodies_that_wait_are_bounded() -> None:
     assert len(traffic.whole()) == 10
 
 
+def test_an_interval_is_over_though_no_request_comes() -> None:
+    traffic = Traffic(SamplingConfig(most=3, interval_s=60.0))
+    for time in (70.0, 71.0):
+        traffic.send(time)
+    assert traffic.sampler.end_before(119.0) == Drawn()
+    assert [request.time for request in traffic.sampler.end_before(120.0).requests] == [70.0, 71.0]
+    assert traffic.sampler.end_before(500.0) == Drawn()
+
+
 def test_a_session_that_was_lost_comes_in_no_more() -> None:
     traffic = Traffic(SamplingConfig())
     traffic.send(1.0, session="a")
