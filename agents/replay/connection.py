@@ -1,7 +1,7 @@
 """HTTP/1.1 as a client, as little of it as a replay takes: one request at a time on each connection.
 
 The moments of writing and of the answer's last byte are taken where they happen, with nothing in between; a
-client of many features takes ten times as long for a request, and so could not keep pace.
+client of many features takes four times as long for a request, and so could not keep pace.
 """
 
 from __future__ import annotations

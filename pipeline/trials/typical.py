@@ -45,13 +45,14 @@ def paired_by_request_trimmed(experiments: Experiments, alpha: float) -> Estimat
         error = np.sqrt((sums**2).sum(axis=1) * batches / (batches - 1.0) * inflation) / kept
         degrees = np.where(count > 0, kept / np.maximum(count, 1) * batches / inflation - 1.0, 0.0)
     scale = np.nan_to_num(np.abs(values)).max(axis=1, initial=0.0)
-    means = SampleMeans(np.nan_to_num(mean), np.nan_to_num(error), degrees, scale, 2.0 ** (1.0 - count))
-    return _of_logarithms(of_means(means, alpha))
+    found = SampleMeans(np.nan_to_num(mean), np.nan_to_num(error), degrees, scale, 2.0 ** (1.0 - count))
+    return _of_logarithms(of_means(found, alpha))
 
 
 def cut_of(count: IntArray) -> IntArray:
     """Return how many values are left out at each end of so many."""
-    return np.floor(TRIMMED * count).astype(np.int64)
+    result: IntArray = np.floor(TRIMMED * count).astype(np.int64)
+    return result
 
 
 def trimmed(values: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -24,7 +24,7 @@ def pairs(effect: float, trials: int, count: int = 300, points: int = 100, dear:
         noise = rng.normal(1.0, 0.02, shape) + np.where(rng.random(shape) < dear, rng.random(shape) / 2, 0.0)
         return np.asarray(cost * noise)
 
-    return Experiments(side(), side() * (1 + effect), None, np.broadcast_to(np.arange(points), shape))
+    return Experiments(side(), side() * (1 + effect), match=np.broadcast_to(np.arange(points), shape))
 
 
 @pytest.mark.parametrize("trials", [1, 6])
@@ -71,7 +71,7 @@ def test_without_pairs_nothing_is_significant() -> None:
 
 def test_constant_counts_differ_surely() -> None:
     a, b = np.full((1, 1, 40), 4.0), np.full((1, 1, 40), 5.0)
-    found = paired_by_request_trimmed(Experiments(a, b, None, np.arange(40)[None, None]), ALPHA)
+    found = paired_by_request_trimmed(Experiments(a, b, match=np.arange(40)[None, None]), ALPHA)
     assert found.difference == pytest.approx([0.25])
     assert found.p_value < 1e-6
 
