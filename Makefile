@@ -14,7 +14,7 @@ RECORDS := loadgen/evaluation/records
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast fuzz lint format bench record figures schemas lock pictures site sbom clean
+.PHONY: help setup demo test test-fast fuzz lint format bench lab record figures schemas lock pictures site sbom clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ record: $(READY) ## Rewrite docs/accuracy*.md from the results in loadgen/evalua
 figures: $(READY) ## Draw the figures of docs/maths and docs/sampling.md again
 	@$(BIN)/python -m loadgen.evaluation.maths_figures docs/maths/figures
 	@$(BIN)/smidgen bench sampling --from $(RECORDS)/sampling.json --figure docs/figures/sampling.svg > /dev/null
+
+lab: $(READY) ## Judge commits of the demo's shop by replayed traffic; some minutes (LAB_ARGS="--repeats 10")
+	@$(BIN)/smidgen lab $(LAB_ARGS)
 
 schemas: $(READY) ## Rewrite docs/asyncapi.yaml, docs/schemas, docs/commands.md and the steps in docs/tables.md from the code
 	@$(BIN)/smidgen topics schemas --output docs

@@ -47,6 +47,7 @@ COMMANDS = {
         "Say which regressions a service's traffic lets workloads see.",
     ),
     "trial": ("pipeline.commands.trial", "Judge a change before its release, by trials of both sides."),
+    "replay": ("agents.commands.replay", "Record requests, and send them to two builds at the same moment."),
     "benchmarks": ("agents.commands.benchmarks", "Find the commits that changed results of benchmarks."),
     "release": ("pipeline.commands.release", "Hold two releases against each other; gate a deployment."),
     "report": ("pipeline.commands.report", "Draw one regression as a page."),
@@ -59,6 +60,7 @@ COMMANDS = {
     "backtest": ("pipeline.commands.backtest", "Try settings on history: the pipeline over files."),
     "detect": ("pipeline.commands.detect", "Find every change point of plain series in a file."),
     "loadgen": ("loadgen.commands", "Simulate fleets whose truth is known."),
+    "lab": ("loadgen.lab.command", "Judge three commits of the demo's shop by replayed traffic."),
     "bench": ("loadgen.bench.command", "Measure speed on this machine, and accuracy."),
 }
 """Subcommand → (module that defines it under its own name, one line of help); loaded when it is called."""

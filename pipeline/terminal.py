@@ -18,7 +18,7 @@ def table_console() -> Console:
 
     On a terminal that is too narrow for a table its lines are wrapped: a cut name would say nothing.
     """
-    console = Console(highlight=False, markup=False)
+    console = Console(highlight=False, markup=False, emoji=False)  # :id: is no picture
     console.width = max(console.width, _UNKNOWN_WIDTH)
     if not console.is_terminal and console.width == _UNKNOWN_WIDTH:
         console.width = _WIDE

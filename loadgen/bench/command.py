@@ -64,6 +64,7 @@ OF_THEIR_OWN = {
     "gateway": "loadgen.bench.gateway.command",
     "inprocess": "loadgen.bench.inprocess",
     "overhead": "loadgen.bench.overhead.command",
+    "replay": "loadgen.bench.replay",
     "trials": "loadgen.trials.command",
     "requests": "loadgen.requests.command",
 }
@@ -131,7 +132,8 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     takes under many agents `smidgen bench gateway`, and how often models of trials err
     `smidgen bench trials`. How often a request that costs more in a new release is seen and named measures
     `smidgen bench requests`. What sampling costs real programs measures `smidgen bench overhead`, and what
-    the sampler inside a Python program costs it `smidgen bench inprocess`. These have options of their own.
+    the sampler inside a Python program costs it `smidgen bench inprocess`. Whether requests are replayed when
+    they are due measures `smidgen bench replay`. These have options of their own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)

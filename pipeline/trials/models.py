@@ -13,6 +13,7 @@ from pipeline.trials.history import interval_test
 from pipeline.trials.pairs import paired_by_request
 from pipeline.trials.permutation import permutation_test
 from pipeline.trials.student import paired_t_test, t_test
+from pipeline.trials.typical import paired_by_request_trimmed
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,12 @@ _ALL = (
         BY_REQUEST,
         "Points of the same request: both sides served the same requests.",
         paired_by_request,
+        by_request=True,
+    ),
+    Model(
+        "paired-by-request-trimmed",
+        "The typical ratio of such points: long tails of noise, and a change of most requests.",
+        paired_by_request_trimmed,
         by_request=True,
     ),
 )

@@ -102,8 +102,8 @@ def paired_by_request(experiments: Experiments, alpha: float) -> Estimates:
     total = np.nansum(a, axis=1)
     level = np.where(total > 0, total, np.inf)  # pairs that cost nothing say nothing
     mean = np.nansum(differences, axis=1) / np.maximum(count, 1)
-    sums, batches = _batch_sums(differences - mean[:, None])
-    inflation = _inflation(sums, batches)
+    sums, batches = batch_sums(differences - mean[:, None])
+    inflation = inflation_of(sums, batches)
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.sqrt((sums**2).sum(axis=1) * batches / (batches - 1.0) * inflation) / level
     scale = np.nan_to_num(np.abs(differences)).max(axis=1, initial=0.0) * count / level
@@ -134,7 +134,7 @@ def _occurrence(keys: IntArray) -> IntArray:
     return result
 
 
-def _batch_sums(values: FloatArray) -> tuple[FloatArray, IntArray]:
+def batch_sums(values: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return sums of consecutive values, 0 after the last batch, and the number of batches of each row.
 
     Args:
@@ -150,7 +150,7 @@ def _batch_sums(values: FloatArray) -> tuple[FloatArray, IntArray]:
     return sums.reshape(len(values), width), (-(-count // size)).astype(np.int64)
 
 
-def _inflation(sums: FloatArray, batches: IntArray) -> FloatArray:
+def inflation_of(sums: FloatArray, batches: IntArray) -> FloatArray:
     """Return by how much the variance of a sum exceeds that of independent summands: 1 or more, (rows,)."""
     squares = (sums**2).sum(axis=1)
     following = (sums[:, 1:] * sums[:, :-1]).sum(axis=1)

@@ -24,6 +24,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from agents.replay.recording import RecordedRequest, encode_head, encode_request
 from pipeline.cli import run
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.inputs import silence_to_row
@@ -50,6 +51,8 @@ NOT_RUN: Mapping[str, str] = {
     r"agent logs -": "reads standard input; tests/unit/agents/logs does, too",
     r"agent list": "needs a gateway that serves rules; tests/unit/agents/fleet has one",
     r"agent run .*--native": "needs the right to trace, and a native process",
+    r"lab": "many minutes; tests/unit/lab and tests/e2e/test_lab.py have its parts",
+    r"replay (record|run|capacity|mock)": "needs services; tests/unit/agents/replay has them",
     r"release compare": "needs two releases side by side; tests/e2e/test_release.py has them",
     r"why .*--ledger .*--data": "needs a candidate of its own backtest; tests/e2e/test_backtest.py has one",
     r"stage skip": "needs a message that holds a stage up; tests/e2e/test_stage_commands.py has one",
@@ -127,6 +130,10 @@ def write_files(folder: Path) -> None:
     (folder / "cpu.csv").write_text("\n".join(["time,cpu", *cpu]))
     for name in ("profile.txt", "stacks.txt", "a.txt", "b.txt"):
         (folder / name).write_text("main;shop.price 5\nmain;shop.tax 3\n")
+    asked_again = RecordedRequest(1.0, "GET", "/cart/7")
+    (folder / "shop.jsonl.gz").write_bytes(
+        gzip.compress(encode_head("shop", "share 1", 1.0) + encode_request(asked_again))
+    )
     (folder / "cpu.pb.gz").write_bytes(pprof())
     (folder / "recording.jfr").write_bytes(jfr())
     points = [

@@ -13,7 +13,7 @@ from pipeline.cli import run
 from pipeline.codec.events import regression_event, regression_id
 from pipeline.commands.events import Event, describe
 from pipeline.model import Change, Regression, Scan, Suspect
-from pipeline.terminal import escape_controls, escape_line
+from pipeline.terminal import escape_controls, escape_line, table_console
 from tests.support.builders import build_candidate
 from tests.support.repositories import Work
 
@@ -37,6 +37,11 @@ SHOWN = r"\x1b[31mred"
 )
 def test_controls_are_escaped(text: str, shown: str) -> None:
     assert escape_controls(text) == shown
+
+
+def test_names_are_no_pictures(capsys: pytest.CaptureFixture[str]) -> None:
+    table_console().print("latency GET /cart/:id: by pairs")
+    assert capsys.readouterr().out == "latency GET /cart/:id: by pairs\n"
 
 
 def test_a_line_keeps_its_styles() -> None:

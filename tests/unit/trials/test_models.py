@@ -44,7 +44,7 @@ def experiments(name: str, trials: int, count: int = COUNT, regression: float = 
 OVER_POINTS = {"t-test-none", "t-test-sqrt", "t-test-outlier-elim", "t-test-outlier-cap"}
 """Models that take what differs between trials for noise of points."""
 
-OF_ONE_TRIAL = {(1, "paired-by-request")}
+OF_ONE_TRIAL = {(1, "paired-by-request"), (1, "paired-by-request-trimmed")}
 """They do so of a single trial."""
 
 HELD = [

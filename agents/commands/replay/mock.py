@@ -1,0 +1,47 @@
+"""``smidgen replay mock``: canned answers instead of a service that others call."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+import click
+
+from agents.commands.replay.options import listen_option
+
+
+@click.command()
+@listen_option
+@click.option(
+    "--answers",
+    "path",
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="YAML file (docs/replay.md).",
+)
+def mock(listen: tuple[str, int], path: Path) -> int:
+    """Answer from a file, and count what was asked, until Ctrl-C.
+
+    The first line printed is the address. Exits with 1 if something was asked that the file does not
+    answer.
+    """
+    from agents.replay.downstream import CallCounts, make_downstream, read_answers
+    from agents.replay.proxy import serve
+
+    counts = CallCounts()
+    app = make_downstream(counts, answers=read_answers(path))
+
+    async def work() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        await serve(app, *listen, click.echo, stop)
+
+    asyncio.run(work())
+    for endpoint, count in counts.by_endpoint.most_common():
+        click.echo(f"{count:,} {endpoint}")
+    if counts.unmatched:
+        click.echo(f"{counts.unmatched:,} requests had no canned answer", err=True)
+    return 1 if counts.unmatched else 0

@@ -1,0 +1,61 @@
+"""``smidgen replay show``: what a recording holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from agents.commands.replay.options import notes, rules_option
+
+
+@click.command()
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@rules_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show(path: Path, rules: tuple[tuple[str, str], ...], as_json: bool) -> None:
+    """Show the endpoints of a recording with their shares and rates, and its sessions.
+
+    Shares and rates are those of the traffic that was sampled: a request counts for as many as it stands for.
+    """
+    import orjson
+    from rich.box import SIMPLE
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    from agents.replay.recording import read_recording
+    from agents.replay.summary import summarise
+    from pipeline.terminal import escape_controls, print_note, table_console
+    from pipeline.units import counted
+
+    recording = read_recording(path)
+    for note in notes(path, recording):
+        print_note(note)
+    found = summarise(recording, rules)
+    if as_json:
+        click.echo(orjson.dumps({**asdict(found), "head": recording.head}).decode())
+        return
+    figures = ("requests", "share", "requests/s", "p50 ms", "errors")
+    table = Table("endpoint", *(Column(name, justify="right") for name in figures), "replayed", box=SIMPLE)
+    for one in found.endpoints:
+        table.add_row(
+            Text(escape_controls(one.endpoint)),
+            f"{one.recorded:,}",
+            f"{one.share:.1%}",
+            f"{one.rate:.3g}",
+            f"{one.p50_ms:.3g}",
+            f"{one.errors:.1%}",
+            "yes" if one.safe else "if allowed",
+        )
+    table_console().print(table)
+    sessions = (
+        f", {counted(found.sessions, 'session')}, the longest of {found.longest_session:,}"
+        if found.sessions
+        else ""
+    )
+    sampling = escape_controls(str(recording.head.get("sampling", "")))
+    click.echo(
+        f"{counted(found.requests, 'request')} for {found.came:,.0f} that came in {found.duration_s:,.1f} s"
+        f"{sessions}; {found.body_bytes:,} bytes of bodies; sampling: {sampling}"
+    )

@@ -1,0 +1,123 @@
+"""Replays as tables and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+from rich.box import SIMPLE
+from rich.table import Column, Table
+from rich.text import Text
+
+from agents.replay.capacity import Comparison, Knee
+from agents.replay.experiment import Result
+from agents.replay.outcome import EndpointOutcome, Pace, percentile_ms
+from pipeline.terminal import escape_controls, table_console
+
+_FIGURES = (
+    "requests",
+    "p50 A",
+    "p50 B",
+    "p99 A",
+    "p99 B",
+    "failed",
+    "status differs",
+    "body differs",
+    "calls A",
+    "calls B",
+)
+
+
+def is_finding(result: Result) -> bool:
+    """Return whether sides answered differently, or side B alone calls downstream."""
+    found = result.by_endpoint().values()
+    worse = any(one.status_differs or one.failed[1] > one.failed[0] for one in found)
+    return worse or any(name.startswith("downstream") for name in result.rows.zero_on_a())
+
+
+def show_result(result: Result) -> None:
+    """Print a row an endpoint, latencies in milliseconds, and how well the replay kept pace."""
+    table = Table("endpoint", *(Column(name, justify="right") for name in _FIGURES), box=SIMPLE)
+    for endpoint, one in result.by_endpoint().items():
+        table.add_row(
+            Text(escape_controls(endpoint)),
+            f"{one.requests:,}",
+            *(_ms(one, side, share) for share in (50, 99) for side in (0, 1)),
+            "/".join(f"{count:,}" for count in one.failed),
+            f"{one.status_differs:,}",
+            f"{one.body_differs:,}",
+            *(f"{calls / one.requests:.3g}" for calls in one.calls),
+        )
+    table_console().print(table)
+    for line in _remarks(result):
+        click.echo(line)
+
+
+def as_object(result: Result) -> dict[str, Any]:
+    """Return a result as JSON."""
+    endpoints = {
+        endpoint: {
+            "requests": one.requests,
+            "latency_ms": {
+                f"p{share}": [percentile_ms(one.latencies_s[side], share) for side in (0, 1)]
+                for share in (50, 99)
+            },
+            "failed": one.failed,
+            "server_errors": one.server_errors,
+            "status_differs": one.status_differs,
+            "body_differs": one.body_differs,
+            "calls": one.calls,
+        }
+        for endpoint, one in result.by_endpoint().items()
+    }
+    return {
+        "endpoints": endpoints,
+        "pace": [asdict(pace) for pace in result.paces],
+        "downstream": [dict(called) for called in result.called],
+        "zero_on_a": result.rows.zero_on_a(),
+    }
+
+
+def show_knees(a: Sequence[Knee], b: Sequence[Knee], found: Comparison) -> None:
+    """Print the knees of each repeat, and how they compare."""
+    table = Table(
+        "repeat", *(Column(name, justify="right") for name in ("A requests/s", "B requests/s")), box=SIMPLE
+    )
+    for number, knees in enumerate(zip(a, b, strict=True), 1):
+        table.add_row(str(number), *(f"{'' if knee.broke else '> '}{knee.rate:.4g}" for knee in knees))
+    table_console().print(table)
+    click.echo(
+        f"side B {found.difference:+.1%} ({found.low:+.1%} to {found.high:+.1%}), p {found.p_value:.2g}: "
+        f"{found.a:.4g} requests a second of A, {found.b:.4g} of B"
+    )
+
+
+def _remarks(result: Result) -> list[str]:
+    lines = [_pace(result.paces)]
+    for side, called in zip("AB", result.called, strict=True):
+        if called:
+            most = ", ".join(f"{count:,} {escape_controls(name)}" for name, count in called.most_common(5))
+            lines.append(f"downstream calls of side {side}: {most}")
+    if result.unmatched:
+        lines.append(f"{result.unmatched:,} downstream calls had no canned answer")
+    if zero := result.rows.zero_on_a():
+        lines.append(f"0 on side A and not on side B: {escape_controls(', '.join(zero))}")
+    return lines
+
+
+def _pace(paces: Sequence[Pace]) -> str:
+    offered, sent = (
+        sum(values) / len(paces) for values in zip(*((p.offered, p.sent) for p in paces), strict=True)
+    )
+    lag, skew = max(p.lag_p99_s for p in paces), max(p.skew_p99_s for p in paces)
+    return (
+        f"{offered:,.1f} requests a second offered, {sent:,.1f} sent; p99 of lateness {1e3 * lag:.2f} ms, "
+        f"of skew between sides {1e6 * skew:,.0f} µs"
+    )
+
+
+def _ms(one: EndpointOutcome, side: int, share: float) -> str:
+    found = percentile_ms(one.latencies_s[side], share)
+    return "?" if found is None else f"{found:.3g}"

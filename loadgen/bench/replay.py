@@ -1,0 +1,101 @@
+"""``smidgen bench replay``: whether the replayer keeps pace, and how far apart both sides are asked."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+from rich.table import Table
+
+from agents.replay.connection import address_of_url
+from agents.replay.outcome import pace_of
+from agents.replay.plan import Rewriting, at_rate, name_endpoints, planned
+from agents.replay.recording import RecordedRequest
+from agents.replay.replayer import ReplayConfig, Replayer
+from agents.replay.trace import Trace
+from loadgen.bench.result import Result
+from loadgen.terminal import print_json, progress
+from pipeline.allocation import keep_freed_memory
+from pipeline.processes import Group
+from pipeline.terminal import table_console
+
+SERVER = Path(__file__).with_name("trivial_server.py")
+_READY_S = 60.0
+
+
+@click.command()
+@click.option("--seconds", type=click.FloatRange(0.1), default=10.0, show_default=True, help="Of each rate.")
+@click.option(
+    "--rate",
+    "rates",
+    type=click.FloatRange(1, 100_000),
+    multiple=True,
+    default=(100.0, 1_000.0, 5_000.0),
+    show_default=True,
+    help="Requests a second to each side.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a rate.")
+def replay(seconds: float, rates: tuple[float, ...], as_json: bool) -> None:
+    """Measure the replayer against two sides that answer at once: what it sends, how late, how far apart.
+
+    Lateness is from when a request was due to when it was written; skew is between the writes to both sides.
+    """
+    keep_freed_memory()
+    with progress("rates", len(rates)) as advance:
+        results = asyncio.run(_measure(rates, seconds, advance))
+    if as_json:
+        for result in results:
+            print_json(asdict(result))
+        return
+    table = Table("replay", *results[0].figures)
+    for result in results:
+        table.add_row(result.name, *(f"{value:,.4g}" for value in result.figures.values()))
+    table_console().print(table)
+
+
+async def _measure(rates: Sequence[float], seconds: float, advance: Callable[[], None]) -> list[Result]:
+    with TemporaryDirectory(prefix="smidgen-replay-") as folder:
+        processes = Group(Path(folder))
+        try:
+            server = await processes.start("server", [sys.executable, str(SERVER)])
+            address = (await server.line("http://", _READY_S)).strip()
+            results = []
+            for rate in rates:
+                results.append(await measure_pace(address, address, rate, seconds))
+                advance()
+            return results
+        finally:
+            await processes.stop_all()
+
+
+async def measure_pace(url_a: str, url_b: str, rate: float, seconds: float) -> Result:
+    """Replay GET requests at a rate, and return the figures; latencies are of both sides, in milliseconds."""
+    requests = [RecordedRequest(0.0, "GET", f"/cart/{n}", (("Accept", "text/html"),)) for n in range(100)]
+    schedule = at_rate(name_endpoints(requests), rate, max(1, round(rate * seconds)), 0)
+    replayer = Replayer([address_of_url(url_a), address_of_url(url_b)], ReplayConfig(opened=64))
+    try:
+        replayed = await replayer.run(planned(schedule, Rewriting()), Trace("0" * 16))
+    finally:
+        replayer.close()
+    pace = pace_of(replayed)
+    latencies = sorted(served.latency_s for one in replayed.exchanges for served in one.served)
+    failed = sum(not served.status for one in replayed.exchanges for served in one.served)
+    return Result(
+        f"{rate:,.0f} requests/s",
+        {
+            "offered/s": pace.offered,
+            "sent/s": pace.sent,
+            "late p50 ms": 1e3 * pace.lag_p50_s,
+            "late p99 ms": 1e3 * pace.lag_p99_s,
+            "skew p50 µs": 1e6 * pace.skew_p50_s,
+            "skew p99 µs": 1e6 * pace.skew_p99_s,
+            "latency p50 ms": 1e3 * latencies[len(latencies) // 2],
+            "failed": float(failed),
+        },
+        {"seconds": seconds},
+    )
