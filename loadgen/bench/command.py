@@ -65,6 +65,7 @@ OF_THEIR_OWN = {
     "inprocess": "loadgen.bench.inprocess",
     "overhead": "loadgen.bench.overhead.command",
     "trials": "loadgen.trials.command",
+    "bisect": "loadgen.bisection.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
 
@@ -128,7 +129,8 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     `smidgen bench feedback`, and how well comments are classed `smidgen bench labeller`. What sampling at
     rates that follow profiles and pruned stacks save measures `smidgen bench sampling`, what a gateway
     takes under many agents `smidgen bench gateway`, and how often models of trials err
-    `smidgen bench trials`. What sampling costs real programs measures `smidgen bench overhead`, and what the
+    `smidgen bench trials`. How often `smidgen trial bisect` names the right commit measures
+    `smidgen bench bisect`. What sampling costs real programs measures `smidgen bench overhead`, and what the
     sampler inside a Python program costs it `smidgen bench inprocess`. These have options of their own.
     """
     keep_freed_memory()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,9 @@ from pipeline.stages.gather.trial_models import load_models
 from pipeline.terminal import print_note, table_console
 from pipeline.trials import Bounds, Decision, ModelConfig, Sides, judge_trials
 
+OF_AGENTS = {"bisect": "agents.commands.bisect"}
+"""Command → the module that defines it under its name."""
+
 EXIT_CODES = {Decision.PASS: 0, Decision.FAIL: 1, Decision.NOT_ENOUGH: 3}
 
 _EXAMPLES = """\b
@@ -40,7 +44,22 @@ Examples:
 """
 
 
-@click.group()
+class _Trial(click.Group):
+    """Commands of this package, and those of agents, which read repositories: imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all."""
+        return sorted([*super().list_commands(ctx), *OF_AGENTS])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command of either kind."""
+        if cmd_name not in OF_AGENTS:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(importlib.import_module(OF_AGENTS[cmd_name]), cmd_name)
+        return command
+
+
+@click.group(cls=_Trial)
 def trial() -> None:
     """Judge code before its release, by trials of the old code against the new."""
 
