@@ -29,7 +29,7 @@ from pipeline.stages.gather.trial_models import load_models
 from pipeline.terminal import print_note, table_console
 from pipeline.trials import Bounds, Decision, ModelConfig, Sides, judge_trials
 
-OF_AGENTS = {"bisect": "agents.commands.bisect"}
+OF_AGENTS = {"bisect": "agents.commands.bisect", "suggest": "agents.commands.suggest"}
 """Command → the module that defines it under its name."""
 
 EXIT_CODES = {Decision.PASS: 0, Decision.FAIL: 1, Decision.NOT_ENOUGH: 3}
