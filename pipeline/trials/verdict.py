@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -300,7 +301,8 @@ def _usual_model(experiments: Experiments) -> str:
 
 
 def _undecided(name: str, bounds: Bounds, sides: Sides, prepared: Prepared) -> Verdict:
-    measured = Measured(*(float(np.nanmean(side)) for side in (sides.a, sides.b)))
+    known = (side[~np.isnan(side)] for side in (sides.a, sides.b))
+    measured = Measured(*(float(points.mean()) if len(points) else math.nan for points in known))
     steady = (prepared.warm_up, prepared.unsteady, prepared.requests)
     return Verdict(name, Decision.NOT_ENOUGH, bounds, measured, "none", None, 0, None, *steady)
 

@@ -18,7 +18,7 @@ from pipeline.commands.trial.covariates import with_covariates
 from pipeline.commands.trial.machines import machines, match
 from pipeline.commands.trial.models import models
 from pipeline.commands.trial.needed import needed
-from pipeline.commands.trial.options import CovariateOf, Threshold, check_known
+from pipeline.commands.trial.options import METRIC_THRESHOLD, Pair, check_known
 from pipeline.commands.trial.publishing import publish
 from pipeline.commands.trial.reading import read_named_trials
 from pipeline.commands.trial.showing import show
@@ -91,7 +91,7 @@ trial.add_command(publish)
     help="Relative difference that is a regression.",
 )
 @click.option(
-    "--metric-threshold", type=Threshold(), multiple=True, help="That of one metric. May be repeated."
+    "--metric-threshold", type=METRIC_THRESHOLD, multiple=True, help="That of one metric. May be repeated."
 )
 @click.option(
     "--alpha",
@@ -105,7 +105,7 @@ trial.add_command(publish)
 @click.option(
     "--covariate",
     "covariates",
-    type=CovariateOf(),
+    type=Pair("METRIC=COVARIATE", empty=False),
     multiple=True,
     help="Take out of METRIC what COVARIATE, which side B does not change, explains. May be repeated.",
 )
@@ -187,6 +187,8 @@ def _of_file(
         raise ConfigError(f"--model {model}: compares with A/A trials; give them as --history")
     named = read_named_trials(path)
     explained = dict(covariates)
+    if alone := next((metric for metric, covariate in covariates if metric == covariate), None):
+        raise ConfigError(f"--covariate: {alone}: explains itself; the covariate should be another metric")
     if len(explained) < len(covariates):
         raise ConfigError("--covariate: a metric has one covariate")
     check_known((*explained, *explained.values()), named, path)
