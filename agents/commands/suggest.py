@@ -127,7 +127,7 @@ def _modified(repo: Path, revisions: str, service: str, roots: Sequence[str]) ->
 
 def _production(settings: Settings, options: dict[str, Any]) -> _Production:
     from pipeline.codec.names import read_namings
-    from pipeline.stages.gather.past_changes import regressed_changes
+    from pipeline.stages.gather.past_changes import caused_regressions
     from pipeline.stages.gather.symbols import SymbolStore
     from pipeline.storage.arrays import ArrayStore
     from pipeline.storage.connect import open_store
@@ -150,7 +150,8 @@ def _production(settings: Settings, options: dict[str, Any]) -> _Production:
     with closing(open_store(settings.store, existing=True)) as opened:
         store = SymbolStore(opened, read_namings(settings.names))
         found = _of_store(store, service, (now, options["days"]), options["span"])
-        return replace(found, regressed=regressed_changes(store, service, now - options["days"] * DAY_S))
+        caused = caused_regressions(store, service, now - options["days"] * DAY_S, now)
+        return replace(found, regressed=frozenset(one.change for one in caused))
 
 
 def _of_store(store: Store, service: str, until: tuple[float, float], span_s: float) -> _Production:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.model import Candidate, Change, FloatArray
+from pipeline.model import Candidate, Change, FloatArray, MetricKind
 from pipeline.model.metric_kind import is_gcpu
 
 _FALSE_POSITIVES = (0.01, 0.5)
@@ -33,6 +33,7 @@ class MetricFinding:
         threshold: Relative.
         false_positives: Share of A/A experiments that its model calls different.
         false_negatives: Share of regressions of the threshold that it misses.
+        model: Name of the model.
     """
 
     metric: str
@@ -40,6 +41,11 @@ class MetricFinding:
     threshold: float
     false_positives: float
     false_negatives: float
+    model: str = ""
+
+    def measures(self, kind: MetricKind, metric: str) -> bool:
+        """Return whether it is a measure of a series: the metric itself, or of gCPU one of CPU."""
+        return "cpu" in self.metric.lower() if is_gcpu(kind) else self.metric == metric
 
     @property
     def evidence(self) -> float:
@@ -68,13 +74,23 @@ class TrialFinding:
     names: tuple[str, ...]
     metrics: tuple[MetricFinding, ...]
 
-    def is_of(self, change: Change) -> bool:
+    def is_of(self, change: str) -> bool:
         """Return whether the experiment tested a change: by its id, one of both perhaps shortened."""
         return any(
-            min(len(name), len(change.id)) >= _SHORTEST_ID
-            and (name.startswith(change.id) or change.id.startswith(name))
+            min(len(name), len(change)) >= _SHORTEST_ID
+            and (name.startswith(change) or change.startswith(name))
             for name in self.names
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Caused:
+    """A regression of production: its series, its size relative to the service or metric, and its change."""
+
+    change: str
+    kind: MetricKind
+    metric: str
+    size: float
 
 
 def trial_evidence(
@@ -82,21 +98,47 @@ def trial_evidence(
 ) -> FloatArray:
     """Return the evidence of trials for each change, in nats: (changes,), 0 where there was none.
 
-    Of a service-level metric that the experiment measured, too, that metric counts; otherwise the one that
-    failed most clearly, since one cause shows in many metrics. A metric that passed counts where the
-    regression is as large as its threshold, and is of CPU or of that metric.
+    Of metrics that measure the regressed series those count; otherwise the one that failed most clearly,
+    since one cause shows in many metrics. One that passed counts only where it measures the series, and
+    where the regression is as large as its threshold.
     """
     return np.array([_of_change(change, candidate, findings) for change in changes], dtype=np.float64)
 
 
 def _of_change(change: Change, candidate: Candidate, findings: Sequence[TrialFinding]) -> float:
-    metrics = [metric for one in findings if one.is_of(change) for metric in one.metrics]
-    cpu = is_gcpu(candidate.metric_kind)
-    own = [] if cpu else [metric for metric in metrics if metric.metric == candidate.metric]
+    metrics = [metric for one in findings if one.is_of(change.id) for metric in one.metrics]
+    own = [metric for metric in metrics if metric.measures(*candidate.series)]
     failed = [metric.evidence for metric in own or metrics if metric.failed]
     if failed:
         return max(failed)
-    # gCPU is a share of the whole service's CPU, so its rise is relative to that.
-    size = candidate.delta if cpu else abs(candidate.relative)
-    passed = [metric.evidence for metric in (metrics if cpu else own) if size >= metric.threshold]
-    return min(passed, default=0.0)
+    size = size_of(candidate.metric_kind, candidate.delta, candidate.relative)
+    return min((metric.evidence for metric in own if size >= metric.threshold), default=0.0)
+
+
+def size_of(kind: MetricKind, delta: float, relative: float) -> float:
+    """Return a regression as trials measure it: gCPU is a share of the whole service, so its rise is, too."""
+    return delta if is_gcpu(kind) else abs(relative)
+
+
+def missed_regressions(
+    findings: Sequence[TrialFinding], caused: Sequence[Caused]
+) -> dict[str, dict[str, int]]:
+    """Return how many changes that passed production found to regress, by metric and model.
+
+    They are false negatives of trials: as large as the threshold, of a series that the metric measures.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for finding in findings:
+        for metric in finding.metrics:
+            changes = {
+                one.change
+                for one in caused
+                if not metric.failed
+                and one.size >= metric.threshold
+                and metric.measures(one.kind, one.metric)
+                and finding.is_of(one.change)
+            }
+            if changes:
+                models = found.setdefault(metric.metric, {})
+                models[metric.model] = models.get(metric.model, 0) + len(changes)
+    return found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
 
 from pipeline.feedback.precision import WRONG
+from pipeline.rootcause.trials import Caused, size_of
 from pipeline.stages.gather.reported import gather_answered
 from pipeline.storage.interface import Store
 
@@ -15,19 +17,25 @@ MIN_SCORE = 0.5
 """Confidence from which the first suspect of an event counts as its root cause."""
 
 
-def regressed_changes(store: Store, service: str, since: float) -> frozenset[str]:
-    """Return the ids of changes of a service that regressed since a time.
+def caused_regressions(store: Store, service: str, since: float, until: float) -> list[Caused]:
+    """Return the regressions of a service with a known cause, that changed and were detected in a span.
 
     Of each event it is the cause that a person named, or else the first suspect if it is likelier than not.
     Events that people call false, a cost shift or a duplicate have none.
     """
-    found: set[str] = set()
+    found: list[Caused] = []
     for one in gather_answered(store, service, since, all_events=True):
-        if one.cause:
-            found.add(one.cause.subject)
-        elif one.state is None or one.state.verdict not in WRONG:
-            found.update(causes_of([orjson.loads(one.event)]))
-    return frozenset(found)
+        event = orjson.loads(one.event)
+        if one.reported.detected_time >= until:
+            continue
+        causes = [one.cause.subject] if one.cause else [*causes_of([event])]
+        if not one.cause and one.state is not None and one.state.verdict in WRONG:
+            continue
+        data = event["data"]
+        relative = math.inf if data["relative"] is None else data["relative"]
+        kind, metric = one.reported.metric_kind, one.reported.metric
+        found += [Caused(cause, kind, metric, size_of(kind, data["delta"], relative)) for cause in causes]
+    return found
 
 
 def causes_of(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:

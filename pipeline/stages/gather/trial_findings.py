@@ -48,4 +48,5 @@ def _metric(one: Mapping[str, Any]) -> MetricFinding:
         one["threshold"],
         score["false_positives"] if score else one["alpha"],
         score["false_negatives"] if score else _UNKNOWN_FALSE_NEGATIVES,
+        one["model"],
     )

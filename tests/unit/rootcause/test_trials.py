@@ -10,7 +10,13 @@ import pytest
 
 from pipeline.model import Candidate
 from pipeline.rootcause.ranking import rank_suspects
-from pipeline.rootcause.trials import MetricFinding, TrialFinding, trial_evidence
+from pipeline.rootcause.trials import (
+    Caused,
+    MetricFinding,
+    TrialFinding,
+    missed_regressions,
+    trial_evidence,
+)
 from tests.support.builders import build_candidate, build_change
 from tests.unit.rootcause.test_ranking import evidence, near
 
@@ -43,7 +49,9 @@ FAILED, PASSED = math.log(0.8 / 0.05), math.log(0.2 / 0.95)
         (cpu(0.0001), [metric()], FAILED),
         (cpu(0.05), [metric(failed=False)], PASSED),
         (cpu(0.0001), [metric(failed=False)], 0.0),
-        (cpu(0.05), [metric(failed=False), metric("p99")], FAILED),
+        (cpu(0.05), [metric(failed=False), metric("p99")], PASSED),
+        (cpu(0.05), [metric("p50", failed=False), metric("p99")], FAILED),
+        (cpu(0.05), [metric("p99", failed=False)], 0.0),
         (service("p99", 0.1), [metric("p99", failed=False)], PASSED),
         (service("p99", 0.1), [metric("cpu"), metric("p99", failed=False)], PASSED),
         (service("p99", 0.1), [metric("cpu", failed=False)], 0.0),
@@ -55,7 +63,9 @@ FAILED, PASSED = math.log(0.8 / 0.05), math.log(0.2 / 0.95)
         "failed, a small regression",
         "passed",
         "passed, a regression that trials do not see",
+        "the metric of CPU counts",
         "one of two failed",
+        "passed, no measure of CPU",
         "its own metric passed",
         "its own metric counts",
         "another metric passed",
@@ -76,7 +86,25 @@ def test_a_verdict_counts_as_its_errors_say(
     [((SHA[:7],), True), ((SHA + "00",), True), (("pr-1", SHA), True), ((SHA[:6],), False), (("",), False)],
 )
 def test_a_change_is_found_by_its_id_perhaps_shortened(names: tuple[str, ...], known: bool) -> None:  # noqa: FBT001
-    assert finding(names=names).is_of(build_change(SHA)) is known
+    assert finding(names=names).is_of(SHA) is known
+
+
+@pytest.mark.parametrize(
+    ("regression", "missed"),
+    [
+        (Caused(SHA, "subroutine", "shop.cart", 0.02), {"cpu": {"m": 1}}),
+        (Caused(SHA, "subroutine", "shop.cart", 0.001), {}),
+        (Caused(SHA, "service", "latency", 0.2), {}),
+        (Caused("another-change", "subroutine", "shop.cart", 0.02), {}),
+    ],
+    ids=["missed", "too small", "another metric", "another change"],
+)
+def test_a_pass_before_a_regression_is_a_false_negative(
+    regression: Caused, missed: dict[str, dict[str, int]]
+) -> None:
+    passed = replace(metric(failed=False), model="m")
+    assert missed_regressions([finding(passed)], [regression, regression]) == missed
+    assert missed_regressions([finding(replace(passed, failed=True))], [regression]) == {}
 
 
 def test_errors_that_were_not_seen_are_no_certainty() -> None:
