@@ -282,6 +282,7 @@ STEPS: tuple[Step, ...] = (
     _factor("recency", "how well the rise fits the time of the deployment"),
     _factor("text", "similarity of its text to the regression's names"),
     _factor("correlation", "of the series with a set-up metric which it names"),
+    _factor("trial", "what trials before its release say, in nats"),
     _part(
         "setup_explanation",
         "Does a set-up metric explain it better than the step of any change?",

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from agents.benchmarks.history import Series
+from pipeline.bisection import suspect_range
 from pipeline.detect.change_interval import likeliest, posterior, split_profile
 from pipeline.detect.offline.segment import LevelShift, segment
 from pipeline.model import FloatArray
@@ -29,6 +30,9 @@ class BenchmarkChange:
         before: The level before, up to the change before.
         after: The level after, up to the next change.
         p_value: Adjusted for all benchmarks (Benjamini and Hochberg 1995).
+        posterior: (commits,) probability that each measured commit begins the new level; 0 of others.
+        suspected: First and last commit by the percentiles of FBDetect §6.2, and no nearer to each other than
+            ``first`` and ``last``: between the levels of a rise over some commits lie points of neither.
     """
 
     series: Series
@@ -38,6 +42,8 @@ class BenchmarkChange:
     before: float
     after: float
     p_value: float
+    posterior: FloatArray
+    suspected: tuple[int, int]
 
     @property
     def relative(self) -> float:
@@ -89,10 +95,22 @@ def _change(
     # Between two commits, never amid one: which commit begins the new level has a posterior of its own.
     allowed = np.ones(len(values) - 1, dtype=np.bool_)
     profile = split_profile(values, np.ones(len(values)), allowed, "values", first=1)
-    likely = 1 + likeliest(posterior(profile.deviance, *noise), confidence)
+    mass = posterior(profile.deviance, *noise)
+    likely = 1 + likeliest(mass, confidence)
     first, last = min(int(likely.min()), split) - 1, max(int(likely.max()), split)
+    of_commits = np.zeros(len(series.levels))
+    of_commits[known[1:]] = mass
+    old, new = suspect_range(values, split, up=shift.after > shift.before)
     return BenchmarkChange(
-        series, shift.index, int(known[first]), int(known[last]), shift.before, shift.after, p_value
+        series,
+        shift.index,
+        int(known[first]),
+        int(known[last]),
+        shift.before,
+        shift.after,
+        p_value,
+        of_commits,
+        (int(known[min(first, old)]), int(known[max(last, new)])),
     )
 
 

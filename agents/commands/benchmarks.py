@@ -48,6 +48,7 @@ class _Suspects:
     """The commits that may have made a change: those that were measured, or all of the repository's."""
 
     ids: Sequence[str]
+    posterior: Sequence[float]  # of commits that were not measured an equal part of that of the next one
     commits: Sequence[Commit]  # the same with author and title, where there is a repository
 
 
@@ -147,11 +148,18 @@ def _check_found(history: History, named: set[str], branch: str) -> None:
 def _suspects(
     change: BenchmarkChange, history: History, commits: Sequence[Commit], position: Mapping[str, int]
 ) -> _Suspects:
-    first, last = history.commits[change.first], history.commits[change.last]
-    if commits:
-        between = commits[position[first] + 1 : position[last] + 1]
-        return _Suspects([commit.sha for commit in between], between)
-    return _Suspects(history.commits[change.first + 1 : change.last + 1], ())
+    measured = history.commits[change.first + 1 : change.last + 1]
+    mass = change.posterior[change.first + 1 : change.last + 1].tolist()
+    if not commits:
+        return _Suspects(measured, mass, ())
+    ends = [position[one] + 1 for one in history.commits[change.first : change.last + 1]]
+    parts = [
+        share / (end - begin)
+        for share, begin, end in zip(mass, ends[:-1], ends[1:], strict=True)
+        for _ in range(begin, end)
+    ]
+    between = commits[ends[0] : ends[-1]]
+    return _Suspects([commit.sha for commit in between], parts, between)
 
 
 def _table(shown: Sequence[tuple[BenchmarkChange, _Suspects]], history: History) -> Table:
@@ -199,10 +207,10 @@ def _to_json(change: BenchmarkChange, suspects: _Suspects, history: History) -> 
         "commit": history.commits[change.index],
         "last_good": history.commits[change.first],
         "first_bad": history.commits[change.last],
+        "range": "..".join(history.commits[one] for one in change.suspected),
         "suspects": [
-            {"commit": one, "author": titles[one].author, "title": titles[one].title}
-            if one in titles
-            else {"commit": one}
-            for one in suspects.ids
+            {"commit": one, "posterior": part}
+            | ({"author": titles[one].author, "title": titles[one].title} if one in titles else {})
+            for one, part in zip(suspects.ids, suspects.posterior, strict=True)
         ],
     }

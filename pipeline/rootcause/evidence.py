@@ -33,6 +33,7 @@ from pipeline.rootcause.onset import Deployments, Onset, onset_density, weigh_de
 from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, leave_out, rank_suspects
 from pipeline.rootcause.setup_metrics import Regressed, SetupMetrics, without_cycle
 from pipeline.rootcause.text import ChangeTexts, chances, regression_words
+from pipeline.rootcause.trials import TrialFinding, trial_evidence
 from pipeline.stacks import StackIndex, against_control, carry_over, index_stacks, stack_difference
 
 INSERTED_FRAMES = "inserted_frames"
@@ -65,6 +66,7 @@ class ScanEvidence:
     gates: Gates
     series: SeriesMatrix | None  # of the candidates, from the scan's start to its end; None if not read
     setup: SeriesMatrix | None  # set-up metrics of the same windows; likewise
+    trials: tuple[TrialFinding, ...] = ()  # verdicts on changes before their release
 
     @cached_property
     def rows(self) -> dict[SeriesKey, int]:
@@ -179,6 +181,7 @@ class _Weighing:
             similarity=similarity[indexes],
             similarity_chance=chances(similarity)[indexes],
             correlation=self._correlations(values, weights, common.setup, changes),
+            trials=trial_evidence(changes, candidate, common.trials),
         )
         return leave_out(evidence, self.config.without)
 

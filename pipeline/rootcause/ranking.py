@@ -32,6 +32,7 @@ class Evidence:
     similarity: FloatArray  # cosine of texts, 0 to 1
     similarity_chance: FloatArray  # how many of the service's changes have one as large, as a share
     correlation: FloatArray  # with a set-up metric that the change names, 0 to 1; NaN: there is none
+    trials: FloatArray  # what trials before its release say, in nats; 0: there were none
     without: frozenset[str] = frozenset()  # keys of the factors that were left out
 
 
@@ -51,12 +52,13 @@ class RankingConfig:
     noise: float = -3.4  # of a change that modified something, but nothing that rose
     text: float = 1.0
     correlation: float = 5.1
+    trial: float = 1.0  # simulated fleets have none: as if independent and exact
     min_confidence: float = 2 / 3  # that the root cause is named: a wrong suggestion costs two missed ones
     min_share: float = 0.05  # of confidence that a change needs to be named besides a likelier one
     most: int = 3  # §5.5.3: a suggestion is right if the root cause is among the first three
 
 
-FEATURES = ("base", "deployment", "attribution", "rank", "noise", "text", "correlation")
+FEATURES = ("base", "deployment", "attribution", "rank", "noise", "text", "correlation", "trial")
 """Names of the columns of ``features``, each the weight of that name in RankingConfig."""
 
 
@@ -78,6 +80,7 @@ _UNKNOWN: Mapping[str, Mapping[str, Callable[[int], Any]]] = {
     "factor_recency": {"deployments": lambda size: Deployments(np.zeros(size), np.zeros(size))},
     "factor_text": {"similarity": np.zeros, "similarity_chance": np.ones},
     "factor_correlation": {"correlation": lambda size: np.full(size, np.nan)},
+    "factor_trial": {"trials": np.zeros},
 }
 """Factor → what the evidence holds for so many changes where nothing is known of it."""
 
@@ -102,6 +105,7 @@ def features(evidence: Evidence) -> FloatArray:
             np.array(noise, dtype=np.float64),
             -np.log(evidence.similarity_chance) * (1 - attributed),
             np.nan_to_num(evidence.correlation),
+            evidence.trials,
         ]
     )
 
@@ -133,7 +137,8 @@ def rank_suspects(evidence: Evidence, config: RankingConfig | None = None) -> tu
     A suspect's score is its confidence. Its factors are ``attribution``, the fraction of the regression from
     stacks that hold a modified subroutine (0 where that is noise); ``recency``, how well the series' rise
     fits the time of the deployment, relative to the best time; ``text``, the cosine of the texts;
-    ``correlation``, with a set-up metric that the change names. What could not be computed is absent.
+    ``correlation``, with a set-up metric that the change names; ``trial``, what trials say, in nats. What
+    could not be computed is absent.
 
     A change of which nothing is known but when it was deployed may be the root cause as well as another, and
     takes its part of the confidence; but it is not named, since nothing besides its time could speak for it.
@@ -172,6 +177,8 @@ def _factors(evidence: Evidence, index: int) -> dict[str, float]:
     factors["text"] = float(evidence.similarity[index])
     if np.isfinite(evidence.correlation[index]):
         factors["correlation"] = float(evidence.correlation[index])
+    if evidence.trials[index]:
+        factors["trial"] = float(evidence.trials[index])
     return {name: value for name, value in factors.items() if f"factor_{name}" not in evidence.without}
 
 

@@ -169,7 +169,8 @@ class JudgeStage(Stage):
 
 def decide(evidence: ExperimentEvidence, models: Mapping[str, Model]) -> list[Verdict]:
     """Return the verdict on each metric of an experiment."""
-    config = ModelConfig(models, sequential=evidence.standing.sequential, kept=evidence.kept)
+    standing = evidence.standing
+    config = ModelConfig(models, sequential=standing.sequential, kept=evidence.kept, missed=evidence.missed)
     found = judge_trials(evidence.metrics, evidence.bounds, evidence.history, config)
     return [with_marked(each, evidence.marked[each.metric]) for each in found]
 

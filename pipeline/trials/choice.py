@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import special
@@ -22,6 +22,8 @@ class ChoiceConfig:
     """Relative, put on side B of A/A experiments: artificial A/B experiments."""
     certainty: float = 0.95
     """A model is left out if its false positives exceed ``alpha`` by more than chance explains."""
+    missed: Mapping[str, int] = field(default_factory=dict)
+    """By model, regressions of at least this size that it let pass and production found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class Score:
     false_positives: float
     """Share of A/A experiments that differ significantly."""
     false_negatives: float
-    """Share of artificial A/B experiments that do not differ, or in the wrong direction."""
+    """Share of artificial A/B experiments that do not differ, or in the wrong direction; each regression that
+    production found after a pass counts as one more."""
     detectability: float
     """Median relative half-width of the interval; infinite if trials are too few."""
     holds: bool
@@ -67,7 +70,7 @@ def score(model: Model, experiments: Experiments, config: ChoiceConfig) -> Score
     return Score(
         model.name,
         differs / count,
-        1.0 - float(found.mean()),
+        1.0 - float(found.sum()) / (count + config.missed.get(model.name, 0)),
         float(np.median((equal.high - equal.low) / 2.0)),
         chance > 1.0 - config.certainty,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -106,6 +107,8 @@ class ModelConfig:
     """Whether one looks after every trial: the errors hold for all looks together."""
     kept: Mapping[str, Choice] = field(default_factory=dict)
     """Choices of metrics that still hold: these are not made again."""
+    missed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By metric and model, regressions that passed and production found."""
 
 
 def judge_trials(
@@ -197,7 +200,7 @@ def _judge_one(
     if adjusted and adjusted.estimates:
         compared = _Compared(_OF_TRIALS, None, adjusted.estimates)
     else:
-        compared = _compare(config.kept.get(name), experiments, past, bounds, config)
+        compared = _compare(name, experiments, past, bounds, config)
     strays = _strays(experiments, past, by_request=compared.model == BY_REQUEST)
     return Verdict(
         name,
@@ -223,7 +226,7 @@ class _Compared:
 
 
 def _compare(
-    kept: Choice | None,
+    name: str,
     experiments: Experiments,
     past: Experiments | None,
     bounds: Bounds,
@@ -235,7 +238,8 @@ def _compare(
         return _Compared("anytime-valid t-test", None, estimates)
     choice, model = None, config.model
     if model is None:
-        choice = kept or _choose(past, experiments.trials, bounds, config.models)
+        chosen_by = ChoiceConfig(bounds.alpha, bounds.threshold, missed=config.missed.get(name, {}))
+        choice = config.kept.get(name) or _choose(past, experiments.trials, chosen_by, config.models)
         model = (choice.model if choice else None) or _usual_model(experiments)
     return _Compared(model, choice, config.models[model].estimate(experiments, bounds.alpha))
 
@@ -266,7 +270,7 @@ def _contrasts(differences: FloatArray) -> FloatArray:
 
 
 def _choose(
-    past: Experiments | None, trials: int, bounds: Bounds, models: Mapping[str, Model]
+    past: Experiments | None, trials: int, config: ChoiceConfig, models: Mapping[str, Model]
 ) -> Choice | None:
     """Choose by A/A trials, in groups as large as the experiment; every other one is their history."""
     if past is None:
@@ -284,7 +288,7 @@ def _choose(
         match = match[0, tested][: groups * trials].reshape(groups, trials, -1)[with_level]
     history = trial_differences(Experiments(past.a[:, kept], past.b[:, kept]))[0]
     experiments = Experiments(a[with_level], b[with_level], history, match)
-    return choose(experiments, ChoiceConfig(bounds.alpha, bounds.threshold), models.values())
+    return choose(experiments, config, models.values())
 
 
 def _usual_model(experiments: Experiments) -> str:
@@ -300,7 +304,8 @@ def _usual_model(experiments: Experiments) -> str:
 
 
 def _undecided(name: str, bounds: Bounds, sides: Sides, prepared: Prepared) -> Verdict:
-    measured = Measured(*(float(np.nanmean(side)) for side in (sides.a, sides.b)))
+    known = (side[~np.isnan(side)] for side in (sides.a, sides.b))
+    measured = Measured(*(float(points.mean()) if len(points) else math.nan for points in known))
     steady = (prepared.warm_up, prepared.unsteady, prepared.requests)
     return Verdict(name, Decision.NOT_ENOUGH, bounds, measured, "none", None, 0, None, *steady)
 

@@ -64,7 +64,7 @@ class Suspect(TypedDict):
     score: Annotated[float, Field(ge=0, le=1)]
     """The confidence that it is the root cause."""
     factors: dict[str, float]
-    """Attribution, recency, text, correlation: what the score is made of, as far as it could be computed."""
+    """Attribution, recency, text, correlation, trial: what the score is made of, as far as it is known."""
     evidence: NotRequired[dict[str, float]]
     """What the weights of the ranking multiply, by the weight's name: evidence for the change, in nats."""
     switches: NotRequired[list[SwitchedChange]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from pipeline.commands.trial.covariates import with_covariates
 from pipeline.commands.trial.machines import machines, match
 from pipeline.commands.trial.models import models
 from pipeline.commands.trial.needed import needed
-from pipeline.commands.trial.options import CovariateOf, Threshold, check_known
+from pipeline.commands.trial.options import METRIC_THRESHOLD, Pair, check_known
 from pipeline.commands.trial.publishing import publish
 from pipeline.commands.trial.reading import read_named_trials
 from pipeline.commands.trial.showing import show
@@ -27,6 +28,9 @@ from pipeline.listing import listed
 from pipeline.stages.gather.trial_models import load_models
 from pipeline.terminal import print_note, table_console
 from pipeline.trials import Bounds, Decision, ModelConfig, Sides, judge_trials
+
+OF_AGENTS = {"bisect": "agents.commands.bisect", "suggest": "agents.commands.suggest"}
+"""Command → the module that defines it under its name."""
 
 EXIT_CODES = {Decision.PASS: 0, Decision.FAIL: 1, Decision.NOT_ENOUGH: 3}
 
@@ -40,7 +44,22 @@ Examples:
 """
 
 
-@click.group()
+class _Trial(click.Group):
+    """Commands of this package, and those of agents, which read repositories: imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all."""
+        return sorted([*super().list_commands(ctx), *OF_AGENTS])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command of either kind."""
+        if cmd_name not in OF_AGENTS:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(importlib.import_module(OF_AGENTS[cmd_name]), cmd_name)
+        return command
+
+
+@click.group(cls=_Trial)
 def trial() -> None:
     """Judge code before its release, by trials of the old code against the new."""
 
@@ -72,7 +91,7 @@ trial.add_command(publish)
     help="Relative difference that is a regression.",
 )
 @click.option(
-    "--metric-threshold", type=Threshold(), multiple=True, help="That of one metric. May be repeated."
+    "--metric-threshold", type=METRIC_THRESHOLD, multiple=True, help="That of one metric. May be repeated."
 )
 @click.option(
     "--alpha",
@@ -86,7 +105,7 @@ trial.add_command(publish)
 @click.option(
     "--covariate",
     "covariates",
-    type=CovariateOf(),
+    type=Pair("METRIC=COVARIATE", empty=False),
     multiple=True,
     help="Take out of METRIC what COVARIATE, which side B does not change, explains. May be repeated.",
 )
@@ -168,6 +187,8 @@ def _of_file(
         raise ConfigError(f"--model {model}: compares with A/A trials; give them as --history")
     named = read_named_trials(path)
     explained = dict(covariates)
+    if alone := next((metric for metric, covariate in covariates if metric == covariate), None):
+        raise ConfigError(f"--covariate: {alone}: explains itself; the covariate should be another metric")
     if len(explained) < len(covariates):
         raise ConfigError("--covariate: a metric has one covariate")
     check_known((*explained, *explained.values()), named, path)

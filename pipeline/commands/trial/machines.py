@@ -17,6 +17,7 @@ from rich.text import Text
 from pipeline.backtest.seriesfile.content import read_content
 from pipeline.backtest.tables import Columns, parse_table
 from pipeline.commands.options import FiniteRange
+from pipeline.commands.trial.options import Pair
 from pipeline.errors import ConfigError
 from pipeline.listing import listed
 from pipeline.model import FloatArray, IntArray
@@ -56,21 +57,6 @@ class _Names(click.ParamType):
         if "" in names:
             self.fail(f"{value!r}: holds an empty name", param, ctx)
         return names
-
-
-class _Level(click.ParamType):
-    """A level of a factor, as FACTOR=LEVEL."""
-
-    name = "FACTOR=LEVEL"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        """Read both."""
-        factor, equals, level = str(value).partition("=")
-        if not equals or not factor:
-            self.fail(f"{value!r}: should be FACTOR=LEVEL", param, ctx)
-        return factor, level
 
 
 @click.command(name="machines", epilog=_EXAMPLES)
@@ -141,7 +127,11 @@ def machines(
     "--factor", "factors", type=_Names(), required=True, help="Columns in which machines must match."
 )
 @click.option(
-    "--avoid", "avoided", type=_Level(), multiple=True, help="Leave out such machines. May be repeated."
+    "--avoid",
+    "avoided",
+    type=Pair("FACTOR=LEVEL"),
+    multiple=True,
+    help="Leave out such machines. May be repeated.",
 )
 @click.option(
     "--pairs", type=click.IntRange(min=1), default=1, show_default=True, help="How many trials are planned."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,36 +13,35 @@ from pipeline.errors import ConfigError
 from pipeline.listing import listed
 
 
-class Threshold(click.ParamType):
-    """A metric and its own threshold, as NAME=SHARE."""
+class Pair(click.ParamType):
+    """A name and what is said of it, as NAME=VALUE.
 
-    name = "NAME=SHARE"
+    Args:
+        form: How it is written, for help and errors.
+        value: What stands behind the equals sign; without it a text. Of a number it is the last of them.
+        empty: Whether the text may be empty.
+    """
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, float]:
-        """Read both."""
-        name, equals, share = str(value).rpartition("=")
-        if not equals or not name:
-            self.fail(f"{value!r}: should be NAME=SHARE", param, ctx)
-        return name, FiniteRange(min=0, min_open=True).convert(share, param, ctx)
-
-
-class CovariateOf(click.ParamType):
-    """A metric and what should explain it, as METRIC=COVARIATE."""
-
-    name = "METRIC=COVARIATE"
+    def __init__(
+        self, form: str = "NAME=VALUE", value: click.ParamType | None = None, *, empty: bool = True
+    ) -> None:
+        self.name = form
+        self._value = value
+        self._empty = empty
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
+    ) -> tuple[str, Any]:
         """Read both."""
-        metric, _, covariate = str(value).partition("=")
-        if not metric or not covariate:
-            self.fail(f"{value!r}: should be METRIC=COVARIATE", param, ctx)
-        if metric == covariate:
-            self.fail(f"{metric}: explains itself; the covariate should be another metric", param, ctx)
-        return metric, covariate
+        text = str(value)
+        name, equals, given = text.rpartition("=") if self._value else text.partition("=")
+        if not equals or not name or not (given or self._empty):
+            self.fail(f"{value!r}: should be {self.name}", param, ctx)
+        return name, self._value.convert(given, param, ctx) if self._value else given
+
+
+METRIC_THRESHOLD = Pair("NAME=SHARE", FiniteRange(min=0, min_open=True))
+"""A metric and its own threshold."""
 
 
 def check_known(names: Iterable[str], metrics: Collection[str], path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.clock import system_clock
 from pipeline.codec.trials import decode_trial, encode_trial, trial_message
 from pipeline.commands.options import Moment, settings_options
-from pipeline.commands.trial.options import Threshold, check_known
+from pipeline.commands.trial.options import METRIC_THRESHOLD, Pair, check_known
 from pipeline.commands.trial.reading import NamedTrials, read_named_trials
 from pipeline.config import Settings
 from pipeline.errors import ConfigError, InvalidMessage
@@ -28,21 +28,6 @@ _STEP_S = 0.001
 """Trials of a file end one after another: the store keeps milliseconds."""
 
 
-class Factor(click.ParamType):
-    """A factor of the machine, as NAME=VALUE."""
-
-    name = "NAME=VALUE"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        """Read both."""
-        name, equals, given = str(value).partition("=")
-        if not equals or not name:
-            self.fail(f"{value!r}: should be NAME=VALUE", param, ctx)
-        return name, given
-
-
 @click.command(epilog=_EXAMPLES)
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--service", required=True, metavar="NAME", help="Whose code is tried.")
@@ -50,9 +35,9 @@ class Factor(click.ParamType):
 @click.option("--same-code", is_flag=True, help="A/A trials, by which models are chosen: one code.")
 @click.option("--release-a", default="", metavar="NAME", help="What side A ran.")
 @click.option("--release-b", default="", metavar="NAME", help="What side B ran.")
-@click.option("--factor", "factors", type=Factor(), multiple=True, help="Of the machine. May be repeated.")
+@click.option("--factor", "factors", type=Pair(), multiple=True, help="Of the machine. May be repeated.")
 @click.option(
-    "--metric-threshold", type=Threshold(), multiple=True, help="That of a metric, instead of 0.01."
+    "--metric-threshold", type=METRIC_THRESHOLD, multiple=True, help="That of a metric, instead of 0.01."
 )
 @click.option("--worse-down", multiple=True, metavar="METRIC", help="Less of it is worse, as of throughput.")
 @click.option("--time", type=Moment(), metavar="TIME", help="When the last trial ended (default: now).")

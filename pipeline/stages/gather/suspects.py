@@ -20,6 +20,7 @@ from pipeline.stages.gather.change_words import ChangeWords
 from pipeline.stages.gather.changes import HISTORY_S
 from pipeline.stages.gather.evidence import stacks_around, stacks_on_earlier_days
 from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.trial_findings import trial_findings
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 
@@ -92,4 +93,5 @@ class CauseEvidence:
             gates=self._gates,
             series=store.series(workload.series, *span, asked),
             setup=store.series("setup", *span),
+            trials=trial_findings(store, scan.service, scan.end - HISTORY_S, scan.end),
         )

@@ -10,6 +10,9 @@ from typing import Any
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.trials import choice_of_row, metric_of_row, side_of_row
 from pipeline.model import TrialMetric
+from pipeline.rootcause.trials import missed_regressions
+from pipeline.stages.gather.past_changes import caused_regressions
+from pipeline.stages.gather.trial_findings import trial_findings
 from pipeline.storage.interface import Store
 from pipeline.trials import Bounds, Choice, Experiment, Model, Side, Sides, Standing, WholeTrial, standing_of
 from pipeline.trials.experiment import HISTORY_S, Measured, bounds_of, metrics_of, sides_of
@@ -26,6 +29,9 @@ CHOICE_S = DAY_S
 
 FORMER_S = 30 * DAY_S
 """How far back the choice before is looked for."""
+
+MISSED_S = 90 * DAY_S
+"""How far back regressions are looked for whose changes had passed."""
 
 _INSTANT_S = 0.001
 """The store's times have milliseconds."""
@@ -47,6 +53,8 @@ class ExperimentEvidence:
     kept: Mapping[str, Choice]
     former: Mapping[str, str]
     """By metric, the model that was chosen last; empty where none held its errors."""
+    missed: Mapping[str, Mapping[str, int]]
+    """By metric and model, regressions that passed and production found."""
 
 
 def gather_experiments(store: Store, service: str) -> tuple[Experiment, ...]:
@@ -88,7 +96,17 @@ def gather_evidence(
         history=_history(store, standing, experiments, pairs),
         kept=kept,
         former=former,
+        missed={} if len(kept) == len(pairs) else _missed(store, service, standing.last_time),
     )
+
+
+def _missed(store: Store, service: str, last: float) -> dict[str, dict[str, int]]:
+    """Return the regressions up to a time whose changes passed their trials."""
+    since, until = last - MISSED_S, last + _INSTANT_S
+    findings = trial_findings(store, service, since, until)
+    if not any(not metric.failed for one in findings for metric in one.metrics):
+        return {}
+    return missed_regressions(findings, caused_regressions(store, service, since, until))
 
 
 def _history(

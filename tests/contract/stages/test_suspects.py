@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.codec.events import decode_event
+from pipeline.codec.records import columns_of
 from pipeline.model import Candidate, Record, Scan, Suspect
 from pipeline.rootcause.evidence import Cause, find_causes
 from pipeline.rootcause.gates import Gates
@@ -19,6 +20,7 @@ from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
 from tests.contract.rows import change, gcpu, metrics, stacks, totals
 from tests.support.builders import build_dropped
+from tests.support.trial_verdicts import verdict_row
 
 STEP_S = 600.0
 START = 1_700_000_400.0
@@ -266,6 +268,20 @@ def test_the_newest_number_of_servers_counts(store: Store, service: str) -> None
     assert finder.servers(scan(service, SLOW)) == 120.0
 
 
+def test_of_two_changes_of_the_same_code_the_one_whose_trials_failed_comes_first(
+    store: Store, service: str
+) -> None:
+    deploy_others(store, service)
+    for name in ("change-a", "change-b"):
+        deploy(store, service, name, -0.3, subroutines=["shop.cart.total"])
+    assert [suspect.factors.get("trial") for suspect in find(store, service)] == [None, None]
+    store.insert("trial_verdicts", columns_of([verdict_row(service, "change-a", CHANGED - 3600.0)]))
+    (first, *others) = find(store, service)
+    assert first.change.id == "change-a"
+    assert first.factors["trial"] == pytest.approx(np.log(0.9 / 0.03))
+    assert all(first.score > 5 * other.score for other in others)
+
+
 class Counting:
     """A store that counts how often each verb is called, with which table or source."""
 
@@ -291,6 +307,7 @@ def test_a_scan_asks_once_for_what_its_candidates_share(store: Store, service: s
     causes(counting, scan(service, *many))
     assert sorted(counting.calls) == [
         ("rows", "changes"),
+        ("rows", "trial_verdicts"),
         ("series", "gcpu"),
         ("series", "setup"),
         ("stacks", service),

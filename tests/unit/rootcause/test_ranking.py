@@ -186,7 +186,11 @@ NOTHING = near(1.0, 0.0, 500)
 
 
 def evidence(
-    *rows: tuple[str, Attribution | None], fit: float = 2.0, text: float = 1.0, correlation: float = np.nan
+    *rows: tuple[str, Attribution | None],
+    fit: float = 2.0,
+    text: float = 1.0,
+    correlation: float = np.nan,
+    trial: float = 0.0,
 ) -> Evidence:
     """Every change with the same evidence but for its attribution."""
     size = len(rows)
@@ -197,6 +201,7 @@ def evidence(
         similarity=np.full(size, 0.25),
         similarity_chance=np.full(size, text),
         correlation=np.full(size, correlation),
+        trials=np.full(size, trial),
     )
 
 
@@ -278,10 +283,13 @@ def test_more_harmless_changes_do_not_make_a_root_cause_likelier() -> None:
         ("factor_recency", {"deployment"}),
         ("factor_text", {"text"}),
         ("factor_correlation", {"correlation"}),
+        ("factor_trial", {"trial"}),
     ],
 )
 def test_a_factor_that_is_left_out_says_nothing_of_any_change(factor: str, columns: set[str]) -> None:
-    known = evidence(("some", near(0.01, 0.5, rank=3)), ("none", NOTHING), text=0.01, correlation=0.9)
+    known = evidence(
+        ("some", near(0.01, 0.5, rank=3)), ("none", NOTHING), text=0.01, correlation=0.9, trial=2.0
+    )
     whole, lacking = (features(leave_out(known, frozenset(keys))) for keys in ((), (factor,)))
     silent = {name for name, column in zip(FEATURES, lacking.T, strict=True) if not column.any()}
     assert silent == columns

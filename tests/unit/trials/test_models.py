@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -185,6 +186,18 @@ def test_choice_takes_the_model_that_finds_most_and_holds_its_bound() -> None:
     assert chosen.model in held
     best = min(score.false_negatives for score in chosen.scores if score.holds)
     assert next(s for s in chosen.scores if s.model == chosen.model).false_negatives <= best + 0.05
+
+
+def test_regressions_that_production_found_after_a_pass_change_the_choice() -> None:
+    tried = experiments("normal", 6, 40)
+    config = ChoiceConfig(regression=0.05)
+    first = choose(tried, config)
+    assert first.model
+    before = next(score for score in first.scores if score.model == first.model)
+    second = choose(tried, replace(config, missed={first.model: 40}))
+    after = next(score for score in second.scores if score.model == first.model)
+    assert after.false_negatives == pytest.approx((40 * before.false_negatives + 40) / 80)
+    assert second.model != first.model
 
 
 def test_choice_leaves_the_history_out_where_there_is_none() -> None:

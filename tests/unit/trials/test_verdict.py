@@ -38,6 +38,13 @@ def test_a_side_that_is_zero_after_its_warm_up_is_not_decided() -> None:
     assert (found.decision, found.trials, found.model) == (Decision.NOT_ENOUGH, 0, "none")
 
 
+@pytest.mark.parametrize("points", [0, 30])
+def test_trials_of_which_all_is_warm_up_are_not_decided(points: int) -> None:
+    found = judge(Sides(*np.full((2, 6, points), np.nan)))
+    assert (found.decision, found.trials, found.model) == (Decision.NOT_ENOUGH, 0, "none")
+    assert np.isnan(found.measured.mean_a)
+
+
 @pytest.mark.parametrize("trials", [1, 2])
 def test_experiments_of_a_history_without_a_level_choose_nothing(trials: int) -> None:
     sides = rare(trials)

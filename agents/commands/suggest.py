@@ -1,0 +1,220 @@
+"""``smidgen trial suggest``: whether a change is worth an experiment, and what to replay in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+from rich.box import SIMPLE
+from rich.table import Column, Table
+from rich.text import Text
+
+from pipeline.clock import system_clock
+from pipeline.commands.options import Duration, FiniteRange, settings_options
+from pipeline.config import Settings
+from pipeline.errors import ConfigError
+from pipeline.terminal import escape_controls, print_note, table_console
+from pipeline.units import DAY_S, counted
+
+if TYPE_CHECKING:
+    from pipeline.model import Change, StackMatrix
+    from pipeline.selection import Chance, Impact, Worth
+    from pipeline.storage.interface import Store
+
+_MOST_SHOWN = 10
+
+_EXAMPLES = """\b
+Examples:
+  smidgen trial suggest main..HEAD --service shop --machines 8
+  smidgen trial suggest main..HEAD --data exported --trials 10 --trial-time 5m --json
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Production:
+    """Stacks of a service, and its past changes with those that regressed."""
+
+    stacks: StackMatrix
+    changes: Sequence[Change]
+    regressed: frozenset[str]
+    days: float
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("revisions", metavar="A..B")
+@click.option("--repo", type=click.Path(path_type=Path), default=".", show_default=True, metavar="DIR")
+@click.option("--service", metavar="S", help="That runs it; its production is in the store.")
+@click.option("--source-root", "roots", multiple=True, metavar="DIR", help="Of modules. May be repeated.")
+@click.option(
+    "--data", type=click.Path(path_type=Path), metavar="DIR", help="Instead of the store: a data set folder."
+)
+@click.option("--events", type=click.Path(path_type=Path), metavar="FILE", help="Events of --data.")
+@click.option("--days", type=FiniteRange(min=0.01), default=30.0, show_default=True, help="Of past changes.")
+@click.option("--span", type=Duration(), default="1d", show_default=True, help="Of stacks, the latest.")
+@click.option(
+    "--machines", type=click.IntRange(min=2), default=2, show_default=True, help="That run trials, in pairs."
+)
+@click.option(
+    "--trials", type=click.IntRange(min=1), default=25, show_default=True, help="Of one experiment."
+)
+@click.option("--trial-time", type=Duration(), default="10m", show_default=True, help="Of one trial.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@settings_options("store", "log_level")
+def suggest(settings: Settings, revisions: str, repo: Path, as_json: bool, **options: Any) -> int:
+    """Say whether the commits after A, up to B, are worth an experiment, and what to replay in it.
+
+    The subroutines that they modify are looked for in production's stacks: which share of the samples holds
+    one, and by which endpoints. How likely such a change regresses is learned from past changes of the
+    service and from regressions of which one was the root cause; few examples leave it at a prior. What is
+    expected to be at stake, that chance times the share, is compared with past changes: those with the most
+    are worth it, as many as --machines can test.
+
+    Exit code: 0 if it is worth an experiment, 1 if not, 2 on bad usage.
+    """
+    from pipeline.selection import Budget, Example, impact_of, learn_chance, score_of, touched_share, worth_of
+    from pipeline.stacks import index_stacks
+
+    subroutines = _modified(repo, revisions, options["service"] or "", options["roots"])
+    found = _production(settings, options)
+    if not found.stacks.total_after:
+        raise ConfigError("no stack samples of the service in --span: nothing says what the change touches")
+    index = index_stacks(found.stacks)
+    past = [touched_share(index, change.subroutines) for change in found.changes]
+    chance = learn_chance(
+        [
+            Example(share, change.id in found.regressed)
+            for share, change in zip(past, found.changes, strict=True)
+        ]
+    )
+    impact = impact_of(index, subroutines)
+    worth = worth_of(
+        score_of(chance, impact.share, subroutines),
+        [score_of(chance, share, one.subroutines) for share, one in zip(past, found.changes, strict=True)],
+        len(past) / found.days,
+        Budget(options["machines"], options["trials"], options["trial_time"]),
+    )
+    result = _to_json(impact, chance, worth)
+    if as_json:
+        click.echo(orjson.dumps(result).decode())
+    else:
+        _show(result)
+    return 0 if worth.worth else 1
+
+
+def _modified(repo: Path, revisions: str, service: str, roots: Sequence[str]) -> set[str]:
+    from agents.changes import Repository, describe_commit
+
+    repository = Repository(repo)
+    commits = repository.commits(revisions)
+    if not commits:
+        raise ConfigError(f"{revisions}: has no commits")
+    repository.read_ahead(commits)
+    found: set[str] = set()
+    for commit in commits:
+        described = describe_commit(
+            repository, commit, service=service or "service", time=commit.time, source_roots=roots
+        )
+        if described.left_out:
+            print_note(f"{commit.sha[:12]}: left out: {'; '.join(described.left_out)}")
+        found.update(described.change.subroutines)
+    return found
+
+
+def _production(settings: Settings, options: dict[str, Any]) -> _Production:
+    from pipeline.codec.names import read_namings
+    from pipeline.stages.gather.past_changes import caused_regressions
+    from pipeline.stages.gather.symbols import SymbolStore
+    from pipeline.storage.arrays import ArrayStore
+    from pipeline.storage.connect import open_store
+
+    if options["data"]:
+        from pipeline.backtest.dataset import read_dataset
+
+        data = read_dataset(options["data"])
+        days = min(options["days"], (data.end - data.start) / DAY_S)
+        of_data = _of_store(ArrayStore(data), data.service, (data.end, days), options["span"])
+        return replace(
+            of_data, regressed=_read_causes(options["events"]) if options["events"] else frozenset()
+        )
+    if options["events"]:
+        raise click.UsageError("--events: are those of --data")
+    service = options["service"]
+    if not service:
+        raise click.UsageError("give --service, whose production is in the store, or --data")
+    now = system_clock()
+    with closing(open_store(settings.store, existing=True)) as opened:
+        store = SymbolStore(opened, read_namings(settings.names))
+        found = _of_store(store, service, (now, options["days"]), options["span"])
+        caused = caused_regressions(store, service, now - options["days"] * DAY_S, now)
+        return replace(found, regressed=frozenset(one.change for one in caused))
+
+
+def _of_store(store: Store, service: str, until: tuple[float, float], span_s: float) -> _Production:
+    """Return what a store has of a service up to a time, and in so many days before it."""
+    from pipeline.codec.inputs import change_from_row
+    from pipeline.rootcause.ranking import first_announcements
+
+    end, days = until
+    stacks = store.stacks(service, (end - span_s, end - span_s), (end - span_s, end))
+    rows = store.rows("changes", service, end - days * DAY_S, end)
+    changes = first_announcements(change_from_row(row) for row in rows)
+    return _Production(stacks, changes, frozenset(), days)
+
+
+def _read_causes(path: Path) -> frozenset[str]:
+    from pipeline.codec.events import DETECTED, decode_event
+    from pipeline.errors import InvalidMessage, file_errors
+    from pipeline.stages.gather.past_changes import causes_of
+
+    with file_errors(path):
+        lines = path.read_bytes().splitlines()
+    try:
+        found = [decode_event(line) for line in lines]
+        return frozenset(causes_of(one for one in found if one["type"] == DETECTED))
+    except (InvalidMessage, KeyError, TypeError) as error:
+        raise ConfigError(f"--events: {path}: {error}") from None
+
+
+def _to_json(impact: Impact, chance: Chance, worth: Worth) -> dict[str, Any]:
+    return {
+        "worth": worth.worth,
+        "share": impact.share,
+        "chance": chance.of(impact.share),
+        "score": worth.score,
+        "threshold": worth.threshold,
+        "tested": worth.tested,
+        "examples": chance.examples,
+        "regressions": chance.regressions,
+        "subroutines": [{"subroutine": name, "gcpu": share} for name, share in impact.subroutines],
+        "unseen": list(impact.unseen),
+        "endpoints": [asdict(one) for one in impact.endpoints],
+    }
+
+
+def _show(result: dict[str, Any]) -> None:
+    console = table_console()
+    console.print(
+        f"{'worth an experiment' if result['worth'] else 'not worth an experiment'}: it touches "
+        f"{result['share']:.3%} of the samples, and regresses with {result['chance']:.2%}"
+    )
+    learned = f"{counted(result['examples'], 'past change')}, {result['regressions']} of which regressed"
+    console.print(f"learned from {learned}; the machines test {result['tested']:.0%} of changes")
+    table = Table("subroutine", Column("gCPU", justify="right"), box=SIMPLE)
+    for one in result["subroutines"][:_MOST_SHOWN]:
+        table.add_row(Text(escape_controls(one["subroutine"])), f"{one['gcpu']:.3%}")
+    console.print(table)
+    if result["unseen"]:
+        console.print(f"{counted(len(result['unseen']), 'modified subroutine')} did not run in production")
+    if result["endpoints"]:
+        columns = (Column("replay", justify="right"), Column("touched", justify="right"))
+        table = Table("endpoint", *columns, box=SIMPLE)
+        for one in result["endpoints"][:_MOST_SHOWN]:
+            table.add_row(
+                Text(escape_controls(one["endpoint"])), f"{one['replay']:.1%}", f"{one['touched']:.1%}"
+            )
+        console.print(table)

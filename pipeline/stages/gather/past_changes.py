@@ -1,0 +1,46 @@
+"""Changes that production found to regress: root causes of reported regressions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from pipeline.feedback.precision import WRONG
+from pipeline.rootcause.trials import Caused, size_of
+from pipeline.stages.gather.reported import gather_answered
+from pipeline.storage.interface import Store
+
+MIN_SCORE = 0.5
+"""Confidence from which the first suspect of an event counts as its root cause."""
+
+
+def caused_regressions(store: Store, service: str, since: float, until: float) -> list[Caused]:
+    """Return the regressions of a service with a known cause, that changed and were detected in a span.
+
+    Of each event it is the cause that a person named, or else the first suspect if it is likelier than not.
+    Events that people call false, a cost shift or a duplicate have none.
+    """
+    found: list[Caused] = []
+    for one in gather_answered(store, service, since, all_events=True):
+        event = orjson.loads(one.event)
+        if one.reported.detected_time >= until:
+            continue
+        causes = [one.cause.subject] if one.cause else [*causes_of([event])]
+        if not one.cause and one.state is not None and one.state.verdict in WRONG:
+            continue
+        data = event["data"]
+        relative = math.inf if data["relative"] is None else data["relative"]
+        kind, metric = one.reported.metric_kind, one.reported.metric
+        found += [Caused(cause, kind, metric, size_of(kind, data["delta"], relative)) for cause in causes]
+    return found
+
+
+def causes_of(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the change that each event most likely has as its root cause, if one is likelier than not."""
+    for event in events:
+        for suspect in list(event["data"].get("root_causes") or ())[:1]:
+            if suspect["score"] >= MIN_SCORE:
+                yield str(suspect["change"]["id"])
