@@ -134,8 +134,8 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     `smidgen bench trials`. How often a request that costs more in a new release is seen and named measures
     `smidgen bench requests`, and how often `smidgen trial bisect` names the right commit
     `smidgen bench bisect`. What sampling costs real programs measures `smidgen bench overhead`, and what the
-    sampler inside a Python program costs it `smidgen bench inprocess`. Whether requests are replayed when they
-    are due measures `smidgen bench replay`. These have options of their own.
+    sampler inside a Python program costs it `smidgen bench inprocess`. Whether requests are replayed when
+    they are due measures `smidgen bench replay`. These have options of their own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)
