@@ -55,6 +55,7 @@ NOT_RUN: Mapping[str, str] = {
     r"replay (record|run|capacity|mock)": "needs services; tests/unit/agents/replay has them",
     r"release compare": "needs two releases side by side; tests/e2e/test_release.py has them",
     r"why .*--ledger .*--data": "needs a candidate of its own backtest; tests/e2e/test_backtest.py has one",
+    r"trial (bisect|suggest)": "needs a repository to measure; tests/unit/commands has one of each",
     r"stage skip": "needs a message that holds a stage up; tests/e2e/test_stage_commands.py has one",
 }
 """Commands that are not run here, and why."""
