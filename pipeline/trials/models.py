@@ -29,6 +29,8 @@ class Model:
     """Whether it needs A/A tests of the past."""
     by_request: bool = False
     """Whether it needs to know which points are of the same request."""
+    by_name: bool = False
+    """Whether the choice leaves it out: that tries regressions of all points, and it misses others."""
 
 
 BY_REQUEST = "paired-by-request"
@@ -97,6 +99,7 @@ _ALL = (
         "The typical ratio of such points: long tails of noise, and a change of most requests.",
         paired_by_request_trimmed,
         by_request=True,
+        by_name=True,
     ),
 )
 
