@@ -263,4 +263,4 @@ def test_models_are_listed() -> None:
     result = CliRunner().invoke(smidgen, ["trial", "models", "--available", "--json"], standalone_mode=False)
     names = [orjson.loads(line)["model"] for line in result.output.splitlines()]
     assert names[0] == "t-test-none"
-    assert len(names) == 9
+    assert len(names) == 10
