@@ -43,10 +43,10 @@ _SHOWN = 10
 
 _EXAMPLES = """\b
 Examples:
-  smidgen agent logs v1.log --service shop --table v1.csv
-  smidgen agent logs v2.log --service shop --table v2.csv
-  smidgen release requests v1.csv v2.csv --metrics cpu.csv
-  smidgen release requests v1.csv v2.csv --metric cpu --metric memory --json
+  smidgen agent logs access-old.log --service shop --table old.csv
+  smidgen agent logs access-new.log --service shop --table new.csv
+  smidgen release requests old.csv new.csv --metrics cpu.csv
+  smidgen release requests old.csv new.csv --metrics cpu.csv --metric cpu --json
 """
 
 
