@@ -43,6 +43,21 @@ def service_name(text: str) -> str:
     return text
 
 
+def pairs(values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Read texts LEFT=RIGHT, each part of one character at least; the last = parts them.
+
+    Raises:
+        ValueError: a text is none.
+    """
+    found = []
+    for text in values:
+        left, equals, right = text.rpartition("=")
+        if not (left and equals and right):
+            raise ValueError(f"should be LEFT=RIGHT, not {text[:80]!r}")
+        found.append((left, right))
+    return tuple(found)
+
+
 def share_of(text: str) -> float:
     """Read a share such as 0.005% or 0.00005.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,18 @@ def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
 def print_json(value: object) -> None:
     """Print a JSON value as one line."""
     click.echo(orjson.dumps(value).decode())
+
+
+def print_rows(
+    rows: Sequence[Any], table: Callable[[Sequence[Any]], Iterable[str]], *, as_json: bool
+) -> None:
+    """Print dataclasses: one JSON object each, or the lines of a table of them."""
+    if as_json:
+        for row in rows:
+            print_json(asdict(row))
+        return
+    for line in table(rows):
+        click.echo(line)
 
 
 def read_file(path: Path) -> bytes:

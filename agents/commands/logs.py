@@ -14,7 +14,14 @@ import click
 
 from agents.broker import check_broker, connect, publish_once, quiet_client
 from agents.buffer import Buffer
-from agents.options import agent_settings, checked_by, duration_s_of, release_option, service_option
+from agents.options import (
+    agent_settings,
+    checked_by,
+    duration_s_of,
+    pairs,
+    release_option,
+    service_option,
+)
 from agents.publisher import Publisher
 from pipeline.clock import system_clock
 from pipeline.config import Settings
@@ -44,16 +51,6 @@ if TYPE_CHECKING:
 Begin = Callable[[Sequence[str]], "RequestTally"]
 
 
-def _pair(values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    found = []
-    for text in values:
-        left, equals, right = text.rpartition("=")
-        if not (left and equals and right):
-            raise ValueError(f"should be LEFT=RIGHT, not {text[:80]!r}")
-        found.append((left, right))
-    return tuple(found)
-
-
 def _lateness(text: str) -> float:
     seconds = parse_duration_s(text)
     if seconds > DAY_S:
@@ -77,7 +74,7 @@ def _lateness(text: str) -> float:
     "--key",
     "keys",
     multiple=True,
-    callback=checked_by(_pair),
+    callback=checked_by(pairs),
     metavar="WHAT=KEY",
     help="Of JSON: where time, request, method, target, status or duration stands. May be repeated.",
 )
@@ -85,7 +82,7 @@ def _lateness(text: str) -> float:
     "--rule",
     "rules",
     multiple=True,
-    callback=checked_by(_pair),
+    callback=checked_by(pairs),
     metavar="GLOB=TYPE",
     help="Type of requests by method and path, such as 'GET /shop/*=shop'. May be repeated.",
 )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict
 
 import click
 
 from loadgen.requests.simulate import PRESETS
 from loadgen.requests.table import Row, measure
-from loadgen.terminal import print_json, progress
+from loadgen.terminal import print_rows, progress
 from pipeline.commands.options import FiniteRange
 from pipeline.extras import require_forest
 
@@ -54,12 +53,7 @@ def requests(
         for name, rise in chosen:
             rows += measure(name, rise, cases, alpha, seed, forest=forest)
             advance()
-    if as_json:
-        for row in rows:
-            print_json(asdict(row))
-        return
-    for line in _table(rows):
-        click.echo(line)
+    print_rows(rows, _table, as_json=as_json)
 
 
 def _table(rows: Iterable[Row]) -> Iterable[str]:

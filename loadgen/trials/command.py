@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict
 
 import click
 
-from loadgen.terminal import print_json, progress
+from loadgen.terminal import print_rows, progress
 from loadgen.trials.simulate import DISTRIBUTIONS
 from loadgen.trials.table import SERVICES, Row, measure
 from pipeline.commands.options import FiniteRange
@@ -44,12 +43,7 @@ def trials(
         for distribution, number in cases:
             rows += measure(distribution, number, experiments, alpha, seed)
             advance()
-    if as_json:
-        for row in rows:
-            print_json(asdict(row))
-        return
-    for line in _table(rows):
-        click.echo(line)
+    print_rows(rows, _table, as_json=as_json)
 
 
 def _table(rows: Iterable[Row]) -> Iterable[str]:

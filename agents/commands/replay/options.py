@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents.options import address_of, checked_by
+from agents.options import address_of, checked_by, pairs
 from pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-
-def pairs(values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Read GLOB=NAME, each part of one character at least."""
-    found = []
-    for text in values:
-        left, equals, right = text.rpartition("=")
-        if not (left and equals and right):
-            raise ValueError(f"should be LEFT=RIGHT, not {text[:80]!r}")
-        found.append((left, right))
-    return tuple(found)
 
 
 def shares(values: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
