@@ -157,7 +157,8 @@ async def require_topics(broker: Broker | str, topics: Topics, names: Iterable[s
         BrokerUnavailable: the broker does not answer.
         ConfigError: it refuses us, or a topic is missing or has other partitions; says what to run.
     """
-    wanted = {name: topics[name] for name in names}
+    needed = frozenset(names)
+    wanted = {name: topic for name, topic in topics.items() if name in needed}
     async with admin_client(broker) as client:
         actual = await _appeared(client, wanted)
     for topic in wanted.values():
