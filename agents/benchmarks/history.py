@@ -10,7 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.benchmarks.results import Content, Results, commit_of, find_format, format_names
+from agents.benchmarks.results import (
+    Content,
+    Results,
+    commit_of,
+    commits_of,
+    find_format,
+    format_names,
+)
 from pipeline.errors import ConfigError, file_errors
 from pipeline.model import FloatArray
 
@@ -102,7 +109,7 @@ def arrange(runs: Sequence[Run], order: Sequence[str] = ()) -> History:
     """
     position = {sha: number for number, sha in enumerate(order)}
     if order:
-        runs = [replace(run, commit=sha) for run in runs if (sha := _resolved(run.commit, order, position))]
+        runs = [replace(run, commit=sha) for run in runs if (sha := _resolved(run, order, position))]
     times: dict[str, float] = {}
     for run in runs:
         times[run.commit] = np.fmin(times.get(run.commit, math.nan), run.results.time)
@@ -160,10 +167,22 @@ def _read(path: Path) -> Run | None:
 
 def _named(path: Path) -> str:
     """Return the commit that a file or a folder above it is named after."""
-    return next((sha for one in (path.stem, *reversed(path.parent.parts)) if (sha := commit_of(one))), "")
+    return next((sha for one in _names(path) if (sha := commit_of(one))), "")
 
 
-def _resolved(commit: str, order: Sequence[str], position: dict[str, int]) -> str:
-    if commit in position:
-        return commit
-    return next((sha for sha in order if commit and sha.startswith(commit)), "")
+def _names(path: Path) -> tuple[str, ...]:
+    return path.stem, *reversed(path.parent.parts)
+
+
+def _resolved(run: Run, order: Sequence[str], position: dict[str, int]) -> str:
+    """Return which commit a run is of, empty if the order lacks it.
+
+    One abbreviation in a hundred is digits alone: where the order has such a commit, it is no date.
+    """
+    named = (one for name in _names(run.path) for one in commits_of(name) if one.isdigit())
+    for commit in (run.commit, *named):
+        if commit in position:
+            return commit
+        if found := next((sha for sha in order if commit and sha.startswith(commit)), ""):
+            return found
+    return ""

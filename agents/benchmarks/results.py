@@ -161,9 +161,13 @@ def commit_of(text: object) -> str:
     >>> commit_of("results/0f3c2a9-linux.json")
     '0f3c2a9'
     """
-    found: list[str] = _COMMIT.findall(text) if isinstance(text, str) else []
     # Digits alone are more often a date or the number of a build.
-    return next((one for one in found if not one.isdigit() or len(one) >= 40), "")
+    return next((one for one in commits_of(text) if not one.isdigit() or len(one) >= 40), "")
+
+
+def commits_of(text: object) -> list[str]:
+    """Return all that may be ids of commits within a text, digits alone among them."""
+    return _COMMIT.findall(text) if isinstance(text, str) else []
 
 
 def moment_of(value: object) -> float:

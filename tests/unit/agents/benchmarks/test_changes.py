@@ -124,3 +124,12 @@ def test_a_named_file_without_results_is_refused(tmp_path: Path, content: bytes)
         read_results([path])
     with pytest.raises(ConfigError, match="no results of"):
         read_results([tmp_path])
+
+
+def test_an_abbreviation_of_digits_alone_is_a_commit_where_the_order_has_it(tmp_path: Path) -> None:
+    order = ["1234567890" + "a" * 30, "abcdef1234" + "b" * 30]
+    for name in ("1234567890", "abcdef1234", "20260301"):
+        (tmp_path / f"{name}.txt").write_text("BenchmarkSum-8 9 1 ns/op\n")
+    runs = read_results([tmp_path]).runs
+    assert arrange(runs, order).commits == tuple(order)
+    assert {run.commit.endswith(".txt") for run in runs if "abcdef" not in run.commit} == {True}
