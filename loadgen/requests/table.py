@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadgen.requests.simulate import PRESETS, Case, Preset, simulate
+from loadgen.requests.simulate import PRESETS, Case, simulate
 from pipeline.releases import (
     CompareConfig,
     NotCompared,
@@ -114,11 +114,3 @@ def _row(name: str, method: str, share: float, results: list[tuple[Case, _Found 
 
 def _mean(values: list[bool] | list[int]) -> float:
     return float(np.mean(values)) if values else float("nan")
-
-
-def presets_text() -> str:
-    """Return one line a preset."""
-    return "\n".join(f"  {name:12s}{preset.about}" for name, preset in PRESETS.items())
-
-
-__all__ = ["COSTS", "FOREST", "Preset", "Row", "measure", "presets_text"]

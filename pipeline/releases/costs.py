@@ -8,7 +8,7 @@ the types that could explain the difference by a change of their own, that one c
 best.
 
 Liao et al. (§5) ask forests instead, which cannot say anything beyond the load that they saw, and so take
-other load for another release (docs/releases.md has both).
+other load for another release (docs/release-requests.md has both).
 
 Chances come from a wild bootstrap by blocks (Shao 2010; Davidson and Flachaire 2008): residuals of the fit
 without a further change keep their place and their size, and get a sign at random, the same one for periods
@@ -126,7 +126,8 @@ def compare_costs(
     old = dict(zip(names, map(float, fitted.coefficients), strict=False))
     left = metric - whole @ fitted.coefficients
     fresh = _Fresh.of(common, changed)
-    alone = _spread(fresh, left, len(releases.old), rng, draws).std(axis=1) / fresh.sizes
+    drawn = _drawn(fresh.basis, fresh.columns, left, len(releases.old), rng, draws)
+    alone = drawn.std(axis=1) / fresh.sizes
     errors_alone = dict(zip(names, map(float, alone), strict=True))
     return CostComparison(changes, steps[0].p, old, errors_alone, fitted.r_squared)
 
@@ -172,7 +173,7 @@ def _best_change(
     """Return the type by whose change what is explained would gain most."""
     fresh = _Fresh.of(explained, changed)
     residuals = metric - fresh.basis @ (fresh.basis.T @ metric)
-    drawn = _spread(fresh, residuals, old, rng, draws)
+    drawn = _drawn(fresh.basis, fresh.columns, residuals, old, rng, draws)
     gains = fresh.columns.T @ residuals
     errors = np.maximum(drawn.std(axis=1), np.finfo(np.float64).tiny)
     largest = (np.abs(drawn) / errors[:, None]).max(axis=0)
@@ -206,15 +207,27 @@ class _Fresh:
         return cls(basis, fresh / np.where(adds, sizes, np.inf), np.where(adds, sizes, np.nan))
 
 
-def _spread(
-    fresh: _Fresh, residuals: FloatArray, old: int, rng: np.random.Generator, draws: int
+def _drawn(
+    basis: FloatArray,
+    columns: FloatArray,
+    residuals: FloatArray,
+    old: int,
+    rng: np.random.Generator,
+    draws: int,
 ) -> FloatArray:
-    """Return what the columns would gain by residuals with signs at random: (columns, draws)."""
-    noise = residuals / np.sqrt(np.maximum(1.0 - np.square(fresh.basis).sum(axis=1), 0.1))
-    return np.concatenate(
-        [fresh.columns.T @ (noise[:, None] * signs) for signs in dependent_signs(noise, old, rng, draws)],
-        axis=1,
-    )
+    """Return what columns would gain by residuals of a fit with signs at random: (columns, draws).
+
+    Args:
+        basis: (periods, terms) orthonormal, of the fit.
+        columns: (periods, columns) of length 1.
+        residuals: (periods,) of the old release, then of the new one.
+        old: How many are of the old release.
+        rng: Where the signs come from.
+        draws: How many there are.
+    """
+    noise = residuals / np.sqrt(np.maximum(1.0 - np.square(basis).sum(axis=1), 0.1))
+    signs = dependent_signs(noise, old, rng, draws)
+    return np.concatenate([columns.T @ (noise[:, None] * part) for part in signs], axis=1)
 
 
 def _likely(squares: FloatArray, independent: float) -> dict[int, float]:
@@ -242,9 +255,7 @@ def _errors(
     kept = sizes > sizes[0] * 1e-9
     basis, solve = left[:, kept], right[kept].T / sizes[kept] / scale[:, None]
     residuals = metric - basis @ (basis.T @ metric)
-    noise = residuals / np.sqrt(np.maximum(1.0 - np.square(basis).sum(axis=1), 0.1))
-    drawn = [basis.T @ (noise[:, None] * signs) for signs in dependent_signs(noise, old, rng, draws)]
-    return np.asarray((solve @ np.concatenate(drawn, axis=1)).std(axis=1))
+    return np.asarray((solve @ _drawn(basis, basis, residuals, old, rng, draws)).std(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
