@@ -144,7 +144,7 @@ def _publish_intervals(plan: Plan, sampler: Sampler, settings: Settings, topics:
             for message, samples in _messages(interval, plan.source, topics["profiles"].max_message_bytes):
                 publisher.offer(message, samples)
     finally:
-        complete = _account(publisher.close(FLUSH_S))
+        complete = report_delivery(publisher.close(FLUSH_S))
     return complete
 
 
@@ -160,10 +160,12 @@ def _messages(interval: Interval, source: Source, max_bytes: int) -> Iterator[tu
         yield Outgoing("profiles", profile_key(source), part.value), part.samples
 
 
-def _account(delivery: Delivery) -> bool:
-    """Say what became of everything; return whether nothing was lost."""
+def report_delivery(delivery: Delivery) -> bool:
+    """Log what became of everything that was offered; return whether nothing was lost."""
     if delivery.published.messages:
         log.info("published %s", delivery.published)
+        if not delivery.published.samples:
+            log.warning("the process used no CPU while it was sampled; --idle counts what waits, too")
     if delivery.dropped.messages:
         log.warning("dropped %s", delivery.dropped)
     if delivery.unsent.messages:

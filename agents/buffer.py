@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.model import Outgoing
+from pipeline.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Tally:
         return Tally(self.messages - earlier.messages, self.samples - earlier.samples)
 
     def __str__(self) -> str:
-        return f"{self.messages} messages ({self.samples} samples)"
+        return f"{counted(self.messages, 'message')} ({counted(self.samples, 'sample')})"
 
 
 class Waiting(Protocol):

@@ -17,6 +17,7 @@ from pipeline.clock import to_iso
 from pipeline.codec.schema.inputs import MAX_COUNT
 from pipeline.errors import ConfigError, file_errors
 from pipeline.model import Outgoing, Profile
+from pipeline.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,9 @@ class Imported:
     def summary(self) -> str:
         """Say in one line what the file held and what was left out."""
         samples, stacks = self.parsed.samples - self.lost, len(self.parsed.stacks)
-        text = f"{self.path}: {samples} samples in {stacks} stacks"
+        text = f"{self.path}: {counted(samples, 'sample')} in {counted(stacks, 'stack')}"
         if self.parsed.invalid:
-            text += f"; {self.parsed.invalid} invalid lines, first {self.parsed.first_invalid}"
+            text += f"; {counted(self.parsed.invalid, 'invalid line')}, first {self.parsed.first_invalid}"
         if self.parsed.frameless:
             text += f"; {self.parsed.frameless} samples without frames left out"
         if self.lost:

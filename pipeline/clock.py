@@ -32,5 +32,5 @@ def from_iso(text: str) -> float:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidMessage(f"not an ISO 8601 time: {text[:40]!r}") from None
+        raise InvalidMessage(f"not an ISO 8601 time: {text[:40]!r} (one is 2026-01-31T12:00)") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

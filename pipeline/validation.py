@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline.errors import ConfigError, InvalidMessage, file_errors
+from pipeline.listing import listed
 
 
 class StrictModel(BaseModel):
@@ -201,7 +202,7 @@ def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
         known = sorted(_fields(found))
         near = get_close_matches(str(key), known, n=1)
         hint = f" (did you mean {near[0]}?)" if near and len(known) > 1 else ""
-        return f"; known keys are {', '.join(known)}"[: _MESSAGE - len(hint)] + hint
+        return f"; known keys are {listed(known)}{hint}"
     return ""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from loadgen.target.history import CommitKind
 from pipeline.clock import from_iso
 from pipeline.codec.events import DETECTED
+from pipeline.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ def judge(
             ]
     problems += _problems_with_slow(deployments[slow], about[slow], subroutine)
     if dead_letters:
-        problems.append(f"{len(dead_letters)} messages became dead letters, the first by {dead_letters[0]}")
+        count = counted(len(dead_letters), "dead letter")
+        problems.append(f"{count}, the first by {dead_letters[0]}")
     return Comparison(findings=tuple(tuple(findings) for findings in about), problems=tuple(problems))
 
 

@@ -37,7 +37,7 @@ from pipeline.report.unjudged import describe_unjudged
 from pipeline.storage.inspection import StoreFacts, inspect_store
 from pipeline.terminal import table_console
 from pipeline.topics import Topics
-from pipeline.units import format_duration
+from pipeline.units import counted, format_duration
 from pipeline.workloads import load_workloads
 
 MAX_SKEW_S = 5.0
@@ -190,7 +190,7 @@ def _behind(stage: str, facts: GroupFacts, max_lag: int) -> Finding:
 def _dead_letters(broker: Broker, topics: Topics) -> list[Finding]:
     kept = asyncio.run(topic_facts(broker, topics, "dead-letters")).messages
     if kept:
-        text = f"{kept} messages on the topic, receipts of replays included"
+        text = f"{counted(kept, 'message')} on the topic, receipts of replays included"
         return [Finding("dead letters", "warn", text, "smidgen dlq list")]
     return [Finding("dead letters", "ok", "none")]
 

@@ -38,6 +38,7 @@ from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from pipeline.terminal import table_console
 from pipeline.topics import Topics
+from pipeline.units import counted
 
 MOST_NAMED = 20
 """Messages of a batch that are named one by one."""
@@ -148,7 +149,7 @@ async def _skip(settings: Settings, topics: Topics, stage: str, ledger: _Ledger,
         async for batch in batches(broker, topics, wish.position, start, wish.messages):
             total += _named(batch)
         _require(total, stage, wish.position)
-        click.echo(f"would skip {_counted(total)}")
+        click.echo(f"would skip {counted(total, 'message')}")
         return
     reason = "skipped by hand" + (f": {wish.reason}" if wish.reason else "")
     publisher = Publisher(broker, topics, idempotent=settings.idempotent_producer)
@@ -162,7 +163,7 @@ async def _skip(settings: Settings, topics: Topics, stage: str, ledger: _Ledger,
         finally:
             await publisher.stop()
     _require(total, stage, wish.position)
-    click.echo(f"skipped {_counted(total)}: dead letters now")
+    click.echo(f"skipped {counted(total, 'message')}: dead letters now")
 
 
 async def _start(
@@ -234,8 +235,8 @@ async def _rewind_scans(
         if not dry_run and count:
             async with seat(broker, topics, "detect"):
                 await asyncio.to_thread(store.forget_scans, since, service, workload)
-    scans = "1 scan" if count == 1 else f"{count} scans"
-    click.echo(f"detect {'would make' if dry_run else 'makes'} {scans} again, of those since {to_iso(since)}")
+    made = f"{'would make' if dry_run else 'makes'} {counted(count, 'scan')}"
+    click.echo(f"detect {made} again, of those since {to_iso(since)}")
 
 
 async def _rewind(
@@ -258,7 +259,7 @@ async def _rewind(
         oldest = ", the oldest that is kept" if to == one.first and to < one.next else ""
         click.echo(f"{one.topic} partition {one.partition}: {one.next - to} messages back, to {to}{oldest}")
     total = sum(one.next - back[one.topic, one.partition] for one in found)
-    click.echo(f"{stage} {'would read' if dry_run else 'reads'} {_counted(total)} again")
+    click.echo(f"{stage} {'would read' if dry_run else 'reads'} {counted(total, 'message')} again")
 
 
 @contextmanager
@@ -305,7 +306,3 @@ def _named(batch: Batch) -> int:
 
 def _as_json(standing: Standing) -> dict[str, object]:
     return {**asdict(standing), "next": standing.next, "lag": standing.lag}
-
-
-def _counted(count: int) -> str:
-    return "1 message" if count == 1 else f"{count} messages"

@@ -9,7 +9,7 @@ from pipeline.model import Unjudged
 SENTENCES: Mapping[str, str] = {
     "no_data": "no series had any data",
     "no_history": "{value:.0%} of the history's windows had data; {bound:.0%} are needed",
-    "windows_empty": "{value:.0f} windows with data could begin or hold a change; {bound:.0f} are needed",
+    "windows_empty": "{value:.0f} of the windows could begin or hold a change; {bound:.0f} are needed",
     "noise_unknown": "the noise has {value:.1f} degrees of freedom; more than {bound:.0f} are needed",
     "few_samples": "the largest change possible would have a p-value of {value:.2g}; {bound:.2g} is needed",
     "direction_unknown": "neither metadata nor name says in which direction the metric gets worse",

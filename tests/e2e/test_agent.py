@@ -248,7 +248,7 @@ def test_files_are_imported(broker: str, service_name: str, tmp_path: Path) -> N
         broker, "agent", "import", str(path), "--service", service_name, "--start", "2026-01-01T00:00:00Z"
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert "7 samples in 2 stacks; 1 invalid lines" in done.stdout
+    assert "7 samples in 2 stacks; 1 invalid line" in done.stdout
     (profile,) = profiles_of(broker, service_name)
     assert inclusive([profile]) == {"main": 7, "f": 3, "g": 4}
     assert (profile.start, profile.end) == (1_767_225_600.0, 1_767_225_660.0)

@@ -18,6 +18,7 @@ from pipeline.listing import listed
 from pipeline.stages.gather.tried_settings import gather_comparison, setting_of
 from pipeline.storage.connect import open_store
 from pipeline.terminal import escape_controls
+from pipeline.units import counted
 from pipeline.workloads import Workload, known_workloads
 
 _EXAMPLES = """\b
@@ -117,7 +118,8 @@ def _summary(found: Sequence[Line]) -> str:
     gone, come = tally(fewer(found)), tally(more(found))
     reported = sum(line.first.fate == "reported" for line in found)
     return (
-        f"{len(found)} regressions, {reported} reported by the first: the second reports {gone.lines} fewer "
+        f"{counted(len(found), 'regression')}, {reported} reported by the first: "
+        f"the second reports {gone.lines} fewer "
         f"({gone.right} right, {gone.wrong} wrong), at most {come.lines} more "
         f"({come.right} right, {come.wrong} wrong)"
     )

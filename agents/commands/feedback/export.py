@@ -18,7 +18,7 @@ from pipeline.stages.gather.labelled import truth_of
 from pipeline.stages.gather.reported import Answered, gather_answered
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from pipeline.units import DAY_S
+from pipeline.units import DAY_S, counted
 
 AFTER_S = DAY_S
 """How long series go on after the last answered event, so that it is seen whole."""
@@ -53,7 +53,7 @@ def export(settings: Settings, folder: Path, service: str | None, since: float, 
         if "/" in name or name.startswith("."):
             raise ConfigError(f"service {name!r}: no name of a folder; leave it out with --service")
         write_dataset(dataset, folder / name)
-        click.echo(f"{folder / name}  {len(dataset.names)} series, {len(dataset.truth)} answers")
+        click.echo(f"{folder / name}  {len(dataset.names)} series, {counted(len(dataset.truth), 'answer')}")
 
 
 def _dataset(

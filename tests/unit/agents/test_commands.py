@@ -137,7 +137,7 @@ def test_without_a_start_a_file_ended_when_it_was_written(tmp_path: Path) -> Non
     assert profile.end == pytest.approx(path.stat().st_mtime)
     assert profile.end - profile.start == pytest.approx(60.0)
     assert file.summary() == (
-        f"{path}: 1 samples in 1 stacks; 1 invalid lines, first line 2: 'nonsense'; "
+        f"{path}: 1 sample in 1 stack; 1 invalid line, first line 2: 'nonsense'; "
         "3 samples without frames left out"
     )
 

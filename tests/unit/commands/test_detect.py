@@ -223,7 +223,10 @@ REFUSED = {
         "timestamp,value\n1700000000000,1\n1700000060,1\n",
         "no time between the years 1 and 9999",
     ),
-    "no time": ("timestamp,value\n1871-01-01,1\nsoon,1\n", "s.csv:3: timestamp: not an ISO 8601 time"),
+    "no time": (
+        "timestamp,value\n1871-01-01,1\nsoon,1\n",
+        "s.csv:3: timestamp: not an ISO 8601 time: 'soon' (one is 2026-",
+    ),
     "a missing time": ("timestamp,value\n1871-01-01,1\n,1\n", "s.csv:3: timestamp: missing"),
     "twice": (
         "timestamp,value\n1871,1\n1871,2\n",

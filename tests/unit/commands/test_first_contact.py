@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from agents.agent import report_delivery
+from agents.buffer import Tally
+from agents.publisher import Delivery
 from pipeline.cli import run
 from pipeline.config import local_state_file
 from pipeline.local import forget, remember
@@ -46,6 +50,16 @@ def test_samples_that_the_broker_did_not_take_are_no_success(
     assert "not confirmed by the broker when the agent ended" in err
 
 
+@pytest.mark.parametrize(("samples", "said"), [(0, True), (1, False)], ids=["it waited", "it worked"])
+def test_a_process_that_only_waits_is_said(
+    samples: int, said: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "agents.agent")
+    assert report_delivery(Delivery(published=Tally(4, samples), dropped=Tally(), unsent=Tally()))
+    assert f"published 4 messages ({samples} sample" in caplog.text
+    assert ("used no CPU while it was sampled; --idle counts what waits, too" in caplog.text) == said
+
+
 def test_an_import_of_the_future_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "stacks.txt").write_text("main;work 5\n")
     assert run(["agent", "import", "stacks.txt", "--service", "s", "--start", "2090-01-01", *NOWHERE]) == 2
@@ -61,6 +75,16 @@ def test_a_misspelt_key_is_named(folder: Path, capfd: pytest.CaptureFixture[str]
     err = capfd.readouterr().err
     assert "mine: resolutoin: unknown key; known keys are" in err
     assert err.endswith("(did you mean resolution?)\n")
+
+
+def test_of_many_keys_a_few_are_named_and_the_one_that_was_meant(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "smidgen.yaml").write_text("brokr: localhost:9092\n")
+    assert run(["topics", "check"]) == 2
+    err = capfd.readouterr().err
+    assert len(err) < 250
+    assert err.endswith(" more (did you mean broker?)\n")
 
 
 def test_a_misspelt_variable_is_named(

@@ -276,4 +276,4 @@ def test_scans_that_could_not_judge_are_listed(
     assert run(["why", "--service", service_name, "--store", store_dsn]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert f"{service_name} live 2 scans could not judge; the last, " in out
-    assert "9 series: windows_empty: 1 windows with data could begin or hold a change; 3 are needed" in out
+    assert "9 series: windows_empty: 1 of the windows could begin or hold a change; 3 are needed" in out

@@ -100,4 +100,4 @@ def test_other_types_of_events_are_no_reports() -> None:
 def test_dead_letters_fail_it() -> None:
     comparison = judge(DEPLOYED, [event()], RANK, dead_letters=["profiles: not JSON"])
 
-    assert comparison.problems == ("1 messages became dead letters, the first by profiles: not JSON",)
+    assert comparison.problems == ("1 dead letter, the first by profiles: not JSON",)
