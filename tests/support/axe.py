@@ -19,6 +19,10 @@ _FOUND = """axe.run(document, %s).then((all) => all.violations.flatMap((rule) =>
 _WIDER = """document.documentElement.scrollWidth > innerWidth + 1
     ? [`wider than the screen: ${document.documentElement.scrollWidth} of ${innerWidth}`] : []"""
 
+_SIDEWAYS = """[...document.querySelectorAll('.wide:has(> table.stack)')]
+    .filter((one) => innerWidth < 700 && one.scrollWidth > one.clientWidth + 1)
+    .map((one) => `scrolls sideways: the table under ${one.parentElement.querySelector('h2')?.innerText}`)"""
+
 
 @cache
 def _source() -> str:
@@ -26,8 +30,9 @@ def _source() -> str:
 
 
 async def audit(browser: Browser) -> list[str]:
-    """Return what axe finds on the page that is shown, one line a node, and whether it is too wide."""
+    """Return what axe finds on the page that is shown, one line a node, and what is too wide."""
     await browser.run(f"{_source()}; true")  # through the devtools: the page's own policy lets nobody in
     found: list[str] = await browser.run(_FOUND % json.dumps(_WITHIN))
     wider: list[str] = await browser.run(_WIDER)
-    return found + wider
+    sideways: list[str] = await browser.run(_SIDEWAYS)
+    return found + wider + sideways

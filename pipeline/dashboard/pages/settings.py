@@ -1,14 +1,15 @@
-"""Two settings of a workload side by side: what each reports of the last month, and the ROC by verdicts."""
+"""Settings of a workload: two side by side over the last month, and precision and thresholds by verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from aiohttp import web
 
 from pipeline.dashboard.site import Site, site_of
 from pipeline.errors import ConfigError
-from pipeline.feedback import Roc
+from pipeline.feedback import Precision, Proposal, Roc, precision_table, propose_thresholds
 from pipeline.feedback.comparison import Line, Setting, fewer, more, tally
 from pipeline.feedback.thresholds import rocs_of
 from pipeline.stages.gather.reported import gather_answered
@@ -23,6 +24,16 @@ MOST_LINES = 500
 _BOUNDS = ("threshold", "chance", "other_threshold", "other_chance")
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the store has of a workload: the list under two settings, and what answers say of its events."""
+
+    lines: tuple[Line, ...] = ()
+    rocs: tuple[Roc, ...] = ()
+    precision: tuple[Precision, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
+
+
 @routes.get("/settings", name="settings")
 async def show_settings(request: web.Request) -> web.Response:
     """Show the list under the two settings of the URL, those lines first that differ."""
@@ -31,11 +42,11 @@ async def show_settings(request: web.Request) -> web.Response:
     name = asked.get("workload", "") or next(iter(scanning), "")
     service = asked.get("service", "")
     if not name:
-        return _page(request, scanning, "", service, None, (), ())
+        return _page(request, scanning, "", service, None, _Found())
     workload = site.workload(name)
     tried = _tried(workload, asked)
-    lines, rocs = await site.draw(_read, site, workload, service or None, tried)
-    return _page(request, scanning, name, service, tried, lines, rocs)
+    found = await site.draw(_read, site, workload, service or None, tried)
+    return _page(request, scanning, name, service, tried, found)
 
 
 def _page(
@@ -44,10 +55,9 @@ def _page(
     workload: str,
     service: str,
     tried: tuple[Setting, Setting] | None,
-    lines: Sequence[Line],
-    rocs: Sequence[Roc],
+    found: _Found,
 ) -> web.Response:
-    site = site_of(request)
+    site, lines = site_of(request), found.lines
     shown = sorted(lines, key=lambda line: not line.differs)  # stable: the latest change first
     return site.render(
         request,
@@ -62,18 +72,22 @@ def _page(
         reported=sum(line.first.fate == "reported" for line in lines),
         fewer=tally(fewer(lines)),
         more=tally(more(lines)),
-        curves=[(each.setting, each.area, _curve(each)) for each in rocs if each.points],
+        curves=[(each.setting, each.area, _curve(each)) for each in found.rocs if each.points],
+        precision=found.precision,
+        proposals=found.proposals,
     )
 
 
-def _read(
-    site: Site, workload: Workload, service: str | None, tried: tuple[Setting, Setting]
-) -> tuple[tuple[Line, ...], tuple[Roc, ...]]:
+def _read(site: Site, workload: Workload, service: str | None, tried: tuple[Setting, Setting]) -> _Found:
     now = site.sources.clock()
     lines = gather_comparison(site.store, workload, service, (now - SPAN_S, now), tried)
     answered = gather_answered(site.store, service)
     judged = [one for each in answered if (one := each.judged) and one.reported.workload == workload.name]
-    return lines, rocs_of(judged, tried[0].measure)
+    now_set = setting_of(workload)
+    present = {workload.name: (now_set.measure, now_set.threshold)}
+    return _Found(
+        lines, rocs_of(judged, now_set.measure), precision_table(judged), propose_thresholds(judged, present)
+    )
 
 
 def _tried(workload: Workload, asked: Mapping[str, str]) -> tuple[Setting, Setting]:

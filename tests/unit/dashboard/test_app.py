@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
+import pytest
 from click.testing import CliRunner
 
 from pipeline.cli import smidgen
@@ -17,6 +18,9 @@ from pipeline.codec.inputs import silence_to_row
 from pipeline.dashboard import Login
 from pipeline.dashboard.openapi import DOCUMENT
 from pipeline.errors import ConfigError
+from pipeline.feedback import Reported
+from pipeline.model import Verdict, VerdictKind
+from pipeline.stages.gather.reported import Answered
 from pipeline.storage.arrays import ArrayStore
 from tests.unit.dashboard.conftest import PROXIED, TOKEN, Client, Use, listed
 
@@ -233,6 +237,37 @@ def test_two_settings_stand_side_by_side(serve: Callable[[Use, Login], None]) ->
         assert (wrong.status, "Chance: should be a number above 0" in await wrong.text()) == (400, True)
 
     serve(use, PROXIED)
+
+
+def test_answers_show_precision_and_propose_thresholds(
+    serve: Callable[[Use, Login], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten right events of 0.02 and more, and three wrong ones that are smaller than all of them."""
+    answered = [
+        _answered(number, "true" if number < 10 else "false", 0.02 if number < 10 else 0.001)
+        for number in range(13)
+    ]
+    monkeypatch.setattr("pipeline.dashboard.pages.settings.gather_answered", lambda *_: answered)
+
+    async def use(client: Client) -> None:
+        page = await (await client.get("/settings?workload=weekly", headers=TOKEN)).text()
+        assert '<td class="num" data-label="right">10 of 13</td>' in page
+        assert "service <strong>search</strong>" in page
+        proposed = "/settings?workload=weekly&amp;service=search&amp;other_threshold=0.018"
+        assert (
+            f'<a href="{proposed}">0.018 instead of 0.0005</a> keeps all 10 right ones and drops 3 of 3'
+            in page
+        )
+        answer = await client.get(proposed.replace("&amp;", "&"), headers=TOKEN)
+        assert 'name="other_threshold" min="0" step="any" value="0.018"' in await answer.text()
+
+    serve(use, PROXIED)
+
+
+def _answered(number: int, verdict: VerdictKind, delta: float) -> Answered:
+    id_ = f"e{number}"
+    reported = Reported(id_, "search", "weekly", "subroutine", "f", 0.0, 10.0, 0.1, 0.1 + delta)
+    return Answered(reported, Verdict(id_, "search", verdict, 1.0))
 
 
 def test_top_functions_are_shown_to_programs_with_a_token(serve: Callable[[Use, Login], None]) -> None:
