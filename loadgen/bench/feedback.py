@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -17,6 +17,9 @@ from pipeline.workloads import load_workloads
 
 FIRST_SEED = 201
 """Of the fleets; the weights that are shipped were found on seeds from 101 on."""
+
+KEEPS = (1.0, 0.95, 0.9)
+"""Shares of the right events that proposed thresholds keep at least."""
 
 COUNTS = (0, 5, 10, 25, 50, 100, 200)
 ORGANISATIONS = {
@@ -50,13 +53,13 @@ def feedback(
 
     Fleets whose truth is known are simulated and backtested, and their truth answers each event. Suspects
     are also measured on drawn organisations: one where all evidence speaks as the shipped weights assume,
-    and some where one kind of it says nothing.
+    and some where one kind of it says nothing. Thresholds are proposed that keep all right events, and such
+    that may lose some.
     """
     if figure:
         check_outputs({"--figure": figure}, [])
-    lesson = (
-        None if causes_only else _lesson(verdicts, scenario, range(FIRST_SEED, FIRST_SEED + fleets), workload)
-    )
+    seeds = range(FIRST_SEED, FIRST_SEED + fleets)
+    lessons = {} if causes_only else _lessons(verdicts, scenario, seeds, workload)
     curves = {silent: first_by_confirmations(range(1, 11), COUNTS, silent) for silent in ORGANISATIONS}
     if figure:
         _draw(curves, figure)
@@ -65,13 +68,14 @@ def feedback(
             ORGANISATIONS[silent]: {str(count): float(np.mean(shares)) for count, shares in curve.items()}
             for silent, curve in curves.items()
         }
-        print_json({"lesson": _lesson_json(lesson), "first_by_confirmations": shown})
+        taught = [{"keep": keep, **_lesson_json(lesson)} for keep, lesson in lessons.items()]
+        print_json({"lessons": taught, "first_by_confirmations": shown})
         return
-    for line in _lines(lesson, curves):
+    for line in _lines(lessons, curves):
         click.echo(line)
 
 
-def _lesson(verdicts: int, scenario: str, seeds: Sequence[int], workload: str) -> Lesson:
+def _lessons(verdicts: int, scenario: str, seeds: Sequence[int], workload: str) -> dict[float, Lesson]:
     workloads = load_workloads((workload,))
     answered = []
     with progress("fleets", len(seeds)) as advance:
@@ -80,23 +84,27 @@ def _lesson(verdicts: int, scenario: str, seeds: Sequence[int], workload: str) -
             advance()
     if len(answered) <= verdicts:
         raise ConfigError(f"--seeds: {len(answered)} events are not more than {verdicts} verdicts")
-    return learn(answered, workloads, verdicts)
+    return {keep: learn(answered, workloads, verdicts, keep) for keep in KEEPS}
 
 
-def _lines(lesson: Lesson | None, curves: dict[str, dict[int, list[float]]]) -> list[str]:
+def _lines(lessons: Mapping[float, Lesson], curves: dict[str, dict[int, list[float]]]) -> list[str]:
     lines = []
-    if lesson:
+    for keep, lesson in lessons.items():
         before, after = lesson.precision
-        named, learnt = lesson.first
+        if not lines:
+            named, learnt = lesson.first
+            lines += [
+                f"{lesson.answers} verdicts taught, {before.of} events held out",
+                f"true change first         {_percent(named)} before, {_percent(learnt)} after",
+            ]
         bounds = ", ".join(f"{name} {bound:.3g}" for name, bound in lesson.thresholds.items()) or "none"
         lines += [
-            f"{lesson.answers} verdicts taught, {before.of} events held out",
-            f"thresholds proposed       {bounds}",
-            f"precision                 {_percent(before)} before, {_percent(after)} after",
-            f"right events kept         {_percent(lesson.kept)}",
-            f"true change first         {_percent(named)} before, {_percent(learnt)} after",
-            "",
+            f"thresholds that keep {keep:.0%}  {bounds}",
+            f"  precision               {_percent(before)} before, {_percent(after)} after",
+            f"  right events kept       {_percent(lesson.kept)}",
         ]
+    if lines:
+        lines.append("")
     lines.append("true change first, after so many confirmed causes (mean of 10 seeds)")
     lines.append(f"{'':<26}" + "".join(f"{count:>7}" for count in COUNTS))
     for silent, curve in curves.items():
@@ -110,10 +118,7 @@ def _percent(one: Share) -> str:
     return f"{one.hits} of {one.of} = {one.share * 100:.1f} % ({low * 100:.1f}–{high * 100:.1f})"
 
 
-def _lesson_json(lesson: Lesson | None) -> object:
-    if lesson is None:
-        return None
-
+def _lesson_json(lesson: Lesson) -> dict[str, object]:
     def shares(*every: Share) -> list[dict[str, float]]:
         return [{"hits": one.hits, "of": one.of, "share": one.share} for one in every]
 

@@ -18,7 +18,15 @@ from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.backtest.run import run_backtest
 from pipeline.codec.events import DETECTED
-from pipeline.feedback import Confirmation, Judged, Reported, Share, learn_ranking, propose_thresholds
+from pipeline.feedback import (
+    Confirmation,
+    Judged,
+    Reported,
+    Share,
+    ThresholdConfig,
+    learn_ranking,
+    propose_thresholds,
+)
 from pipeline.feedback.thresholds import Measure, size_of
 from pipeline.model import FloatArray
 from pipeline.rootcause import FEATURES, RankingConfig, confidences, weights_of
@@ -83,11 +91,20 @@ def answer_fleet(scenario: str, seed: int, workloads: Sequence[Workload]) -> lis
     return answered
 
 
-def learn(answered: Sequence[Answered], workloads: Sequence[Workload], teach: int) -> Lesson:
-    """Learn from the first answers and hold the others against what they taught."""
+def learn(
+    answered: Sequence[Answered], workloads: Sequence[Workload], teach: int, keep: float = 1.0
+) -> Lesson:
+    """Learn from the first answers and hold the others against what they taught.
+
+    Args:
+        answered: Events in the order in which they are answered.
+        workloads: Those that reported them.
+        teach: How many of the first teach.
+        keep: Share of the right ones that a proposed threshold keeps at least.
+    """
     taught, held = answered[:teach], answered[teach:]
     present = {one.name: _threshold(one) for one in workloads}
-    proposals = propose_thresholds([one.judged for one in taught], present)
+    proposals = propose_thresholds([one.judged for one in taught], present, ThresholdConfig(keep=keep))
     bounds = {one.workload: one.proposed for one in proposals if one.proposed is not None}
 
     def passes(one: Answered) -> bool:

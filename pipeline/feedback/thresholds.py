@@ -2,8 +2,9 @@
 
 The curves are those of KDD 2018 §3.2, the events those of its loop, §3.3.
 
-A proposal keeps every event that is right and drops as many wrong ones as it can. It can only be higher than
-the threshold that the events came through: of what that dropped nobody has said anything (§3.3).
+A proposal keeps every event that is right, or such a share of them as is asked for, and drops as many wrong
+ones as it can. It can only be higher than the threshold that the events came through: of what that dropped
+nobody has said anything (§3.3).
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ Measure = Literal["absolute", "relative"]
 
 @dataclass(frozen=True, slots=True)
 class ThresholdConfig:
-    """From how many verdicts on a threshold is proposed."""
+    """From how many verdicts on a threshold is proposed, and what it may cost."""
 
     least_right: int = 10  # with all of them kept, at least 72 % would be (Wilson, 95 %)
     least_dropped: int = 2  # wrong ones: of one nothing follows
-    margin: float = 0.9  # of the smallest right one: the next may be a little smaller
+    margin: float = 0.9  # of the smallest right one that stays: the next may be a little smaller
+    keep: float = 1.0  # share of the right ones that stay at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def propose_thresholds(
     Args:
         judged: Events of which people said whether they are right.
         present: The threshold of each workload that is known.
-        config: From how many verdicts on.
+        config: From how many verdicts on, and which share of the right ones stays.
     """
     config = config or ThresholdConfig()
     keys = sorted({(one.reported.workload, one.reported.service) for one in judged})
@@ -127,9 +129,10 @@ def _propose(
     config: ThresholdConfig,
 ) -> Proposal:
     measure, now = present
-    right = [size_of(one.reported, measure) for one in judged if one.right]
+    right = sorted(size_of(one.reported, measure) for one in judged if one.right)
     wrong = [size_of(one.reported, measure) for one in judged if not one.right]
-    bound = config.margin * min(right, default=0.0)
+    given_up = int((1 - config.keep) * len(right) + 1e-9)  # 0.05 of 20 is one, whatever binary fractions say
+    bound = config.margin * right[given_up] if right else 0.0
     dropped = sum(size < bound for size in wrong)
     enough = len(right) >= config.least_right and dropped >= config.least_dropped and bound > now
     proposed = bound if enough else None
@@ -140,7 +143,7 @@ def _propose(
         measure=measure,
         present=now,
         proposed=proposed,
-        kept=Share(len(right), len(right)),
+        kept=Share(sum(size >= bound for size in right) if enough else len(right), len(right)),
         dropped=Share(dropped if enough else 0, len(wrong)),
         rocs=rocs_of(judged, measure),
     )

@@ -13,13 +13,14 @@ import orjson
 
 from pipeline.clock import system_clock
 from pipeline.codec.fields import EARLIEST_S
-from pipeline.commands.options import Moment, settings_options
+from pipeline.commands.options import FiniteRange, Moment, settings_options
 from pipeline.config import Settings
 from pipeline.feedback import (
     Judged,
     Precision,
     Proposal,
     Share,
+    ThresholdConfig,
     precision_table,
     propose_thresholds,
 )
@@ -64,14 +65,21 @@ def precision(settings: Settings, service: str | None, since: float, as_json: bo
 @click.command()
 @_service
 @_since
+@click.option(
+    "--keep",
+    type=FiniteRange(min=0.5, max=1),
+    default=1.0,
+    show_default=True,
+    help="Share of the right events that stays at least.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One proposal a line, with the ROC of each setting.")
 @settings_options("store", "workloads")
-def thresholds(settings: Settings, service: str | None, since: float, as_json: bool) -> None:
+def thresholds(settings: Settings, service: str | None, since: float, keep: float, as_json: bool) -> None:
     """Propose thresholds: as high as keeps every event that is right, by workload and service.
 
     Shows what each would have changed in the last month by the ledger (`smidgen feedback compare` has the
-    lines), and how well size and significance part right
-    from wrong (the area under the ROC curve: 0.5 is chance).
+    lines), and how well size and significance part right from wrong (the area under the ROC curve: 0.5 is
+    chance). With a smaller --keep some right events go, too, and more of the wrong ones.
     """
     now = system_clock()
     workloads = known_workloads(settings.workloads)
@@ -79,7 +87,9 @@ def thresholds(settings: Settings, service: str | None, since: float, as_json: b
     with closing(open_store(settings.store, existing=True)) as store:
         judged = judged_of(gather_answered(store, service, since))
         proposals = propose_thresholds(
-            judged, {name: (one.measure, one.threshold) for name, one in present.items()}
+            judged,
+            {name: (one.measure, one.threshold) for name, one in present.items()},
+            ThresholdConfig(keep=keep),
         )
         for one in proposals:
             last_month: tuple[Line, ...] = ()

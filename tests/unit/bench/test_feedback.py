@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from loadgen.bench.feedback import COUNTS
 from loadgen.evaluation.answers import Answered, first_by_confirmations, learn
+from pipeline.cli import smidgen
 from pipeline.feedback import Confirmation, Judged, Reported
 from pipeline.workloads import load_workloads
 
@@ -38,3 +43,24 @@ def test_a_threshold_that_was_taught_is_held_against_later_events() -> None:
     assert ((before.hits, before.of), (after.hits, after.of)) == ((2, 3), (1, 1))
     assert (lesson.kept.hits, lesson.kept.of) == (1, 2)
     assert [share.hits for share in lesson.first] == [2, 2]
+
+
+def test_what_it_costs_to_keep_fewer_right_events_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ten right events the smallest is as small as the wrong ones, so only 90 % of them are parted."""
+    fleet = [answered(0, True, 0.001), *(answered(n, True, 0.02) for n in range(1, 10))]
+    fleet += [answered(n, False, 0.002) for n in range(10, 13)]
+    monkeypatch.setattr("loadgen.bench.feedback.answer_fleet", lambda *_: fleet)
+    monkeypatch.setattr(
+        "loadgen.bench.feedback.first_by_confirmations", lambda *_: dict.fromkeys(COUNTS, [0.5])
+    )
+    arguments = ["bench", "feedback", "--fleets", "2", "--verdicts", "13"]
+    shown = CliRunner().invoke(smidgen, arguments)
+    lines = [" ".join(line.split()) for line in shown.stdout.splitlines()]
+    assert lines[0] == "13 verdicts taught, 13 events held out"
+    assert lines[2] == "thresholds that keep 100% none"
+    assert lines[8] == "thresholds that keep 90% frontfaas-small 0.018"
+    assert lines[9].startswith("precision 10 of 13 = 76.9 %")
+    assert "before, 9 of 9 = 100.0 %" in lines[9]
+    assert lines[10].startswith("right events kept 9 of 10 = 90.0 %")
+    found = json.loads(CliRunner().invoke(smidgen, [*arguments, "--json"]).stdout)
+    assert [one["keep"] for one in found["lessons"]] == [1.0, 0.95, 0.9]

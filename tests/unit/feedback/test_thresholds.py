@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pipeline.feedback import Judged, Reported, propose_thresholds, roc
+from pipeline.feedback import Judged, Reported, ThresholdConfig, propose_thresholds, roc
 from pipeline.feedback.thresholds import Measure
 
 PRESENT: dict[str, tuple[Measure, float]] = {"live": ("absolute", 0.01)}
@@ -44,6 +44,24 @@ def test_a_threshold_keeps_all_that_is_right(
         assert (found.kept.hits, found.kept.of) == (10, 10)
         assert found.kept.interval[0] == pytest.approx(0.722, abs=0.001)
         assert (found.dropped.hits, found.dropped.of) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("keep", "proposed", "kept", "dropped"),
+    [
+        pytest.param(1.0, 0.045, 10, 2, id="all"),
+        pytest.param(0.95, 0.045, 10, 2, id="half an event less is none less"),
+        pytest.param(0.9, 0.054, 9, 3, id="all but one"),
+        pytest.param(0.8, 0.063, 8, 3, id="all but two"),
+    ],
+)
+def test_a_share_of_the_right_ones_may_go_for_more_of_the_wrong_ones(
+    keep: float, proposed: float, kept: int, dropped: int
+) -> None:
+    (found,) = propose_thresholds(judged(RIGHT, [0.02, 0.03, 0.05, 0.2]), PRESENT, ThresholdConfig(keep=keep))
+    assert found.proposed == pytest.approx(proposed)
+    assert (found.kept.hits, found.kept.of) == (kept, 10)
+    assert (found.dropped.hits, found.dropped.of) == (dropped, 4)
 
 
 def test_a_relative_threshold_is_held_against_relative_sizes() -> None:
