@@ -16,8 +16,9 @@ _WITHIN = {
 _FOUND = """axe.run(document, %s).then((all) => all.violations.flatMap((rule) =>
     rule.nodes.map((node) => `${rule.id}: ${node.target.join(' ')}: ${node.failureSummary}`)))"""
 
-_WIDER = """document.documentElement.scrollWidth > innerWidth + 1
-    ? [`wider than the screen: ${document.documentElement.scrollWidth} of ${innerWidth}`] : []"""
+_WIDER = """(({scrollWidth, clientWidth}) => scrollWidth > clientWidth + 1
+    ? [`wider than the screen: ${scrollWidth} of ${clientWidth}`] : [])(document.documentElement)"""
+"""Of ``innerWidth`` nothing is ever wider: a phone zooms out until all fits."""
 
 _SIDEWAYS = """[...document.querySelectorAll('.wide:has(> table.stack)')]
     .filter((one) => innerWidth < 700 && one.scrollWidth > one.clientWidth + 1)
