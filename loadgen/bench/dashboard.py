@@ -19,8 +19,10 @@ from rich.table import Table
 from loadgen.bench.result import Result
 from loadgen.terminal import print_json
 from pipeline.clock import system_clock, to_iso
+from pipeline.codec.ledger import dropped_entries, ledger_columns
 from pipeline.dashboard import Sources, create_app, serve
 from pipeline.embedded.stack import EmbeddedStore
+from pipeline.model import Candidate, Decision, Dropped, Scan
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from pipeline.terminal import table_console
@@ -31,6 +33,8 @@ WORKLOAD = "frontfaas-small"
 SERVICE = "bench-0"
 SERVICES = 20
 TIMES = 9
+SCANS, DROPPED = 100, 100
+"""Scans in the ledger, and candidates that each of them dropped."""
 
 _SLICE = 1000
 
@@ -78,6 +82,7 @@ def fill(store: Store, regressions: int, subroutines: int, *, now: float) -> Non
     }
     store.insert("scans", {**scanned, "series": [subroutines] * SERVICES, "candidates": [3] * SERVICES})
     _count(store, rng, subroutines, end)
+    _drop(store, end)
 
 
 def _regressions(
@@ -108,6 +113,22 @@ def _regressions(
         }
         row = {"id": event["id"], "time": change, "detected_time": windows[3], **own}
         yield {**row, "event": orjson.dumps(event).decode()}
+
+
+def _drop(store: Store, end: float) -> None:
+    """Put candidates that the last step with a bound dropped into the ledger: of scans of a month."""
+    silent = Decision("significance", passed=False, statistic=0.5, bound=0.01)
+    for number in range(SCANS):
+        at = end - number * 29 * DAY_S / SCANS
+        found = tuple(
+            Dropped(
+                Candidate("subroutine", name_of(one), "short_term", at - HOUR_S, 0.01, 0.0105, 1e-3, 9.0),
+                silent,
+            )
+            for one in range(number % 7, number % 7 + DROPPED)
+        )
+        scan = Scan(SERVICE, WORKLOAD, at - 10 * DAY_S, at - 4 * HOUR_S, at, at, 1000, dropped=found)
+        store.insert("ledger", ledger_columns(dropped_entries(scan)))
 
 
 def _count(store: Store, rng: np.random.Generator, subroutines: int, end: float) -> None:
@@ -170,6 +191,8 @@ PAGES = {
     "service": f"/services/{SERVICE}",
     "explorer": f"/explorer?service={SERVICE}",
     "its flame graph": f"/explorer/flames?service={SERVICE}&span=1h",
+    "settings": f"/settings?workload={WORKLOAD}",
+    "its comparison": f"/settings/compared?workload={WORKLOAD}&other_threshold=0.01",
     "operations": "/operations",
     "API, regressions": "/api/v1/regressions?per=500",
 }

@@ -88,7 +88,7 @@ def _lessons(verdicts: int, scenario: str, seeds: Sequence[int], workload: str) 
 
 
 def _lines(lessons: Mapping[float, Lesson], curves: dict[str, dict[int, list[float]]]) -> list[str]:
-    lines = []
+    lines: list[str] = []
     for keep, lesson in lessons.items():
         before, after = lesson.precision
         if not lines:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -36,42 +37,40 @@ class _Found:
 
 @routes.get("/settings", name="settings")
 async def show_settings(request: web.Request) -> web.Response:
-    """Show the list under the two settings of the URL, those lines first that differ."""
+    """Show two settings of a workload, by those of the URL; what they come to is a part of the page."""
     site, asked = site_of(request), request.query
     scanning = sorted({item.workload for item in site.board.snapshot.items} & set(site.sources.workloads))
     name = asked.get("workload", "") or next(iter(scanning), "")
-    service = asked.get("service", "")
-    if not name:
-        return _page(request, scanning, "", service, None, _Found())
-    workload = site.workload(name)
-    tried = _tried(workload, asked)
-    found = await site.draw(_read, site, workload, service or None, tried)
-    return _page(request, scanning, name, service, tried, found)
-
-
-def _page(
-    request: web.Request,
-    scanning: Sequence[str],
-    workload: str,
-    service: str,
-    tried: tuple[Setting, Setting] | None,
-    found: _Found,
-) -> web.Response:
-    site, lines = site_of(request), found.lines
-    shown = sorted(lines, key=lambda line: not line.differs)  # stable: the latest change first
+    query = {**asked, "workload": name}
     return site.render(
         request,
         "settings.html",
         workloads=scanning,
-        workload=workload,
+        workload=name,
         services=[one.name for one in site.board.snapshot.services],
-        service=service,
+        service=asked.get("service", ""),
+        tried=_tried(site.workload(name), asked) if name else None,
+        query=urlencode(query),
+    )
+
+
+@routes.get("/settings/compared")
+async def show_compared(request: web.Request) -> web.Response:
+    """Return the list under the two settings of the URL as a part of the page, lines first that differ."""
+    site, asked = site_of(request), request.query
+    workload = site.workload(asked.get("workload", ""))
+    tried = _tried(workload, asked)
+    found = await site.draw(_read, site, workload, asked.get("service") or None, tried)
+    shown = sorted(found.lines, key=lambda line: not line.differs)  # stable: the latest change first
+    return site.render(
+        request,
+        "settings_compared.html",
         tried=tried,
         lines=shown[:MOST_LINES],
-        total=len(lines),
-        reported=sum(line.first.fate == "reported" for line in lines),
-        fewer=tally(fewer(lines)),
-        more=tally(more(lines)),
+        total=len(shown),
+        reported=sum(line.first.fate == "reported" for line in shown),
+        fewer=tally(fewer(shown)),
+        more=tally(more(shown)),
         curves=[(each.setting, each.area, _curve(each)) for each in found.rocs if each.points],
         precision=found.precision,
         proposals=found.proposals,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from html import unescape
 from typing import Any
 from xml.etree import ElementTree
 
@@ -227,8 +228,7 @@ def test_a_badge_says_what_is_open_and_is_kept_a_while(serve: Callable[[Use, Log
 
 def test_two_settings_stand_side_by_side(serve: Callable[[Use, Login], None]) -> None:
     async def use(client: Client) -> None:
-        address = "/settings?workload=weekly&threshold=0.0001&other_threshold=0.9"
-        page = await (await client.get(address, headers=TOKEN)).text()
+        page = await compared(client, "/settings?workload=weekly&threshold=0.0001&other_threshold=0.9")
         reported = await listed(client)
         assert all(f'href="/regressions/{one["id"]}"' in page for one in reported)
         assert page.count('" class="differs">') == len(reported) > 0
@@ -250,7 +250,7 @@ def test_answers_show_precision_and_propose_thresholds(
     monkeypatch.setattr("pipeline.dashboard.pages.settings.gather_answered", lambda *_: answered)
 
     async def use(client: Client) -> None:
-        page = await (await client.get("/settings?workload=weekly", headers=TOKEN)).text()
+        page = await compared(client, "/settings?workload=weekly")
         assert '<td class="num" data-label="right">10 of 13</td>' in page
         assert "service <strong>search</strong>" in page
         proposed = "/settings?workload=weekly&amp;service=search&amp;other_threshold=0.018"
@@ -262,6 +262,15 @@ def test_answers_show_precision_and_propose_thresholds(
         assert 'name="other_threshold" min="0" step="any" value="0.018"' in await answer.text()
 
     serve(use, PROXIED)
+
+
+async def compared(client: Client, address: str) -> str:
+    """Return the part of the page Settings that its script fetches."""
+    page = await (await client.get(address, headers=TOKEN)).text()
+    (part,) = re.findall(r'data-part="(/settings/compared\?[^"]*)"', page)
+    answer = await client.get(unescape(part), headers=TOKEN)
+    assert answer.status == 200
+    return await answer.text()
 
 
 def _answered(number: int, verdict: VerdictKind, delta: float) -> Answered:

@@ -66,6 +66,8 @@ FIELDS = {
     "/explorer/flames?service=search&span={}": NUMBERS,
     "/settings?workload=weekly&threshold={}": NUMBERS,
     "/settings?workload={}": NAMES,
+    "/settings/compared?workload=weekly&other_chance={}": NUMBERS,
+    "/settings/compared?workload={}": NAMES,
     "/operations/throughput.json?span={}": NAMES,
     "/badges/{}.svg": NAMES,
     "/static/{}": NAMES,
