@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import accumulate
 
 import click
 from rich.console import Console
 from rich.text import Span, Text
+
+QUIET_S = 3.0
+"""Between two lines of progress."""
 
 _UNKNOWN_WIDTH = 80  # what rich takes where there is no terminal
 _WIDE = 10_000
@@ -38,6 +45,33 @@ def escape_controls(text: str) -> str:
 def print_note(text: str) -> None:
     """Print one line on stderr that says what a command assumed."""
     click.echo(f"smidgen: {escape_controls(text)}", err=True)
+
+
+@contextmanager
+def progress_lines(command: str, whole: str) -> Iterator[Callable[[], None]]:
+    """Say on stderr every few seconds how many of a whole, such as ``5 files``, are done.
+
+    What is yielded counts one more. Lines are for a terminal and for a pipe; what is done within ``QUIET_S``
+    is quiet.
+    """
+    began, done, ended = time.monotonic(), 0, threading.Event()
+
+    def speak() -> None:
+        while not ended.wait(QUIET_S):
+            waited = time.monotonic() - began
+            click.echo(f"{command}: {done:,} of {whole} after {waited:.0f} s", err=True)
+
+    def advance() -> None:
+        nonlocal done
+        done += 1
+
+    speaker = threading.Thread(target=speak, daemon=True)
+    speaker.start()
+    try:
+        yield advance
+    finally:
+        ended.set()
+        speaker.join()
 
 
 def escape_line(line: Text) -> Text:

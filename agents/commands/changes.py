@@ -37,8 +37,9 @@ from agents.options import (
 from pipeline.clock import system_clock
 from pipeline.codec.inputs import FUTURE_S, change_to_json
 from pipeline.config import Settings
-from pipeline.terminal import escape_controls
+from pipeline.terminal import escape_controls, progress_lines
 from pipeline.topics import Topics
+from pipeline.units import counted
 
 _AT_ONCE = 50  # commits that git compares in one call
 _EXAMPLES = """\b
@@ -168,11 +169,12 @@ class _Publisher:
 
     def publish(self, deployments: Sequence[Deployment]) -> None:
         """Publish all of them at once, or nothing if that fails."""
-        described = [
-            each
-            for first in range(0, len(deployments), _AT_ONCE)
-            for each in self._describe(deployments[first : first + _AT_ONCE])
-        ]
+        described = []
+        with progress_lines("changes", counted(len(deployments), "commit")) as advance:
+            for first in range(0, len(deployments), _AT_ONCE):
+                for each in self._describe(deployments[first : first + _AT_ONCE]):
+                    described.append(each)
+                    advance()
         if not self.dry_run:
             publish_once([change_message(each.change) for each in described], self.settings, self.topics)
         for each in described:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.clock import to_iso
-from pipeline.terminal import escape_controls, print_note, table_console
+from pipeline.terminal import escape_controls, print_note, progress_lines, table_console
 from pipeline.units import counted
 
 if TYPE_CHECKING:  # scipy and pyarrow take a second to load, and a wrong option is to be refused at once
     from pipeline.backtest.seriesfile import Duplicates, Series
 
 _DUPLICATES = ("mean", "last", "refuse")
-_QUIET_S = 3.0  # between two lines of progress
 _NAME_WIDTH = 16  # of the first column, however narrow the terminal is
 
 
@@ -58,37 +53,16 @@ def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
 
     every = read_series(file, plain=True, duplicates=duplicates, note=print_note)
     several = len({one.service for one in every}) > 1
-    with _progress(len(every)) as advance:
-        found = [advance(_look(one, several)) for one in every]
+    found = []
+    with progress_lines("detect", f"{len(every):,} series") as advance:
+        for series in every:
+            found.append(_look(series, several))
+            advance()
     if as_json:
         for one in found:
             click.echo(orjson.dumps(one).decode())
         return
     table_console().print(_table(found))
-
-
-@contextmanager
-def _progress(series: int) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
-    """Yield what counts a series that is done; a line on stderr says every few seconds how many are."""
-    began, done, ended = time.monotonic(), 0, threading.Event()
-
-    def speak() -> None:
-        while not ended.wait(_QUIET_S):
-            waited = time.monotonic() - began
-            click.echo(f"detect: {done:,} of {series:,} series after {waited:.0f} s", err=True)
-
-    def advance(found: dict[str, Any]) -> dict[str, Any]:
-        nonlocal done
-        done += 1
-        return found
-
-    speaker = threading.Thread(target=speak, daemon=True)
-    speaker.start()
-    try:
-        yield advance
-    finally:
-        ended.set()
-        speaker.join()
 
 
 def _look(one: Series, several: bool) -> dict[str, Any]:

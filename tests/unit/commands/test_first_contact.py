@@ -17,6 +17,7 @@ from agents.publisher import Delivery
 from pipeline.cli import run
 from pipeline.config import local_state_file
 from pipeline.local import forget, remember
+from tests.support.repositories import Work
 from tests.unit.test_local import running
 
 NOWHERE = ("--broker", "127.0.0.1:1")
@@ -197,9 +198,19 @@ def test_a_long_search_says_how_far_it_is(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "x.csv").write_text("".join(f"{v}\n" for _, v in POINTS))
-    monkeypatch.setattr("pipeline.commands.detect._QUIET_S", 0.0)
+    monkeypatch.setattr("pipeline.terminal.QUIET_S", 0.0)
     assert run(["detect", "x.csv"]) == 0
     assert "detect: 0 of 1 series after 0 s" in capfd.readouterr().err
+
+
+def test_a_long_history_says_how_far_it_is(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Work(tmp_path / "work")
+    work.commit("Add the shop", {"shop.py": "def total():\n    return 1\n"})
+    monkeypatch.setattr("pipeline.terminal.QUIET_S", 0.0)
+    assert run(["changes", "--service", "shop", "--repo", str(work.path), "--dry-run"]) == 0
+    assert "changes: 0 of 1 commit after 0 s" in capfd.readouterr().err
 
 
 def test_a_packed_file_that_is_cut_off_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
