@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -10,9 +10,17 @@ from aiohttp import web
 
 from pipeline.dashboard.site import Site, site_of
 from pipeline.errors import ConfigError
-from pipeline.feedback import Precision, Proposal, Roc, precision_table, propose_thresholds
+from pipeline.feedback import (
+    Judged,
+    Precision,
+    Proposal,
+    Roc,
+    ThresholdConfig,
+    precision_table,
+    propose_thresholds,
+)
 from pipeline.feedback.comparison import Line, Setting, fewer, more, tally
-from pipeline.feedback.thresholds import rocs_of
+from pipeline.feedback.thresholds import Measure, rocs_of
 from pipeline.stages.gather.reported import gather_answered
 from pipeline.stages.gather.tried_settings import gather_comparison, setting_of
 from pipeline.units import DAY_S
@@ -22,6 +30,9 @@ routes = web.RouteTableDef()
 
 SPAN_S = 30 * DAY_S
 MOST_LINES = 500
+KEEPS = (1.0, 0.95, 0.9)
+"""Shares of the right events that proposed thresholds keep at least: points on the ROC curve."""
+
 _BOUNDS = ("threshold", "chance", "other_threshold", "other_chance")
 
 
@@ -85,8 +96,24 @@ def _read(site: Site, workload: Workload, service: str | None, tried: tuple[Sett
     now_set = setting_of(workload)
     present = {workload.name: (now_set.measure, now_set.threshold)}
     return _Found(
-        lines, rocs_of(judged, now_set.measure), precision_table(judged), propose_thresholds(judged, present)
+        lines, rocs_of(judged, now_set.measure), precision_table(judged), _proposals(judged, present)
     )
+
+
+def _proposals(
+    judged: Sequence[Judged], present: Mapping[str, tuple[Measure, float]]
+) -> tuple[Proposal, ...]:
+    """Return what is proposed for each service, for each share of KEEPS that makes a difference."""
+    every = [
+        each for keep in KEEPS for each in propose_thresholds(judged, present, ThresholdConfig(keep=keep))
+    ]
+    found: dict[str, dict[float | None, Proposal]] = {}
+    for each in every:
+        found.setdefault(each.service, {}).setdefault(each.proposed, each)
+    for proposals in found.values():
+        if len(proposals) > 1:
+            proposals.pop(None, None)
+    return tuple(each for proposals in found.values() for each in proposals.values())
 
 
 def _tried(workload: Workload, asked: Mapping[str, str]) -> tuple[Setting, Setting]:

@@ -242,23 +242,23 @@ def test_two_settings_stand_side_by_side(serve: Callable[[Use, Login], None]) ->
 def test_answers_show_precision_and_propose_thresholds(
     serve: Callable[[Use, Login], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten right events of 0.02 and more, and three wrong ones that are smaller than all of them."""
-    answered = [
-        _answered(number, "true" if number < 10 else "false", 0.02 if number < 10 else 0.001)
-        for number in range(13)
-    ]
+    """Three wrong events are smaller than the smallest of twenty right ones, and one more than the next."""
+    answered = [_answered(number, "true", 0.02 if number else 0.004) for number in range(20)]
+    answered += [_answered(number, "false", 0.01 if number == 20 else 0.001) for number in range(20, 24)]
     monkeypatch.setattr("pipeline.dashboard.pages.settings.gather_answered", lambda *_: answered)
 
     async def use(client: Client) -> None:
         page = await compared(client, "/settings?workload=weekly")
-        assert '<td class="num" data-label="right">10 of 13</td>' in page
+        assert '<td class="num" data-label="right">20 of 24</td>' in page
         assert "service <strong>search</strong>" in page
-        proposed = "/settings?workload=weekly&amp;service=search&amp;other_threshold=0.018"
-        assert (
-            f'<a href="{proposed}">0.018 instead of 0.0005</a> keeps all 10 right ones and drops 3 of 3'
-            in page
+        proposed = "/settings?workload=weekly&amp;service=search&amp;other_threshold="
+        texts = (
+            f'"{proposed}0.0036">0.0036 instead of 0.0005</a> keeps all 20 right ones and drops 3 of 4 ',
+            f'"{proposed}0.018">0.018 instead of 0.0005</a> keeps 19 of 20 right ones and drops 4 of 4 ',
         )
-        answer = await client.get(proposed.replace("&amp;", "&"), headers=TOKEN)
+        assert all(text in page for text in texts)
+        assert page.count("instead of") == len(texts)  # where 90 % come to the same they are not there twice
+        answer = await client.get(f"{unescape(proposed)}0.018", headers=TOKEN)
         assert 'name="other_threshold" min="0" step="any" value="0.018"' in await answer.text()
 
     serve(use, PROXIED)
