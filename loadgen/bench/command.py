@@ -67,6 +67,7 @@ OF_THEIR_OWN = {
     "replay": "loadgen.bench.replay",
     "trials": "loadgen.trials.command",
     "requests": "loadgen.requests.command",
+    "applications": "loadgen.applications.command",
     "bisect": "loadgen.bisection.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
