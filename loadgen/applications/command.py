@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +13,7 @@ import click
 import numpy as np
 
 from loadgen.applications.catalogue import APPLICATIONS, KINDS, Application, Place
-from loadgen.applications.drive import Injection, Recorded, record
+from loadgen.applications.drive import Injection, Side, record
 from loadgen.applications.environment import install
 from loadgen.applications.load import NEW_DRIVERS, OLD_DRIVERS, Drivers
 from loadgen.applications.table import Row, judge
@@ -54,7 +53,7 @@ class _Plan:
 @click.option(
     "--rate",
     type=FiniteRange(min=1, max=10_000),
-    default=50.0,
+    default=30.0,
     show_default=True,
     help="Requests in a period, in the mean.",
 )
@@ -104,8 +103,9 @@ def applications(
     """Find regressions of two real web applications from their access logs and CPU time.
 
     Datasette and Radicale are installed from the package registry, in an environment of their own. Each
-    regression, four kinds in four functions, is a new release. The old release runs under four drivers with
-    mixes of requests of their own, the new one under five, and users come and go, as in Liao et al., §6.
+    regression, four kinds in four functions, is a new release. The old release runs beside it, under four
+    drivers with mixes of requests of their own, the new one under five, and users come and go, as in
+    Liao et al., §6.
     Beside the costs model of `smidgen release requests` are the paper's forests and its baseline of response
     times.
     """
@@ -119,8 +119,8 @@ def applications(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="smidgen-applications-")))
         python = install((environment or folder / "environment").resolve())
-        releases = sum(1 + equal + len(plan.kinds) * len(each.places) for each in chosen)
-        advance = stack.enter_context(progress("applications", releases * periods))
+        pairs = sum(equal + len(plan.kinds) * len(each.places) for each in chosen)
+        advance = stack.enter_context(progress("applications", 2 * pairs * periods))
         for application in chosen:
             rows += _measure(application, python, folder, plan, advance)
     print_rows(rows, _table, as_json=as_json)
@@ -131,27 +131,29 @@ def _measure(
 ) -> Iterator[Row]:
     """Yield a row of each new release against the old one."""
     drivers = Drivers.drawn(tuple(application.requests), plan.rate, np.random.default_rng(plan.seed))
-    number = itertools.count()
-
-    def run(count: int, injection: Injection | None, name: str) -> Recorded:
-        index = next(number)
-        load = drivers.periods(count, plan.periods, np.random.default_rng((plan.seed, index)))
-        data = folder / f"{application.name}-{index}"
-        recorded = record(application, python, data, load, injection, advance)
+    injections: list[tuple[str, Place] | None] = [None] * plan.equal
+    injections += [(kind, place) for kind in plan.kinds for place in application.places]
+    for index, injected in enumerate(injections):
+        injection = Injection(injected[0], injected[1].function, plan.milliseconds) if injected else None
+        name = f"{application.name}-{index}"
+        old, new = record(
+            application, python, _sides(drivers, plan, folder / name, index, injection), advance
+        )
         if plan.keep:
-            recorded.write(plan.keep, f"{application.name}-{name}")
-        return recorded
+            old.write(plan.keep, f"{name}-old")
+            new.write(plan.keep, f"{name}-new")
+        truth = (injected[1], injection) if injected and injection else None
+        yield judge(application, old, new, truth, plan.alpha, forest=plan.forest)
 
-    old = run(OLD_DRIVERS, None, "old")
-    releases: list[tuple[Place, Injection] | None] = [None] * plan.equal
-    for kind in plan.kinds:
-        releases += [
-            (place, Injection(kind, place.function, plan.milliseconds)) for place in application.places
-        ]
-    for count, injected in enumerate(releases, start=1):
-        name = f"{injected[1].kind}-{injected[0].name}" if injected else f"equal-{count}"
-        new = run(NEW_DRIVERS, injected[1] if injected else None, name)
-        yield judge(application, old, new, injected, plan.alpha, forest=plan.forest)
+
+def _sides(
+    drivers: Drivers, plan: _Plan, folder: Path, index: int, injection: Injection | None
+) -> tuple[Side, Side]:
+    """Draw the load of both releases."""
+    rng = np.random.default_rng((plan.seed, index))
+    old, new = (drivers.periods(count, plan.periods, rng) for count in (OLD_DRIVERS, NEW_DRIVERS))
+    folder.mkdir()
+    return Side(folder / "old", old), Side(folder / "new", new, injection)
 
 
 def _table(rows: Sequence[Row]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""One release of an application under load: its access log, and the CPU time of each period."""
+"""Releases of an application under load: access logs, and the CPU time of each period."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,8 @@ WARM_UP = 3
 
 STARTED_S = 120.0
 ANSWERED_S = 60.0
+Ask = Callable[[Request], tuple[int, float]]
+
 SERVE = Path(__file__).with_name("serve.py")
 
 
@@ -90,61 +92,89 @@ class Recorded:
         (folder / f"{name}-cpu.csv").write_text("\n".join([f"time,{CPU}", *rows, ""]), encoding="utf-8")
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A release that runs beside another one.
+
+    Args:
+        folder: For its data, new.
+        periods: Keys of the requests of each period.
+        injection: What makes it slower; None if nothing does.
+    """
+
+    folder: Path
+    periods: Sequence[Sequence[str]]
+    injection: Injection | None = None
+
+
 def record(
-    application: Application,
-    python: Path,
-    folder: Path,
-    periods: Sequence[Sequence[str]],
-    injection: Injection | None,
-    advance: Callable[[], None],
-) -> Recorded:
-    """Run a release, and send it the requests of each period one after the other.
+    application: Application, python: Path, sides: Sequence[Side], advance: Callable[[], None]
+) -> list[Recorded]:
+    """Run releases side by side, and send them the requests of each period one after the other.
+
+    Periods of the releases alternate, so that what else the machine does comes to all of them.
 
     Args:
         application: What is run.
         python: That has its package.
-        folder: For its data, new.
-        periods: Keys of the requests of each.
-        injection: What makes this release slower; None makes it equal.
-        advance: Called after each period.
+        sides: With as many periods each.
+        advance: Called after each period of each side.
 
     Raises:
-        NotServed: it does not start, or does not answer.
+        NotServed: one does not start, or does not answer.
     """
-    draw = random.Random(1)
-    with _served(application, python, folder, injection) as (pid, ask):
+    with ExitStack() as stack:
+        served = [stack.enter_context(_served(application, python, side)) for side in sides]
+        recorders = [_Recorder(application, *each) for each in served]
+        for number in range(len(sides[0].periods)):
+            turns = list(zip(recorders, sides, strict=True))
+            for recorder, side in turns[:: -1 if number % 2 else 1]:
+                recorder.add(number, side.periods[number])
+                advance()
+        return [recorder.recorded() for recorder in recorders]
+
+
+class _Recorder:
+    """Sends requests to one release, and keeps what is seen of it."""
+
+    def __init__(self, application: Application, pid: int, ask: Ask) -> None:
+        self._application = application
+        self._pid = pid
+        self._ask = ask
+        self._draw = random.Random(1)
+        self._lines: list[str] = []
+        self._cpu: list[float] = []
+        self._durations: dict[str, list[float]] = {}
+        self._keys: dict[str, str] = {}
         for request in application.begin:
             ask(request)
         for make in application.requests.values():
             for _ in range(WARM_UP):
-                ask(make(draw))
-        lines: list[str] = []
-        cpu = []
-        durations: dict[str, list[float]] = {}
-        asked: dict[str, str] = {}
-        for number, keys in enumerate(periods):
-            begin, used = BEGIN_S + number * PERIOD_S, _cpu_s(pid)
-            for place, key in enumerate(keys):
-                request = application.requests[key](draw)
-                status, took = ask(request)
-                at = begin + PERIOD_S * place / len(keys)
-                lines.append(f'[{at:.3f}] "{request.line}" {status} {took:.6f}')
-                durations.setdefault(request.line, []).append(took)
-                asked[request.line] = key
-            cpu.append(_cpu_s(pid) - used)
-            advance()
-    return Recorded(lines, BEGIN_S + PERIOD_S * np.arange(len(periods)), np.asarray(cpu), durations, asked)
+                ask(make(self._draw))
 
+    def add(self, number: int, keys: Sequence[str]) -> None:
+        """Send the requests of a period."""
+        begin, used = BEGIN_S + number * PERIOD_S, _cpu_s(self._pid)
+        for place, key in enumerate(keys):
+            request = self._application.requests[key](self._draw)
+            status, took = self._ask(request)
+            at = begin + PERIOD_S * place / len(keys)
+            self._lines.append(f'[{at:.3f}] "{request.line}" {status} {took:.6f}')
+            self._durations.setdefault(request.line, []).append(took)
+            self._keys[request.line] = key
+        self._cpu.append(_cpu_s(self._pid) - used)
 
-Ask = Callable[[Request], tuple[int, float]]
+    def recorded(self) -> Recorded:
+        """Return what was seen."""
+        starts = BEGIN_S + PERIOD_S * np.arange(len(self._cpu), dtype=np.float64)
+        return Recorded(self._lines, starts, np.asarray(self._cpu), self._durations, self._keys)
 
 
 @contextmanager
-def _served(
-    application: Application, python: Path, folder: Path, injection: Injection | None
-) -> Iterator[tuple[int, Ask]]:
+def _served(application: Application, python: Path, side: Side) -> Iterator[tuple[int, Ask]]:
     """Run the application; yield its process id and what asks it."""
     (port,) = free_ports("127.0.0.1", 1)
+    folder, injection = side.folder, side.injection
     more = [injection.kind, injection.function, str(injection.milliseconds)] if injection else []
     command = [str(python), str(SERVE), application.name, str(port), str(folder), *more]
     with (folder.parent / f"{folder.name}.log").open("wb") as log:

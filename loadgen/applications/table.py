@@ -123,8 +123,8 @@ def _rank(named: Sequence[str], true: str) -> int:
 
 def _slower(old: Recorded, new: Recorded, types: RequestTypes, alpha: float) -> list[str]:
     """Return the types whose response times are slower, by the paper's baseline (§2)."""
-    sides = [_by_type(recorded, types) for recorded in (old, new)]
-    return [each.type for each in compare_response_times(*sides, alpha) if each.slower]
+    before, after = (_by_type(recorded, types) for recorded in (old, new))
+    return [each.type for each in compare_response_times(before, after, alpha) if each.slower]
 
 
 def _by_type(recorded: Recorded, types: RequestTypes) -> dict[str, FloatArray]:
