@@ -9,6 +9,7 @@ import numpy as np
 
 from loadgen.requests.simulate import PRESETS, Case, simulate
 from pipeline.releases import (
+    EVERY,
     CompareConfig,
     NotCompared,
     choose_types,
@@ -31,7 +32,7 @@ class Row:
         preset: Its name.
         method: COSTS or FOREST.
         share: Rise of the metric at the old release's load; 0 of equal releases.
-        found: Share of the cases in which a rise is reported.
+        found: Share of the cases in which a rise of a type is reported.
         first: Of those, the share in which the true type stands first.
         named: Of those, the share in which it is among those named.
         types: Types named, in the mean.
@@ -75,7 +76,8 @@ def _by_costs(case: Case, alpha: float) -> _Found | None:
     (compared,) = compare_releases({"cpu": case.releases}, CompareConfig(alpha)).values()
     if isinstance(compared, NotCompared):
         return None
-    rises = [change for change in compared.costs.changes if change.change > 0] if compared.slower else []
+    changes = compared.costs.changes if compared.slower else ()
+    rises = [change for change in changes if change.change > 0 and change.type != EVERY]
     return _Found(tuple(rises[0].likely) if rises else ())
 
 

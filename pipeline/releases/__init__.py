@@ -8,12 +8,13 @@ from pipeline.releases.compare import (
     periods_needed,
     seen_load,
 )
-from pipeline.releases.costs import BASE, CostChange, CostComparison, compare_costs
+from pipeline.releases.costs import BASE, EVERY, CostChange, CostComparison, compare_costs
 from pipeline.releases.periods import NotCompared, Periods, Releases, align, joined
 from pipeline.releases.selection import Selection, choose_types
 
 __all__ = [
     "BASE",
+    "EVERY",
     "CompareConfig",
     "CostChange",
     "CostComparison",

@@ -21,6 +21,7 @@ from pipeline.listing import listed
 from pipeline.model import FloatArray
 from pipeline.releases import (
     BASE,
+    EVERY,
     CompareConfig,
     CostChange,
     NotCompared,
@@ -190,11 +191,11 @@ def _to_json(found: dict[str, ReleaseComparison | NotCompared], alpha: float) ->
             "unseen_load": each.unseen,
             "periods": [len(each.compared.old), len(each.compared.new)],
             "changes": [_change_json(change) for change in each.costs.changes if each.changed],
-            "costs": {type_ or "(base)": cost for type_, cost in each.costs.old.items()},
+            "costs": {_spelt(type_): cost for type_, cost in each.costs.old.items() if type_ != EVERY},
             f"periods_for_{RISE:.0%}": {
                 type_: periods_needed(each.costs, len(each.compared.new), type_, RISE, alpha)
                 for type_ in each.costs.old
-                if type_ != BASE
+                if type_ not in (BASE, EVERY)
             },
         }
     return result
@@ -202,13 +203,13 @@ def _to_json(found: dict[str, ReleaseComparison | NotCompared], alpha: float) ->
 
 def _change_json(change: CostChange) -> dict[str, Any]:
     return {
-        "type": change.type or "(base)",
+        "type": _spelt(change.type),
         "change": change.change,
         "error": change.error,
         "share": change.share,
         "share_error": change.share_error,
         "p": change.p,
-        "likely": {type_ or "(base)": chance for type_, chance in change.likely.items()},
+        "likely": {_spelt(type_): chance for type_, chance in change.likely.items()},
     }
 
 
@@ -275,5 +276,9 @@ def _costs(each: ReleaseComparison, alpha: float) -> Table:
     return table
 
 
+def _spelt(type_: str) -> str:
+    return {BASE: "(base)", EVERY: "(every request)"}.get(type_, type_)
+
+
 def _named(type_: str) -> str:
-    return escape_controls(type_) if type_ else "(without requests)"
+    return {BASE: "(without requests)", EVERY: "(every request)"}.get(type_) or escape_controls(type_)
