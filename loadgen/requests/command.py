@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import click
 
-from loadgen.requests.simulate import PRESETS
+from loadgen.requests.simulate import PRESETS, USUAL
 from loadgen.requests.table import Row, measure
 from loadgen.terminal import print_rows, progress
 from pipeline.commands.options import FiniteRange
@@ -16,7 +16,9 @@ from pipeline.extras import require_forest
 
 @click.command()
 @click.option("--cases", type=click.IntRange(min=1), default=200, show_default=True, help="Of each row.")
-@click.option("--preset", "names", type=click.Choice(tuple(PRESETS)), multiple=True, help="Only these.")
+@click.option(
+    "--preset", "names", type=click.Choice(tuple(PRESETS)), multiple=True, help="Only these; all but large."
+)
 @click.option(
     "--rise",
     "rises",
@@ -47,7 +49,7 @@ def requests(
     """
     if forest:
         require_forest()
-    chosen = [(name, rise) for name in names or PRESETS for rise in rises]
+    chosen = [(name, rise) for name in names or USUAL for rise in rises]
     rows: list[Row] = []
     with progress("requests", len(chosen)) as advance:
         for name, rise in chosen:
@@ -57,8 +59,8 @@ def requests(
 
 
 def _table(rows: Iterable[Row]) -> Iterable[str]:
-    yield "| preset | rise | method | found | first | named | types | R² | compared |"
-    yield "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    yield "| preset | rise | method | found | first | named | types | R² | compared | CPU s |"
+    yield "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     for row in rows:
         shares = [_share(value) for value in (row.found, row.first, row.named)]
         numbers = [f"{value:.1f}" if math.isfinite(value) else "–" for value in (row.types,)]
@@ -71,6 +73,7 @@ def _table(rows: Iterable[Row]) -> Iterable[str]:
             *numbers,
             r_squared,
             f"{row.compared:.0%}",
+            f"{row.seconds:.2g}",
         ]
         yield f"| {' | '.join(cells)} |"
 

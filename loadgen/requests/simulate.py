@@ -70,9 +70,15 @@ PRESETS = MappingProxyType(
         "tails": replace(_PLAIN, about="Rare large deviations.", tail=True),
         "machine": replace(_PLAIN, about="The new release runs on a slower machine.", machine=0.05),
         "many-types": replace(_PLAIN, about="A hundred types.", types=100, scenarios=20, old=960, new=960),
+        "large": replace(
+            _PLAIN, about="Two hundred types for a week.", types=200, scenarios=40, old=20_000, new=20_000
+        ),
     }
 )
 """Name → preset."""
+
+USUAL = tuple(name for name in PRESETS if name != "large")
+"""Those that are tried unless one is named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,7 @@ class Row:
         types: Types named, in the mean.
         r_squared: Median of the deviance model's R²; NaN of COSTS.
         compared: Share of the cases that could be compared.
+        seconds: CPU time of a case, in the mean.
     """
 
     preset: str
@@ -49,6 +51,7 @@ class Row:
     types: float
     r_squared: float
     compared: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +65,19 @@ class _Found:
 def measure(name: str, share: float, cases: int, alpha: float, seed: int, *, forest: bool) -> Iterator[Row]:
     """Yield a row of each method."""
     preset = PRESETS[name]
-    results: dict[str, list[tuple[Case, _Found | None]]] = {}
+    methods: dict[str, Callable[[Case, int], _Found | None]] = {COSTS: lambda case, _: _by_costs(case, alpha)}
+    if forest:
+        methods[FOREST] = _by_forest
+    results: dict[str, list[tuple[Case, _Found | None]]] = {method: [] for method in methods}
+    used = dict.fromkeys(methods, 0.0)
     for number in range(cases):
         case = simulate(preset, np.random.default_rng((seed, number)), share)
-        results.setdefault(COSTS, []).append((case, _by_costs(case, alpha)))
-        if forest:
-            results.setdefault(FOREST, []).append((case, _by_forest(case, number)))
+        for method, judge in methods.items():
+            begin = time.process_time()
+            results[method].append((case, judge(case, number)))
+            used[method] += time.process_time() - begin
     for method, found in results.items():
-        yield _row(name, method, share, found)
+        yield _row(name, method, share, found, used[method] / cases)
 
 
 def _by_costs(case: Case, alpha: float) -> _Found | None:
@@ -98,7 +106,9 @@ def _by_forest(case: Case, seed: int) -> _Found | None:
     return _Found(names, found.r_squared)
 
 
-def _row(name: str, method: str, share: float, results: list[tuple[Case, _Found | None]]) -> Row:
+def _row(
+    name: str, method: str, share: float, results: list[tuple[Case, _Found | None]], seconds: float
+) -> Row:
     judged = [(case, found) for case, found in results if found is not None]
     risen = [(case, found) for case, found in judged if found.types]
     return Row(
@@ -111,6 +121,7 @@ def _row(name: str, method: str, share: float, results: list[tuple[Case, _Found 
         types=_mean([len(found.types) for _, found in risen]),
         r_squared=float(np.median([found.r_squared for _, found in judged])) if judged else float("nan"),
         compared=len(judged) / len(results),
+        seconds=seconds,
     )
 
 

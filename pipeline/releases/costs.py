@@ -38,6 +38,9 @@ MOST_CHANGES = 5
 _PERIODS_A_TERM = 20.0
 """Of curvature."""
 
+_MOST_DIRECTIONS = 15
+"""Of the load; 120 terms of curvature, so that years of periods take no more memory for it than a day's."""
+
 _AS_LIKELY = 0.95
 """Types of so much probability together are named for one change."""
 
@@ -165,7 +168,7 @@ def _curvature(counts: FloatArray) -> FloatArray:
     most = int((np.sqrt(1.0 + 8.0 * len(counts) / _PERIODS_A_TERM) - 1.0) / 2.0)
     centred = (counts - counts.mean(axis=0)) / _scale(counts - counts.mean(axis=0))
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    directions = left[:, : min(most, int((sizes > sizes[0] * 1e-6).sum()))] * np.sqrt(len(counts))
+    directions = left[:, : min(most, _MOST_DIRECTIONS, int((sizes > sizes[0] * 1e-6).sum()))] * np.sqrt(len(counts))
     first, second = np.triu_indices(directions.shape[1])
     return np.asarray(directions[:, first] * directions[:, second])
 
