@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pipeline.clock import Clock, system_clock
 from pipeline.instruments import Histogram, LabelBound
 from pipeline.instruments import Sample as Sample
-from pipeline.model import MetricPoints, Profile, Record, Scan
+from pipeline.model import MetricPoints, Profile, Record, RequestCounts, Scan
 from pipeline.units import DAY_S, HOUR_S, MINUTE_S
 
 logger = logging.getLogger(__name__)
@@ -352,6 +352,8 @@ class Telemetry:
             match record.payload:
                 case Profile() as profile:
                     self._data_delays.observe(now - profile.end, self._stage, record.topic)
+                case RequestCounts() as counts:
+                    self._data_delays.observe(now - counts.end, self._stage, record.topic)
                 case MetricPoints() as points:
                     age_s = now - float(points.timestamps.max())
                     self._data_delays.observe(age_s, self._stage, record.topic)
