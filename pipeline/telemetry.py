@@ -80,6 +80,7 @@ ALERT_DELAY_S = "alert_delay_seconds"
 REPLIES = "replies_total"
 TOP_FUNCTION_GCPU = "top_function_gcpu"
 TRIAL_VERDICTS = "trial_verdicts_total"
+RELEASE_LOOKS = "release_looks_total"
 AGENT_PROCESSES = "agent_processes"
 AGENT_SAMPLES = "agent_samples_total"
 AGENT_RATE_HZ = "agent_rate_hz"
@@ -132,6 +133,7 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     EVENTS: ("counter", "Events published, by type."),
     EVENT_DELAY_S: ("histogram", "Time from a regression's change time to its detected event."),
     TRIAL_VERDICTS: ("counter", "Verdicts on trials published, by decision."),
+    RELEASE_LOOKS: ("counter", "Comparisons of a new release with the one before, by what came of them."),
     ALERTS: ("counter", "Messages to targets, by what became of them."),
     ALERT_RULES: ("counter", "Events that a rule of alerts was about."),
     ALERTS_WAITING: (

@@ -9,7 +9,9 @@ from pipeline.releases.compare import (
     seen_load,
 )
 from pipeline.releases.costs import BASE, CostChange, CostComparison, compare_costs
+from pipeline.releases.looks import LookConfig, Looked, first_periods, look, look_ends, periods_ahead
 from pipeline.releases.periods import NotCompared, Periods, Releases, align, joined
+from pipeline.releases.rollout import Rollout, find_rollout
 from pipeline.releases.selection import Selection, choose_types
 
 __all__ = [
@@ -17,10 +19,13 @@ __all__ = [
     "CompareConfig",
     "CostChange",
     "CostComparison",
+    "LookConfig",
+    "Looked",
     "NotCompared",
     "Periods",
     "ReleaseComparison",
     "Releases",
+    "Rollout",
     "Selection",
     "SlowerType",
     "align",
@@ -28,7 +33,12 @@ __all__ = [
     "compare_costs",
     "compare_releases",
     "compare_response_times",
+    "find_rollout",
+    "first_periods",
     "joined",
+    "look",
+    "look_ends",
+    "periods_ahead",
     "periods_needed",
     "seen_load",
 ]

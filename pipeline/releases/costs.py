@@ -110,7 +110,9 @@ def compare_costs(
     fitted = _Fit.of(whole, metric)
     errors = _errors(whole, metric, len(releases.old), rng, draws)[common.shape[1] :]
     names = (BASE, *releases.types)
-    load = np.append(1.0, releases.new.counts.mean(axis=0)) / (abs(float(releases.new.metric.mean())) or 1.0)
+    load = np.append(releases.new.share.mean(), releases.new.served.mean(axis=0)) / (
+        abs(float(releases.new.metric.mean())) or 1.0
+    )
     changes = tuple(
         CostChange(
             type=names[step.column],
@@ -142,11 +144,15 @@ class _Step:
 
 
 def _columns(releases: Releases) -> tuple[FloatArray, FloatArray]:
-    """Return what both releases have in common (base, types, curvature), and what may change."""
+    """Return what both releases have in common (base, types, curvature), and what may change.
+
+    What may change is of the requests that the new release got itself, and of its share of the base.
+    """
     counts = np.concatenate([releases.old.counts, releases.new.counts])
     linear = np.column_stack([np.ones(len(counts)), counts])
-    is_new = np.arange(len(counts)) >= len(releases.old)
-    return np.column_stack([linear, _curvature(counts)]), linear * is_new[:, None]
+    own = np.column_stack([releases.new.share, releases.new.served])
+    changed = np.concatenate([np.zeros((len(releases.old), own.shape[1])), own])
+    return np.column_stack([linear, _curvature(counts)]), changed
 
 
 def _curvature(counts: FloatArray) -> FloatArray:
