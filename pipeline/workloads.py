@@ -287,13 +287,14 @@ RELEASE_COSTS = _OwnLoad(
     rerun_interval="1s",
     historical="1d",
     historical_most="6d",
-    analysis="480s",
-    change_lookback="120s",
+    analysis="48s",
+    change_lookback="12s",
     threshold=Threshold(relative=0.005),
     metrics=("*cpu*",),
 )
-"""How stages after ``releases`` see its looks. Its windows are the periods of requests: a scan says how long
-they are, and all other times are so many of them. Metrics are those that requests add up to."""
+"""How stages after ``releases`` see its looks, and which metrics it looks at: those that requests add up to.
+
+A look says how long its windows are, and all other times are so many of them."""
 
 
 def unknown_direction(metric: str, workloads: Sequence[Workload]) -> bool:

@@ -29,12 +29,16 @@ from pipeline.stages.scan_rows import scan_row
 from pipeline.stages.upstream_progress import UpstreamProgress
 from pipeline.storage.interface import Store
 from pipeline.telemetry import RELEASE_LOOKS, Sample
+from pipeline.units import MINUTE_S
 from pipeline.workloads import RELEASE_COSTS
 
 log = logging.getLogger(__name__)
 
 TOPICS = ("requests", "metrics")
 """What a comparison waits for."""
+
+WINDOW_S = 5 * MINUTE_S
+"""Least width of the windows by which later stages look at a look: a deployment takes minutes."""
 
 MOST_SERVICES = 20_000
 """Services whose progress is remembered. Of others the store knows as much as after a restart."""
@@ -193,5 +197,5 @@ class ReleasesStage(Stage):
             series=len(metrics.names),
             candidates=looked.candidates,
             dropped=looked.dropped,
-            resolution_s=float(max(1, math.floor(rollout.width_s))),
+            resolution_s=max(1.0, round(rollout.width_s * math.ceil(WINDOW_S / rollout.width_s))),
         )
