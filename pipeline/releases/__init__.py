@@ -9,7 +9,7 @@ from pipeline.releases.compare import (
     seen_load,
 )
 from pipeline.releases.costs import BASE, CostChange, CostComparison, compare_costs
-from pipeline.releases.looks import LookConfig, Looked, first_periods, look, look_ends, periods_ahead
+from pipeline.releases.looks import LookConfig, Looked, look, look_ends, periods_ahead
 from pipeline.releases.periods import NotCompared, Periods, Releases, align, joined
 from pipeline.releases.rollout import Rollout, find_rollout
 from pipeline.releases.selection import Selection, choose_types
@@ -34,7 +34,6 @@ __all__ = [
     "compare_releases",
     "compare_response_times",
     "find_rollout",
-    "first_periods",
     "joined",
     "look",
     "look_ends",

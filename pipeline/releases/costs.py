@@ -110,9 +110,7 @@ def compare_costs(
     fitted = _Fit.of(whole, metric)
     errors = _errors(whole, metric, len(releases.old), rng, draws)[common.shape[1] :]
     names = (BASE, *releases.types)
-    load = np.append(releases.new.share.mean(), releases.new.served.mean(axis=0)) / (
-        abs(float(releases.new.metric.mean())) or 1.0
-    )
+    load = changed[len(releases.old) :].mean(axis=0) / (abs(float(releases.new.metric.mean())) or 1.0)
     changes = tuple(
         CostChange(
             type=names[step.column],

@@ -134,9 +134,7 @@ class RootcauseStage(Stage):
         changes = cache(partial(recent_changes, by_present_names(self._store, scan), scan))
         regressions = self._explain(scan, workload, changes) if scan.candidates else []
         so_far = gather_silenced(self._store, scan)
-        lifecycle, updates = (
-            self._follow(scan, workload, changes, so_far) if workload and workload.follows else (None, [])
-        )
+        lifecycle, updates = self._follow(scan, workload, changes, so_far) if workload else (None, [])
         return apply_silences(
             self._store, FoundInScan(scan, workload, regressions, so_far, lifecycle, updates, changes)
         )
