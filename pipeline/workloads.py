@@ -279,18 +279,12 @@ class _OwnLoad(Workload):
     follows: ClassVar[bool] = False
 
 
-RELEASE_COSTS = _OwnLoad(
-    name="release-costs",
-    series="service",
-    resolution="1s",
-    resolution_most="1h",
-    rerun_interval="1s",
-    historical="1d",
-    historical_most="6d",
-    analysis="48s",
-    change_lookback="12s",
-    threshold=Threshold(relative=0.005),
-    metrics=("*cpu*",),
+RELEASE_COSTS = _OwnLoad.model_validate(
+    {
+        **{"name": "release-costs", "series": "service", "resolution": "1s", "resolution_most": "1h"},
+        **{"rerun_interval": "1s", "historical": "1d", "historical_most": "6d", "analysis": "48s"},
+        **{"change_lookback": "12s", "threshold": {"relative": 0.005}, "metrics": ["*cpu*"]},
+    }
 )
 """How stages after ``releases`` see its looks, and which metrics it looks at: those that requests add up to.
 

@@ -75,7 +75,7 @@ def _rollout(
     metric = np.concatenate([old.metric, beside * new.metric + (1.0 - beside) * equal.releases.new.metric])
     counts = np.concatenate([old.counts, new.counts])
     own = np.concatenate([np.zeros_like(old.counts), beside * new.counts])
-    starts = _WIDTH_S * np.arange(len(counts))
+    starts = np.asarray(_WIDTH_S * np.arange(len(counts)), np.float64)
     types = risen.releases.types
     rollout = Rollout("old", "new", float(starts[len(old)]), _WIDTH_S, starts, types, counts, own)
     ones = np.ones(len(starts))

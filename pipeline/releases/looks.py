@@ -71,7 +71,7 @@ def periods_ahead(rollout: Rollout) -> int:
     """Return how many periods there are at least until a look is due, of this release or of the next."""
     seen, first = int(rollout.has_new.sum()), first_periods(rollout)
     left = [first * 2**look - seen for look in range(LOOKS) if first * 2**look > seen]
-    return min([FIRST_PERIODS, *left])
+    return int(min([FIRST_PERIODS, *left]))
 
 
 def first_periods(rollout: Rollout) -> int:

@@ -52,8 +52,8 @@ class Rollout:
 
     def _of(self, kept: BoolArray) -> Rollout:
         counts, own = self.counts[kept], self.own[kept]
-        came = counts.any(axis=0)
-        types = tuple(name for name, there in zip(self.types, came.tolist(), strict=True) if there)
+        came = np.flatnonzero(counts.any(axis=0))
+        types = tuple(self.types[column] for column in came.tolist())
         return replace(self, starts=self.starts[kept], types=types, counts=counts[:, came], own=own[:, came])
 
 

@@ -159,10 +159,10 @@ class ReleasesStage(Stage):
     def _look(self, service: str) -> Scan | None:
         """Make the oldest look that is due of a service; None if none is."""
         one = self._services[service]
-        rollout = gather_rollout(self._store, service, one.low)
-        if rollout is None or not len(rollout.starts):
-            # A new release has run for some periods before its first look.
-            one.next_at = one.low + FIRST_PERIODS
+        rollout, width_s = gather_rollout(self._store, service, one.low)
+        if rollout is None:
+            # A release that begins now has run for so long at its first look.
+            one.next_at = one.low + width_s * FIRST_PERIODS
             return None
         made, found = gather_looks(self._store, service, rollout)
         due = (

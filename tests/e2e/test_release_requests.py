@@ -72,7 +72,7 @@ def test_a_slower_release_is_one_event(
     def events() -> list[dict[str, object]]:
         return shared_store.rows("regressions", service_name, *EVER)
 
-    times = START + PERIOD_S * (np.arange(OLD + NEW) + 0.5)
+    times = np.asarray(START + PERIOD_S * (np.arange(OLD + NEW) + 0.5), np.float64)
     points = MetricPoints(service_name, "cpu", times, cpu(counts))
     change = Change("c0ffee", service_name, START + PERIOD_S * OLD - 20.0, "Carts are priced anew")
     publish(own_broker, [(service_name.encode(), encode_change(change))], "changes")

@@ -18,10 +18,15 @@ HISTORY_S = DAY_S
 """How long before the new release the one before is looked at: all hours of a day."""
 
 
-def gather_rollout(store: Store, service: str, end: float) -> Rollout | None:
-    """Return the latest release of a service beside the one before, up to a time; None without two."""
-    found = find_rollout(store.requests(service, end - SPAN_S, end))
-    return found and found.since(found.begun - HISTORY_S).until(end)
+def gather_rollout(store: Store, service: str, end: float) -> tuple[Rollout | None, float]:
+    """Return the latest release of a service beside the one before, up to a time, and how long periods are.
+
+    It is None without two releases, and periods are 0 s long without requests.
+    """
+    requests = store.requests(service, end - SPAN_S, end)
+    found = find_rollout(requests)
+    width_s = float(max(requests.widths_s, default=0.0))
+    return found and found.since(found.begun - HISTORY_S).until(end), width_s
 
 
 def gather_metrics(store: Store, service: str, rollout: Rollout) -> SeriesMatrix:
@@ -46,5 +51,6 @@ def gather_metrics(store: Store, service: str, rollout: Rollout) -> SeriesMatrix
 
 def gather_looks(store: Store, service: str, rollout: Rollout) -> tuple[list[float], bool]:
     """Return the ends of the looks at a rollout so far, and whether one of them found a regression."""
-    rows = store.rows("scans", service, rollout.begun, LATEST_S, workload=RELEASE_COSTS.name)
+    since = rollout.begun + rollout.width_s  # looks at the release before end with that at the latest
+    rows = store.rows("scans", service, since, LATEST_S, workload=RELEASE_COSTS.name)
     return [float(row["time"]) for row in rows], any(row["candidates"] for row in rows)

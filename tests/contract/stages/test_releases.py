@@ -65,7 +65,7 @@ def cpu(service: str, new: int, rise: float, share: float = 1.0, name: str = "cp
     load = counts(OLD + new)
     extra = np.where(np.arange(OLD + new) < OLD, 0.0, share * rise) * load[:, 1] * COSTS[1]
     noise = 1.0 + 0.01 * np.random.default_rng(1).standard_normal(OLD + new)
-    times = START + PERIOD_S * (np.arange(OLD + new) + 0.5)
+    times = np.asarray(START + PERIOD_S * (np.arange(OLD + new) + 0.5), np.float64)
     return encode_metric_points(MetricPoints(service, name, times, (0.1 + load @ COSTS + extra) * noise))
 
 
