@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import click
 
+from loadgen.requests.looks import LooksRow, measure_looks
 from loadgen.requests.simulate import PRESETS, USUAL
 from loadgen.requests.table import Row, measure
 from loadgen.terminal import print_rows, progress
@@ -31,6 +32,9 @@ from pipeline.extras import require_forest
 @click.option("--alpha", type=FiniteRange(min=0, min_open=True, max=0.5), default=0.05, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--forest", is_flag=True, help="The paper's forests beside it; a second a case.")
+@click.option(
+    "--looks", is_flag=True, help="What `smidgen worker releases` reports, alone and beside the old release."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a row.")
 def requests(
     cases: int,
@@ -39,6 +43,7 @@ def requests(
     alpha: float,
     seed: int,
     forest: bool,
+    looks: bool,
     as_json: bool,
 ) -> None:
     """Measure how often `smidgen release requests` sees a request that costs more, and names it.
@@ -46,16 +51,41 @@ def requests(
     "found" of a rise of 0 is the share of false alarms. "first" and "named" are of what was found: the true
     type stands first, or is among the types named, of which there are "types" in the mean. "compared" is the
     share of cases whose load could be compared at all.
+
+    With --looks, "found" is by any look at a release, "periods" how many of them the new release had until
+    then. The level is that of the stage.
     """
     if forest:
         require_forest()
     chosen = [(name, rise) for name in names or USUAL for rise in rises]
+    if looks:
+        _show_looks(chosen, cases, seed, as_json=as_json)
+        return
     rows: list[Row] = []
     with progress("requests", len(chosen)) as advance:
         for name, rise in chosen:
             rows += measure(name, rise, cases, alpha, seed, forest=forest)
             advance()
     print_rows(rows, _table, as_json=as_json)
+
+
+def _show_looks(chosen: Sequence[tuple[str, float]], cases: int, seed: int, *, as_json: bool) -> None:
+    found = []
+    with progress("looks", 2 * len(chosen)) as advance:
+        for name, rise in chosen:
+            for beside in (1.0, 0.3):
+                found.append(measure_looks(name, rise, beside, cases, seed))
+                advance()
+    print_rows(found, _looks_table, as_json=as_json)
+
+
+def _looks_table(rows: Iterable[LooksRow]) -> Iterable[str]:
+    yield "| preset | rise | requests it gets | found | named | periods until then | looks that judge |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for row in rows:
+        periods = f"{row.periods:.0f}" if math.isfinite(row.periods) else "–"
+        cells = [row.preset, f"{row.share:.0%}", f"{row.beside:.0%}", _share(row.found), _share(row.named)]
+        yield f"| {' | '.join([*cells, periods, f'{row.judged:.0%}'])} |"
 
 
 def _table(rows: Iterable[Row]) -> Iterable[str]:

@@ -33,6 +33,8 @@ BASE = ""
 EVERY = "*"
 """The type that stands for all requests and the base together, by one factor: another machine or runtime."""
 
+_SPELT = {BASE: "(without requests)", EVERY: "(every request)"}
+
 DRAWS = 999
 MOST_CHANGES = 5
 _PERIODS_A_TERM = 20.0
@@ -85,6 +87,11 @@ class CostComparison:
     old: dict[str, float]
     errors: dict[str, float]
     r_squared: float
+
+
+def spelt(type_: str) -> str:
+    """Return a type as people read it; BASE and EVERY are in brackets, which no request is."""
+    return _SPELT.get(type_, type_)
 
 
 def compare_costs(
@@ -150,14 +157,17 @@ class _Step:
 def _columns(releases: Releases, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return what both releases have in common (base, types, curvature), and what may change.
 
-    Of EVERY that is what the metric would be if nothing had changed.
+    What may change is of the requests that the new release got itself, and of its share of the base and the
+    curvature. Of EVERY that is all of them at the costs that explain both releases.
     """
     counts = np.concatenate([releases.old.counts, releases.new.counts])
-    linear = np.column_stack([np.ones(len(counts)), counts])
-    is_new = np.arange(len(counts)) >= len(releases.old)
-    common = np.column_stack([linear, _curvature(counts)])
-    level = common @ _Fit.of(common, metric).coefficients
-    return common, np.column_stack([linear, level]) * is_new[:, None]
+    curvature = _curvature(counts)
+    common = np.column_stack([np.ones(len(counts)), counts, curvature])
+    own = np.column_stack([releases.new.share, releases.new.served])
+    bent = curvature[len(releases.old) :] * releases.new.share[:, None]
+    level = np.column_stack([own, bent]) @ _Fit.of(common, metric).coefficients
+    changed = np.column_stack([own, level])
+    return common, np.concatenate([np.zeros((len(releases.old), changed.shape[1])), changed])
 
 
 def _curvature(counts: FloatArray) -> FloatArray:
@@ -168,7 +178,8 @@ def _curvature(counts: FloatArray) -> FloatArray:
     most = int((np.sqrt(1.0 + 8.0 * len(counts) / _PERIODS_A_TERM) - 1.0) / 2.0)
     centred = (counts - counts.mean(axis=0)) / _scale(counts - counts.mean(axis=0))
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    directions = left[:, : min(most, _MOST_DIRECTIONS, int((sizes > sizes[0] * 1e-6).sum()))] * np.sqrt(len(counts))
+    vary = int((sizes > sizes[0] * 1e-6).sum())
+    directions = left[:, : min(most, _MOST_DIRECTIONS, vary)] * np.sqrt(len(counts))
     first, second = np.triu_indices(directions.shape[1])
     return np.asarray(directions[:, first] * directions[:, second])
 
