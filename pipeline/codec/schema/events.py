@@ -135,7 +135,7 @@ class CostlierRequests(TypedDict):
     """Requests of one type that cost more in a new release than in the one before."""
 
     type: Name
-    """Method and path; (without requests) is what the service uses anyway, (every request) all by one factor."""
+    """Method and path; (without requests) is what the service uses anyway, (every request) all of it."""
     release: Text
     former_release: Text
     share: float
