@@ -13,6 +13,7 @@ from pipeline.model import Decision, RegressionKind
 from pipeline.model.step import Code as Code
 from pipeline.model.step import Stage
 from pipeline.model.step import Step as Step
+from pipeline.step_codes import COMMON, LINKS, RELEASES, STACKS, SURE
 
 TEXT = "text"
 """Code of a decision that a version without codes stored: its one subject is the sentence."""
@@ -21,46 +22,6 @@ _NOT_SLOW: tuple[RegressionKind, ...] = ("short_term",)
 """The long-term path takes the season out first, and looks at lasting trends by itself (FBDetect §5.4.5)."""
 
 _NO_SERIES = Code("the store no longer holds the series")
-
-_COMMON = "share of its rise through what they have in common"
-_SURE = "how sure it is that so many changes of one deployment are no chance"
-_STACKS = "share of its rise in stacks that they have in common"
-
-_LINKS: Mapping[str, Code] = {
-    "cause": Code(
-        "rises through the same subroutine or change as {0}",
-        "most similar in what it rises through: {0}",
-        _COMMON,
-    ),
-    "caller": Code("rises in a caller shared with {0}", "most similar in its caller: {0}", _COMMON),
-    "release": Code("modified in the same release as {0}", "most similar in its release: {0}", _SURE),
-    "stacks": Code("explained by the stacks of {0}", "most similar in its stacks: {0}", _STACKS),
-    "residual": Code(
-        "hardly more than what rises below it: {0}",
-        "most of it rises below it: {0}",
-        "share of its rise through that one; beyond the bound the rest is no change point by itself",
-    ),
-    "som": Code(
-        "on one part of the map with {0}",
-        "nearest on the map: {0}",
-        "similarity of their features; being on one part of the map is enough",
-    ),
-    "correlation": Code(
-        "moves together with {0}", "most similar in how it moves: {0}", "correlation of the two series"
-    ),
-    "metric_id": Code(
-        "has a name like that of {0}", "most similar in its name: {0}", "similarity of the two names"
-    ),
-    "onset": Code(
-        "begins at the same time as {0}",
-        "begins at much the same time as {0}",
-        "how sure it is that both do not begin at one time by chance",
-    ),
-    "unlike": Code(passed="unlike everything that it was compared with"),
-    "nothing": Code(passed="nothing to compare with"),
-    "alone": Code(passed="no other candidate goes with it"),
-}
-"""Answers of deduplication: in what two regressions are one, or came nearest to it."""
 
 
 def _part(key: str, asks: str, stage: Stage = "detect", measures: str = "") -> Step:
@@ -119,6 +80,17 @@ STEPS: tuple[Step, ...] = (
         measures="share of its rise that is left at a constant mix of those who send samples",
         passes="it holds at a constant mix of those who send samples",
         codes={"senders": Code("more or fewer samples came from {0}: at a constant mix it hardly rises")},
+    ),
+    Step(
+        "release_costs",
+        "releases",
+        "Do requests cost more in a new release?",
+        source="Liao et al. 2021, §5",
+        measures="share of the metric that the change makes, against the least that matters",
+        measures_passed="share of the metric that the change makes, with its standard error",
+        passes="requests cost more in the new release",
+        codes=RELEASES,
+        ablatable=False,
     ),
     Step(
         "workload",
@@ -228,7 +200,7 @@ STEPS: tuple[Step, ...] = (
         measures="share of its rise in the other's stacks",
         measures_passed="candidates of its group, itself counted",
         passes="it stands for its group",
-        codes=_LINKS,
+        codes=LINKS,
     ),
     Step(
         "cost_shift",
@@ -248,7 +220,7 @@ STEPS: tuple[Step, ...] = (
         source="§5.4.8",
         measures="share of its rise in the stacks of one reported before",
         passes="none of what it was compared with has the same cause",
-        codes=_LINKS,
+        codes=LINKS,
     ),
     Step(
         "one_stratum",
@@ -264,11 +236,11 @@ STEPS: tuple[Step, ...] = (
     _part("same_time", "Are their change points near enough in time to be one?", "dedup"),
     _part("late_callers", "Does it rise through a reported regression, however much later?", "dedup"),
     _part("onset_order", "Had the reported regression risen before this step began?", "dedup"),
-    _part("cause", "Do both rise through one subroutine, or what one change modified?", "dedup", _COMMON),
+    _part("cause", "Do both rise through one subroutine, or what one change modified?", "dedup", COMMON),
     _part("named_packages", "Does a change that names no subroutine name a package of it?", "dedup"),
-    _part("caller", "Is a caller of it called more often?", "dedup", _COMMON),
-    _part("release", "Did so many changes of one deployment make them rise?", "dedup", _SURE),
-    _part("stacks", "Do both rise in the same stacks?", "dedup", _STACKS),
+    _part("caller", "Is a caller of it called more often?", "dedup", COMMON),
+    _part("release", "Did so many changes of one deployment make them rise?", "dedup", SURE),
+    _part("stacks", "Do both rise in the same stacks?", "dedup", STACKS),
     _part("correlation", "Do they move together?", "dedup", "correlation of the two series"),
     _part("metric_id", "Are their names similar?", "dedup", "similarity of the two names"),
     _part(

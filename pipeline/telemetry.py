@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pipeline.clock import Clock, system_clock
 from pipeline.instruments import Histogram, LabelBound
 from pipeline.instruments import Sample as Sample
-from pipeline.model import MetricPoints, Profile, Record, Scan
+from pipeline.model import MetricPoints, Profile, Record, RequestCounts, Scan
 from pipeline.units import DAY_S, HOUR_S, MINUTE_S
 
 logger = logging.getLogger(__name__)
@@ -80,6 +80,7 @@ ALERT_DELAY_S = "alert_delay_seconds"
 REPLIES = "replies_total"
 TOP_FUNCTION_GCPU = "top_function_gcpu"
 TRIAL_VERDICTS = "trial_verdicts_total"
+RELEASE_LOOKS = "release_looks_total"
 AGENT_PROCESSES = "agent_processes"
 AGENT_SAMPLES = "agent_samples_total"
 AGENT_RATE_HZ = "agent_rate_hz"
@@ -132,6 +133,7 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     EVENTS: ("counter", "Events published, by type."),
     EVENT_DELAY_S: ("histogram", "Time from a regression's change time to its detected event."),
     TRIAL_VERDICTS: ("counter", "Verdicts on trials published, by decision."),
+    RELEASE_LOOKS: ("counter", "Comparisons of a new release with the one before, by what came of them."),
     ALERTS: ("counter", "Messages to targets, by what became of them."),
     ALERT_RULES: ("counter", "Events that a rule of alerts was about."),
     ALERTS_WAITING: (
@@ -352,6 +354,8 @@ class Telemetry:
             match record.payload:
                 case Profile() as profile:
                     self._data_delays.observe(now - profile.end, self._stage, record.topic)
+                case RequestCounts() as counts:
+                    self._data_delays.observe(now - counts.end, self._stage, record.topic)
                 case MetricPoints() as points:
                     age_s = now - float(points.timestamps.max())
                     self._data_delays.observe(age_s, self._stage, record.topic)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -107,7 +107,12 @@ class CostDomain(StrictModel):
 
 
 class Workload(StrictModel):
-    """One row of FBDetect's Table 3: windows in seconds, threshold, re-run interval."""
+    """One row of FBDetect's Table 3: windows in seconds, threshold, re-run interval.
+
+    ``follows`` says whether levels of scans that come later say whether a regression has gone.
+    """
+
+    follows: ClassVar[bool] = True
 
     name: str = Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")
     series: Literal["gcpu", "service"] = "gcpu"
@@ -268,6 +273,24 @@ class Workload(StrictModel):
         return self.analysis_s if self.change_lookback_s is None else self.change_lookback_s
 
 
+class _OwnLoad(Workload):
+    """A workload whose levels are those of a release's load: less of another load is no return."""
+
+    follows: ClassVar[bool] = False
+
+
+RELEASE_COSTS = _OwnLoad.model_validate(
+    {
+        **{"name": "release-costs", "series": "service", "resolution": "1s", "resolution_most": "1h"},
+        **{"rerun_interval": "1s", "historical": "1d", "historical_most": "6d", "analysis": "48s"},
+        **{"change_lookback": "12s", "threshold": {"relative": 0.005}, "metrics": ["*cpu*"]},
+    }
+)
+"""How stages after ``releases`` see its looks, and which metrics it looks at: those that requests add up to.
+
+A look says how long its windows are, and all other times are so many of them."""
+
+
 def unknown_direction(metric: str, workloads: Sequence[Workload]) -> bool:
     """Return whether names alone do not say in which direction a metric gets worse.
 
@@ -287,8 +310,13 @@ def workload_of(scan: Scan, workloads: Mapping[str, Workload]) -> Workload | Non
 
 
 def known_workloads(chosen: Sequence[str]) -> dict[str, Workload]:
-    """Return workloads by their names: those chosen, and the presets; raises what ``load_workloads`` does."""
-    return {workload.name: workload for workload in (*_presets().values(), *load_workloads(chosen))}
+    """Return workloads by their names: those chosen, the presets, and RELEASE_COSTS.
+
+    Raises:
+        ConfigError: as ``load_workloads``.
+    """
+    every = (*_presets().values(), RELEASE_COSTS, *load_workloads(chosen))
+    return {workload.name: workload for workload in every}
 
 
 def load_workloads(chosen: Sequence[str]) -> tuple[Workload, ...]:

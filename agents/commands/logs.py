@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import signal
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from agents.options import (
     agent_settings,
     checked_by,
     duration_s_of,
+    host_option,
     pairs,
     release_option,
     service_option,
@@ -61,6 +63,7 @@ def _lateness(text: str) -> float:
 @click.command(epilog=_EXAMPLES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @service_option
+@host_option
 @release_option
 @click.option(
     "--format",
@@ -110,6 +113,7 @@ def logs(
     settings: Settings,
     files: tuple[Path, ...],
     service: str,
+    host: str | None,
     release: str,
     format_: str,
     keys: tuple[tuple[str, str], ...],
@@ -122,9 +126,10 @@ def logs(
     table: Path | None,
     follow: bool,
 ) -> None:
-    """Count the requests of access logs by type and period, and publish that as metrics.
+    """Count the requests of access logs by type and period, and publish that.
 
-    They are set-up metrics, which explain regressions and are not judged. - is standard input; gzip is read.
+    On the topic `requests` it is by release, for `smidgen worker releases`; as set-up metrics it explains
+    regressions and is not judged. - is standard input; gzip is read.
     What could not be read is counted, and said at the end; if that is every line, the exit code is 2.
     """
     from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
@@ -138,7 +143,15 @@ def logs(
         check_outputs({"--table": table}, files)
     else:
         quiet_client(settings)
-    options = TallyOptions(service, release, period_s, lateness_s if follow else None, latency, errors)
+    options = TallyOptions(
+        service,
+        host or socket.gethostname(),
+        release,
+        period_s,
+        lateness_s if follow else None,
+        latency,
+        errors,
+    )
     types = RequestTypes(rules, most)
 
     def begin(head: Sequence[str]) -> RequestTally:

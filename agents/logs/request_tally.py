@@ -1,8 +1,9 @@
-"""Requests counted by type and period, with how long they took and how many failed."""
+"""Requests counted by type and period, with how long they took and what became of them."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,8 +15,10 @@ from agents.logs.log_time import log_time
 from agents.logs.request_type import RequestTypes
 from agents.metrics.exponential import Exponential
 from pipeline.codec.inputs import encode_metric_points
+from pipeline.codec.requests import encode_requests, requests_message
+from pipeline.codec.schema.requests import MAX_BUCKET, MIN_BUCKET
 from pipeline.frames import cut_name
-from pipeline.model import MetricPoints, Outgoing
+from pipeline.model import RESPONSE_CLASSES, MetricPoints, Outgoing, RequestCounts, TypeCounts
 from pipeline.units import DAY_S
 
 SCALE = 5
@@ -41,6 +44,7 @@ class TallyOptions:
     """What is counted, and what comes of it. ``lateness_s`` None keeps periods open until ``finish``."""
 
     service: str
+    host: str
     release: str = ""
     period_s: float = 30.0
     lateness_s: float | None = None
@@ -55,10 +59,11 @@ class _Cell:
     requests: int = 0
     errors: int = 0
     durations: dict[int, int] = field(default_factory=dict)  # bucket → requests
+    statuses: dict[str, int] = field(default_factory=dict)  # first digit → responses
 
 
 class RequestTally:
-    """Counts lines, and returns metrics of the periods that are closed.
+    """Counts lines, and returns requests and metrics of the periods that are closed.
 
     Time is that of the lines. With a lateness, a period is closed when a line is later than its end by that
     much; lines of closed periods are counted as ``late`` and left out. The first and the last period, of
@@ -70,7 +75,6 @@ class RequestTally:
         self._format = format_
         self._types = types
         self._cells: dict[int, dict[str, _Cell]] = {}
-        self._statuses: dict[int, dict[str, int]] = {}
         self._times: dict[str, int] = {}  # text → period
         self._buckets: dict[str, int] = {}
         self._seen: set[str] = set()  # types, of which later periods have a number even if that is 0
@@ -112,8 +116,8 @@ class RequestTally:
             cell.requests += 1
             if "5" <= status < ":" and len(status) == 3:  # : comes after 9
                 cell.errors += 1
-            statuses = self._statuses[period]
-            statuses[status[:1]] = statuses.get(status[:1], 0) + 1
+            first_digit = status[:1]
+            cell.statuses[first_digit] = cell.statuses.get(first_digit, 0) + 1
             if duration:
                 bucket = buckets.get(duration)
                 if bucket is None:
@@ -147,7 +151,7 @@ class RequestTally:
 
         The periods are those of ``finish``. One in which nothing came is left out: its log may be missing.
         """
-        counted = [(period, cells) for period, cells, _ in self._take(self._last())]
+        counted = list(self._take(self._last()))
         columns = {"time": [period * self._options.period_s for period, _ in counted]}
         for type_ in sorted(self._seen):
             columns[type_] = [float(cells.get(type_, _NO_REQUESTS).requests) for _, cells in counted]
@@ -200,7 +204,6 @@ class RequestTally:
         cells = self._cells.get(period)
         if cells is None:
             cells = self._cells[period] = {}
-            self._statuses[period] = {}
         cell = cells.get(type_)
         if cell is None:
             cell = cells[type_] = _Cell()
@@ -215,30 +218,44 @@ class RequestTally:
             return periods
         return periods[:-1]
 
-    def _take(self, periods: Sequence[int]) -> Iterator[tuple[int, dict[str, _Cell], dict[str, int]]]:
+    def _take(self, periods: Sequence[int]) -> Iterator[tuple[int, dict[str, _Cell]]]:
         """Take out periods, which are closed, in order; the first of the log is left out."""
         for period in sorted(periods):
-            cells, statuses = self._cells.pop(period), self._statuses.pop(period)
+            cells = self._cells.pop(period)
             self._open_cells -= len(cells)
             if not self._is_begun:
                 self._is_begun = True
                 continue
             self._seen.update(cells)
-            yield period, cells, statuses
+            yield period, cells
 
     def _messages(self, periods: Sequence[int]) -> list[Outgoing]:
         """Return the messages of these periods, which are closed."""
         metrics: dict[str, MetricPoints] = {}
         points: dict[str, list[tuple[float, float]]] = {}
-        for period, cells, statuses in self._take(periods):
-            for metric, value in self._values(cells, statuses):
+        requests: list[Outgoing] = []
+        for period, cells in self._take(periods):
+            requests.append(self._requests(period, cells))
+            for metric, value in self._values(cells):
                 metrics.setdefault(metric.metric, metric)
                 points.setdefault(metric.metric, []).append((period * self._options.period_s, value))
-        return [message for name, metric in metrics.items() for message in _encoded(metric, points[name])]
+        return requests + [
+            message for name, metric in metrics.items() for message in _encoded(metric, points[name])
+        ]
 
-    def _values(
-        self, cells: dict[str, _Cell], statuses: dict[str, int]
-    ) -> Iterator[tuple[MetricPoints, float]]:
+    def _requests(self, period: int, cells: dict[str, _Cell]) -> Outgoing:
+        """Return the message of a period's requests; its id is that of its content."""
+        counts = RequestCounts(
+            service=self._options.service,
+            host=self._options.host,
+            start=period * self._options.period_s,
+            period_s=self._options.period_s,
+            types=tuple(_counts(type_, cell) for type_, cell in sorted(cells.items())),
+            release=self._options.release,
+        )
+        return requests_message(replace(counts, id=xxhash.xxh3_128_hexdigest(encode_requests(counts))))
+
+    def _values(self, cells: dict[str, _Cell]) -> Iterator[tuple[MetricPoints, float]]:
         """Yield the metrics of a period, each with its value."""
         period_s = self._options.period_s
         for type_ in sorted(self._seen):
@@ -253,17 +270,25 @@ class RequestTally:
                 for rank, value in _quantiles(cell.durations):
                     yield self._metric(f"response_time.p{rank * 100:g}", type_, "s", "latency"), value
         for first in "12345":
-            rate = statuses.get(first, 0) / period_s
+            rate = sum(cell.statuses.get(first, 0) for cell in cells.values()) / period_s
             yield self._metric("responses", f"{first}xx", "{request}/s", "traffic"), rate
 
     def _metric(self, name: str, type_: str, unit: str, kind: str) -> MetricPoints:
-        release = f", release {self._options.release}" if self._options.release else ""
-        metric = cut_name(f"{name}{{{type_}{release}}}", MAX_METRIC_NAME)
+        metric = cut_name(f"{name}{{{type_}}}", MAX_METRIC_NAME)
         nothing = np.empty(0)
         return MetricPoints(self._options.service, metric, nothing, nothing, kind == "traffic", unit, kind)
 
 
 _NO_REQUESTS = _Cell()
+
+
+def _counts(type_: str, cell: _Cell) -> TypeCounts:
+    times: Counter[int] = Counter()
+    for bucket, requests in cell.durations.items():
+        if bucket >= _ZERO:  # others said no time
+            times[min(max(bucket, MIN_BUCKET), MAX_BUCKET)] += requests
+    responses = tuple(cell.statuses.get(each[0], 0) for each in RESPONSE_CLASSES)
+    return TypeCounts(type_, cell.requests, responses, tuple(sorted(times.items())))
 
 
 def _quantiles(durations: dict[int, int]) -> Iterator[tuple[float, float]]:

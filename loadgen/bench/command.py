@@ -67,6 +67,7 @@ OF_THEIR_OWN = {
     "replay": "loadgen.bench.replay",
     "trials": "loadgen.trials.command",
     "requests": "loadgen.requests.command",
+    "applications": "loadgen.applications.command",
     "bisect": "loadgen.bisection.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
@@ -131,11 +132,12 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     `smidgen bench feedback`, and how well comments are classed `smidgen bench labeller`. What sampling at
     rates that follow profiles and pruned stacks save measures `smidgen bench sampling`, what a gateway
     takes under many agents `smidgen bench gateway`, and how often models of trials err
-    `smidgen bench trials`. How often a request that costs more in a new release is seen and named measures
-    `smidgen bench requests`, and how often `smidgen trial bisect` names the right commit
-    `smidgen bench bisect`. What sampling costs real programs measures `smidgen bench overhead`, and what the
-    sampler inside a Python program costs it `smidgen bench inprocess`. Whether requests are replayed when
-    they are due measures `smidgen bench replay`. These have options of their own.
+    `smidgen bench trials`. How often a request that costs more in a new release is seen and named
+    measures `smidgen bench requests`, in two real web applications `smidgen bench applications`, and how
+    often `smidgen trial bisect` names the right commit `smidgen bench bisect`. What sampling costs real
+    programs measures `smidgen bench overhead`, and what the sampler inside a Python program costs it
+    `smidgen bench inprocess`. Whether requests are replayed when they are due measures `smidgen bench
+    replay`. These have options of their own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import click
 
-from loadgen.requests.simulate import PRESETS
+from loadgen.requests.looks import LooksRow, measure_looks
+from loadgen.requests.simulate import PRESETS, USUAL
 from loadgen.requests.table import Row, measure
 from loadgen.terminal import print_rows, progress
 from pipeline.commands.options import FiniteRange
@@ -16,7 +17,9 @@ from pipeline.extras import require_forest
 
 @click.command()
 @click.option("--cases", type=click.IntRange(min=1), default=200, show_default=True, help="Of each row.")
-@click.option("--preset", "names", type=click.Choice(tuple(PRESETS)), multiple=True, help="Only these.")
+@click.option(
+    "--preset", "names", type=click.Choice(tuple(PRESETS)), multiple=True, help="Only these; all but large."
+)
 @click.option(
     "--rise",
     "rises",
@@ -29,6 +32,9 @@ from pipeline.extras import require_forest
 @click.option("--alpha", type=FiniteRange(min=0, min_open=True, max=0.5), default=0.05, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--forest", is_flag=True, help="The paper's forests beside it; a second a case.")
+@click.option(
+    "--looks", is_flag=True, help="What `smidgen worker releases` reports, alone and beside the old release."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a row.")
 def requests(
     cases: int,
@@ -37,6 +43,7 @@ def requests(
     alpha: float,
     seed: int,
     forest: bool,
+    looks: bool,
     as_json: bool,
 ) -> None:
     """Measure how often `smidgen release requests` sees a request that costs more, and names it.
@@ -44,10 +51,16 @@ def requests(
     "found" of a rise of 0 is the share of false alarms. "first" and "named" are of what was found: the true
     type stands first, or is among the types named, of which there are "types" in the mean. "compared" is the
     share of cases whose load could be compared at all.
+
+    With --looks, "found" is by any look at a release, "periods" how many of them the new release had until
+    then. The level is that of the stage.
     """
     if forest:
         require_forest()
-    chosen = [(name, rise) for name in names or PRESETS for rise in rises]
+    chosen = [(name, rise) for name in names or USUAL for rise in rises]
+    if looks:
+        _show_looks(chosen, cases, seed, as_json=as_json)
+        return
     rows: list[Row] = []
     with progress("requests", len(chosen)) as advance:
         for name, rise in chosen:
@@ -56,9 +69,28 @@ def requests(
     print_rows(rows, _table, as_json=as_json)
 
 
+def _show_looks(chosen: Sequence[tuple[str, float]], cases: int, seed: int, *, as_json: bool) -> None:
+    found = []
+    with progress("looks", 2 * len(chosen)) as advance:
+        for name, rise in chosen:
+            for beside in (1.0, 0.3):
+                found.append(measure_looks(name, rise, beside, cases, seed))
+                advance()
+    print_rows(found, _looks_table, as_json=as_json)
+
+
+def _looks_table(rows: Iterable[LooksRow]) -> Iterable[str]:
+    yield "| preset | rise | requests it gets | found | named | periods until then | looks that judge |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for row in rows:
+        periods = f"{row.periods:.0f}" if math.isfinite(row.periods) else "–"
+        cells = [row.preset, f"{row.share:.0%}", f"{row.beside:.0%}", _share(row.found), _share(row.named)]
+        yield f"| {' | '.join([*cells, periods, f'{row.judged:.0%}'])} |"
+
+
 def _table(rows: Iterable[Row]) -> Iterable[str]:
-    yield "| preset | rise | method | found | first | named | types | R² | compared |"
-    yield "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    yield "| preset | rise | method | found | first | named | types | R² | compared | CPU s |"
+    yield "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     for row in rows:
         shares = [_share(value) for value in (row.found, row.first, row.named)]
         numbers = [f"{value:.1f}" if math.isfinite(value) else "–" for value in (row.types,)]
@@ -71,6 +103,7 @@ def _table(rows: Iterable[Row]) -> Iterable[str]:
             *numbers,
             r_squared,
             f"{row.compared:.0%}",
+            f"{row.seconds:.2g}",
         ]
         yield f"| {' | '.join(cells)} |"
 

@@ -35,6 +35,7 @@ class Preset:
         bend: By how much of itself the metric grows faster than the load.
         interaction: Cost of two types together, of the whole.
         cache: By how much of itself a request gets cheaper as more of its type come.
+        machine: By how much of itself everything costs more in the new release.
         tail: Whether noise has Student's tails with three degrees.
     """
 
@@ -49,6 +50,7 @@ class Preset:
     bend: float = 0.0
     interaction: float = 0.0
     cache: float = 0.0
+    machine: float = 0.0
     tail: bool = False
 
 
@@ -66,10 +68,17 @@ PRESETS = MappingProxyType(
         "together": replace(_PLAIN, about="Two types cost more if they come together.", interaction=0.1),
         "background": replace(_PLAIN, about="Noise that lasts for minutes.", memory=0.9, noise=0.05),
         "tails": replace(_PLAIN, about="Rare large deviations.", tail=True),
+        "machine": replace(_PLAIN, about="The new release runs on a slower machine.", machine=0.05),
         "many-types": replace(_PLAIN, about="A hundred types.", types=100, scenarios=20, old=960, new=960),
+        "large": replace(
+            _PLAIN, about="Two hundred types for a week.", types=200, scenarios=40, old=20_000, new=20_000
+        ),
     }
 )
 """Name → preset."""
+
+USUAL = tuple(name for name in PRESETS if name != "large")
+"""Those that are tried unless one is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +115,7 @@ def simulate(preset: Preset, rng: np.random.Generator, share: float = 0.0) -> Ca
     before, after = (
         service.metric(counts, costs, rng) for counts, costs in ((old, service.costs), (new, risen))
     )
+    after *= 1.0 + preset.machine
     names = tuple(f"GET /{number}" for number in range(preset.types))
     rise = float(new[:, slow].mean() * (risen - service.costs)[slow] / after.mean())
     return Case(Releases(names, Periods(old, before), Periods(new, after)), names[slow], rise)

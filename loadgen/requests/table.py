@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from loadgen.requests.simulate import PRESETS, Case, simulate
 from pipeline.releases import (
+    EVERY,
     CompareConfig,
     NotCompared,
     choose_types,
@@ -31,12 +33,13 @@ class Row:
         preset: Its name.
         method: COSTS or FOREST.
         share: Rise of the metric at the old release's load; 0 of equal releases.
-        found: Share of the cases in which a rise is reported.
+        found: Share of the cases in which a rise of a type is reported.
         first: Of those, the share in which the true type stands first.
         named: Of those, the share in which it is among those named.
         types: Types named, in the mean.
         r_squared: Median of the deviance model's R²; NaN of COSTS.
         compared: Share of the cases that could be compared.
+        seconds: CPU time of a case, in the mean.
     """
 
     preset: str
@@ -48,6 +51,7 @@ class Row:
     types: float
     r_squared: float
     compared: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +65,27 @@ class _Found:
 def measure(name: str, share: float, cases: int, alpha: float, seed: int, *, forest: bool) -> Iterator[Row]:
     """Yield a row of each method."""
     preset = PRESETS[name]
-    results: dict[str, list[tuple[Case, _Found | None]]] = {}
+    methods: dict[str, Callable[[Case, int], _Found | None]] = {COSTS: lambda case, _: _by_costs(case, alpha)}
+    if forest:
+        methods[FOREST] = _by_forest
+    results: dict[str, list[tuple[Case, _Found | None]]] = {method: [] for method in methods}
+    used = dict.fromkeys(methods, 0.0)
     for number in range(cases):
         case = simulate(preset, np.random.default_rng((seed, number)), share)
-        results.setdefault(COSTS, []).append((case, _by_costs(case, alpha)))
-        if forest:
-            results.setdefault(FOREST, []).append((case, _by_forest(case, number)))
+        for method, judge in methods.items():
+            begin = time.process_time()
+            results[method].append((case, judge(case, number)))
+            used[method] += time.process_time() - begin
     for method, found in results.items():
-        yield _row(name, method, share, found)
+        yield _row(name, method, share, found, used[method] / cases)
 
 
 def _by_costs(case: Case, alpha: float) -> _Found | None:
     (compared,) = compare_releases({"cpu": case.releases}, CompareConfig(alpha)).values()
     if isinstance(compared, NotCompared):
         return None
-    rises = [change for change in compared.costs.changes if change.change > 0] if compared.slower else []
+    changes = compared.costs.changes if compared.slower else ()
+    rises = [change for change in changes if change.change > 0 and change.type != EVERY]
     return _Found(tuple(rises[0].likely) if rises else ())
 
 
@@ -96,7 +106,9 @@ def _by_forest(case: Case, seed: int) -> _Found | None:
     return _Found(names, found.r_squared)
 
 
-def _row(name: str, method: str, share: float, results: list[tuple[Case, _Found | None]]) -> Row:
+def _row(
+    name: str, method: str, share: float, results: list[tuple[Case, _Found | None]], seconds: float
+) -> Row:
     judged = [(case, found) for case, found in results if found is not None]
     risen = [(case, found) for case, found in judged if found.types]
     return Row(
@@ -109,6 +121,7 @@ def _row(name: str, method: str, share: float, results: list[tuple[Case, _Found 
         types=_mean([len(found.types) for _, found in risen]),
         r_squared=float(np.median([found.r_squared for _, found in judged])) if judged else float("nan"),
         compared=len(judged) / len(results),
+        seconds=seconds,
     )
 
 

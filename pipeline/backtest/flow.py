@@ -58,18 +58,14 @@ class Flow:
         self.stages[name] = build_stage(name, **self._arguments)
 
     def send(self, topic: str, values: Iterable[bytes], *, partition: int = 0) -> None:
-        """Hand messages to the stage that reads their topic, as one batch, and on until nothing is left."""
-        stage = next((s for s in self.stages.values() if topic in s.inputs), None)
-        records = []
-        for value in values:
-            offset = self._offsets[topic, partition]
-            self._offsets[topic, partition] += 1
-            if stage:
-                records.append(Record(topic, partition, offset, stage.inputs[topic](value)))
-        batch = whole_scans(records)
-        if not stage or not batch:
-            return
-        self.forward(handle_whole(stage, batch))
+        """Hand messages to the stages that read their topic, as one batch, and on until nothing is left."""
+        first, values = self._offsets[topic, partition], list(values)
+        self._offsets[topic, partition] += len(values)
+        for stage in [stage for stage in self.stages.values() if topic in stage.inputs]:
+            decode = stage.inputs[topic]
+            records = [Record(topic, partition, offset, decode(v)) for offset, v in enumerate(values, first)]
+            if batch := whole_scans(records):
+                self.forward(handle_whole(stage, batch))
 
     def forward(self, outgoing: Iterable[Outgoing]) -> None:
         """Put messages on their topics, and through the stages that read them."""

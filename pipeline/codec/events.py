@@ -23,6 +23,7 @@ from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import Update, UpdateKind
 from pipeline.model import AppliedSilence, Candidate, Change, Regression, Scan, Suspect
 from pipeline.model.metric_kind import is_gcpu
+from pipeline.step_codes import RELEASE_COSTS
 from pipeline.steps import step_of
 
 DETECTED: Literal["smidgen.regression.detected"] = "smidgen.regression.detected"
@@ -86,6 +87,7 @@ def regression_event(regression: Regression, scan: Scan | None = None) -> dict[s
         **_interval(candidate),
         **_explanations(regression),
         **_senders(candidate),
+        **_requests(candidate),
         **_silences(regression.silences),
         **({"scan": windows_to_json(scan)} if scan else {}),
     )
@@ -209,6 +211,24 @@ def _senders(candidate: Candidate) -> dict[str, list[str]]:
         if one.subjects and (field := step_of(one.step).event_field):
             found.setdefault(field, []).extend(one.subjects)
     return found
+
+
+def _requests(candidate: Candidate) -> dict[str, Any]:
+    """Return the types of requests that cost more in a new release as a field, none where none was found."""
+    found = [
+        written(
+            shapes.CostlierRequests,
+            type=one.subjects[0],
+            release=one.subjects[1],
+            former_release=one.subjects[2],
+            share=one.statistic,
+            share_error=one.bound,
+            or_types=list(one.subjects[3:]),
+        )
+        for one in candidate.passed
+        if one.step == RELEASE_COSTS and one.code == "dearer"
+    ]
+    return {"requests": found} if found else {}
 
 
 def _explanations(regression: Regression) -> dict[str, Any]:

@@ -50,8 +50,8 @@ _STAGE = click.argument("stage", type=click.Choice(STAGES), metavar="STAGE")
 def stage() -> None:
     """Show where a stage stands, have it skip messages, or go back.
 
-    STAGE is aggregate, detect, filter, dedup, rootcause or judge. Before it skips or goes back, stop the
-    workers that run it: while one does, nothing is changed.
+    STAGE is aggregate, detect, releases, filter, dedup, rootcause or judge. Before it skips or goes back,
+    stop the workers that run it: while one does, nothing is changed.
     """
 
 
@@ -200,7 +200,7 @@ def rewind(
     """Have STAGE do again what it has done since a time; events have the ids that they had.
 
     filter, dedup and rootcause read again what came since then, and publish again what they published; judge
-    reads again, and publishes what it has not. detect
+    and releases read again, and publish what they have not. detect
     makes the scans again that end since then, as the services' next samples come, and all stages judge them
     anew. aggregate counts each message once, so it cannot go back.
     """

@@ -41,6 +41,9 @@ log = logging.getLogger(__name__)
 KNOWN_S = 2 * DAY_S
 """How long ago a service may have been scanned last and still be known."""
 
+_ASKING = frozenset({"detect", "releases"})
+"""Stages that ask how far aggregate is."""
+
 
 class StageName(click.ParamType):
     """A stage, or ``all``."""
@@ -77,7 +80,10 @@ class StageName(click.ParamType):
     "log_format",
 )
 def worker(stages: tuple[str, ...], settings: Settings) -> int:
-    """Run stages (aggregate, detect, filter, dedup, rootcause, judge, or all) until SIGTERM or Ctrl-C."""
+    """Run stages until SIGTERM or Ctrl-C.
+
+    They are aggregate, detect, releases, filter, dedup, rootcause and judge; all is every one of them.
+    """
     keep_freed_memory()
     for handler in logging.getLogger().handlers:
         handler.addFilter(RepeatFilter("aiokafka", "faust", "mode"))
@@ -96,7 +102,7 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
         stores = [opened.enter_context(closing(open_store(settings.store))) for _ in range(connections)]
         stores[0].migrate()
         streams = streams_of(stores[0], settings.stream or cluster, ids, system_clock())
-        readings = Readings() if "detect" in names else None
+        readings = Readings() if _ASKING.intersection(names) else None
         built = [
             build_stage(
                 name,
@@ -111,7 +117,7 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
         ]
         checks: dict[str, Check] = {"broker": BrokerCheck(broker), "store": StoreCheck(stores[-1])}
         expected = _known_services(stores[0]) if "aggregate" in names else frozenset()
-        keeps_offsets = "aggregate" in names or "detect" in names
+        keeps_offsets = not _ASKING.union({"aggregate"}).isdisjoint(names)
         known_ids = {found.name: found.id for found in ids.values()} if keeps_offsets else {}
         make = partial(
             Service,
@@ -144,7 +150,7 @@ async def _check_broker(
     """Return the cluster's id, and which topics those are whose messages are counted."""
     await require_topics(broker, topics, {*topics.touched_by(stages), *LOGGED_TOPICS})
     await require_groups(broker, [topics.group(stage) for stage in stages])
-    if "detect" in stages:  # it asks how far aggregate is
+    if _ASKING.intersection(stages):
         await require_described(broker, [topics.group("aggregate")])
     names = {logical: topics[logical].name for logical in LOGGED_TOPICS}
     ids = await require_topic_ids(broker, names.values())

@@ -18,6 +18,7 @@ from pipeline.model.messages import (
 from pipeline.model.metric_kind import METRIC_KINDS, AnnotationKind, MetricKind, is_gcpu
 from pipeline.model.metric_metadata import MetricMetadata
 from pipeline.model.regression import Regression, SetupExplanation, StackChange, Suspect
+from pipeline.model.requests import RESPONSE_CLASSES, RequestCounts, RequestPeriods, TypeCounts
 from pipeline.model.scan import Rename, Scan, Unjudged
 from pipeline.model.series import (
     Detector,
@@ -35,6 +36,7 @@ from pipeline.model.verdict import Verdict, VerdictKind
 __all__ = [
     "RATE_LABEL",
     "METRIC_KINDS",
+    "RESPONSE_CLASSES",
     "Annotation",
     "AnnotationKind",
     "AppliedSilence",
@@ -66,6 +68,8 @@ __all__ = [
     "Regression",
     "RegressionKind",
     "Rename",
+    "RequestCounts",
+    "RequestPeriods",
     "Scan",
     "SeriesKey",
     "SeriesMatrix",
@@ -81,6 +85,7 @@ __all__ = [
     "Suspect",
     "TrialMetric",
     "TrialSide",
+    "TypeCounts",
     "Unjudged",
     "Verdict",
     "VerdictKind",

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pipeline.model.candidate import RegressionKind
 
-Stage = Literal["detect", "filter", "dedup", "rootcause"]
+Stage = Literal["detect", "releases", "filter", "dedup", "rootcause"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from pipeline.frames import MAX_LABEL, OTHER, cut_name, element
-from pipeline.model import Annotation, MetricPoints, Profile, Record
+from pipeline.model import Annotation, MetricPoints, Profile, Record, RequestCounts
 from pipeline.quota.cardinality import KnownNames
+from pipeline.quota.folding import folded_types
 from pipeline.quota.limits import PERIOD_S, Quotas, Usage
 from pipeline.units import DAY_S
 
@@ -40,6 +41,16 @@ _IDS = "/ids"
 _HOSTS = "/hosts"
 _STRATA = "/strata"
 """Likewise: hosts, and combinations of release and labels."""
+
+_KINDS: Mapping[type, tuple[str, ...]] = {
+    Profile: ("", _HOSTS, _STRATA),
+    MetricPoints: ("",),
+    RequestCounts: ("", _STRATA),
+}
+"""What names a message brings."""
+
+Counted = Profile | MetricPoints | RequestCounts
+"""What is counted."""
 
 _TopicPartition = tuple[str, int]  # topic, partition
 
@@ -98,10 +109,9 @@ class Admission:
         """Return the logs and days of names that have to be learnt before these records are decided on."""
         days: dict[KnownNames, set[float]] = {}
         for record in records:
-            payload: Profile | MetricPoints = record.payload
+            payload: Counted = record.payload
             day = _day_of(_start_of(payload))
-            kinds = ("", _HOSTS, _STRATA) if isinstance(payload, Profile) else ("",)
-            for kind in kinds:
+            for kind in _KINDS[type(payload)]:
                 days.setdefault(self._known(record, kind), set()).update((day, day - DAY_S))
             if _id_of(record):
                 days.setdefault(self._known(record, _IDS), set()).add(day)
@@ -175,9 +185,35 @@ class Admission:
             decided.append(replace(record, payload=Refused(service, start, end, len(points.values))))
         return decided
 
+    def requests(self, records: Sequence[Record]) -> list[Record]:
+        """Return records of requests; types, releases and services beyond a quota are folded into one."""
+        decided = []
+        for record in records:
+            counts: RequestCounts = record.payload
+            if self._repeats(record):
+                self._note(counts.service, "repeated_messages")
+                continue
+            known: set[str] = set()
+            if self.knows(record):
+                types = [each.type for each in counts.types]
+                admitted = self._admits(record, counts.service, counts.start, types)
+                known = {name for name, there in zip(types, admitted, strict=True) if there}
+                if len(known) < len(types):
+                    self._note(counts.service, "folded_names", len(types) - len(known))
+                if not self._admits(record, counts.service, counts.start, [counts.release], _STRATA)[0]:
+                    self._note(counts.service, "folded_strata")
+                    counts = replace(counts, release="")
+                self._note_id(record)
+            else:
+                self._note(OTHER, "refused_messages")
+                counts = replace(counts, service=OTHER, release="")
+            counts = replace(counts, types=folded_types(counts.types, known))
+            decided.append(replace(record, payload=counts))
+        return decided
+
     def knows(self, record: Record) -> bool:
-        """Return whether the service of a profile or of metric points is one that its partition takes."""
-        payload: Profile | MetricPoints = record.payload
+        """Return whether the service of a message is one that its partition takes."""
+        payload: Counted = record.payload
         return self._admits(record, _SERVICES, _start_of(payload), [payload.service])[0]
 
     def unsaved(self) -> Mapping[str, Sequence[Any]]:
@@ -232,14 +268,14 @@ class Admission:
         """Return whether a message is a copy of one that was admitted earlier in the log."""
         if not (identity := _id_of(record)):
             return False
-        payload: Profile | MetricPoints = record.payload
+        payload: Counted = record.payload
         ids, day = self._known(record, _IDS), _day_of(_start_of(payload))
         seen = ids.first_seen(payload.service, day, identity)
         return seen is not None and seen < record.offset
 
     def _note_id(self, record: Record) -> None:
         if identity := _id_of(record):
-            payload: Profile | MetricPoints = record.payload
+            payload: Counted = record.payload
             ids, day = self._known(record, _IDS), _day_of(_start_of(payload))
             ids.note(payload.service, day, identity, record.offset)
 
@@ -321,8 +357,8 @@ def _id_of(record: Record) -> str:
     return getattr(record.payload, "id", "") or record.id
 
 
-def _start_of(payload: Profile | MetricPoints) -> float:
-    return payload.start if isinstance(payload, Profile) else float(payload.timestamps.min())
+def _start_of(payload: Counted) -> float:
+    return float(payload.timestamps.min()) if isinstance(payload, MetricPoints) else payload.start
 
 
 def _day_of(moment: float) -> float:

@@ -8,19 +8,25 @@ from pipeline.releases.compare import (
     periods_needed,
     seen_load,
 )
-from pipeline.releases.costs import BASE, CostChange, CostComparison, compare_costs
+from pipeline.releases.costs import BASE, EVERY, CostChange, CostComparison, compare_costs, spelt
+from pipeline.releases.looks import LookConfig, Looked, look, look_ends, periods_ahead
 from pipeline.releases.periods import NotCompared, Periods, Releases, align, joined
+from pipeline.releases.rollout import Rollout, find_rollout
 from pipeline.releases.selection import Selection, choose_types
 
 __all__ = [
     "BASE",
+    "EVERY",
     "CompareConfig",
     "CostChange",
     "CostComparison",
+    "LookConfig",
+    "Looked",
     "NotCompared",
     "Periods",
     "ReleaseComparison",
     "Releases",
+    "Rollout",
     "Selection",
     "SlowerType",
     "align",
@@ -28,7 +34,12 @@ __all__ = [
     "compare_costs",
     "compare_releases",
     "compare_response_times",
+    "find_rollout",
     "joined",
+    "look",
+    "look_ends",
+    "periods_ahead",
     "periods_needed",
     "seen_load",
+    "spelt",
 ]

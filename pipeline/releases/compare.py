@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special, stats
 
-from pipeline.releases.costs import CostComparison, compare_costs
+from pipeline.releases.costs import DRAWS, CostComparison, compare_costs
 from pipeline.releases.periods import FEWEST_PERIODS, NotCompared, Releases
 from pipeline.releases.support import unseen_load
 
@@ -25,10 +25,12 @@ class CompareConfig:
     Args:
         alpha: Chance that equal releases count as different, over all types and metrics.
         seed: Of the bootstrap.
+        draws: Of the bootstrap; chances are no smaller than one in as many.
     """
 
     alpha: float = 0.05
     seed: int = 0
+    draws: int = DRAWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ def seen_load(releases: Releases) -> tuple[Releases, float]:
     unseen = unseen_load(readable.old.counts, readable.new.counts)
     share = float(unseen.mean())
     if share > MOST_UNSEEN or len(unseen) - int(unseen.sum()) < FEWEST_PERIODS:
-        raise NotCompared(f"{share:.0%} of the new release's periods have load that the old one never saw")
+        text = f"{share:.0%} of the new release's periods have load that the old one never saw"
+        raise NotCompared(text, "unseen_load", share, MOST_UNSEEN)
     return replace(readable, new=readable.new.at(~unseen)), share
 
 
@@ -120,6 +123,7 @@ def _compare(releases: Releases, config: CompareConfig) -> ReleaseComparison:
     for name, each in (("old", compared.old), ("new", compared.new)):
         if len(each) < fewest:
             many = f"{len(each)} periods, fewer than {fewest} for {len(compared.types)} types"
-            raise NotCompared(f"the {name} release has {many}")
-    costs = compare_costs(compared, np.random.default_rng(config.seed), config.alpha)
+            raise NotCompared(f"the {name} release has {many}", "few_periods", len(each), fewest)
+    rng = np.random.default_rng(config.seed)
+    costs = compare_costs(compared, rng, config.alpha, config.draws)
     return ReleaseComparison(costs, compared, share, costs.p, costs.p <= config.alpha)

@@ -5,7 +5,7 @@ Squares and products of the load's main directions are in it too: a busy machine
 caches do more, and types may cost more together. One such fit holds for both releases; a change is a type
 that costs something else in the new one. Changes are looked for one at a time, as long as one is found: of
 the types that could explain the difference by a change of their own, that one comes first which explains it
-best.
+best. All of them by one factor is one more: a slower machine is not the fault of a type.
 
 Liao et al. (§5) ask forests instead, which cannot say anything beyond the load that they saw, and so take
 other load for another release (docs/release-requests.md has both).
@@ -30,10 +30,18 @@ from pipeline.releases.periods import Releases
 BASE = ""
 """The type that stands for what is used without requests."""
 
+EVERY = "*"
+"""The type that stands for all requests and the base together, by one factor: another machine or runtime."""
+
+_SPELT = {BASE: "(without requests)", EVERY: "(every request)"}
+
 DRAWS = 999
 MOST_CHANGES = 5
 _PERIODS_A_TERM = 20.0
 """Of curvature."""
+
+_MOST_DIRECTIONS = 15
+"""Of the load; 120 terms of curvature, so that years of periods take no more memory for it than a day's."""
 
 _AS_LIKELY = 0.95
 """Types of so much probability together are named for one change."""
@@ -44,8 +52,8 @@ class CostChange:
     """A type whose cost differs between the releases.
 
     Args:
-        type: Of request, or BASE.
-        change: New less old cost, in the metric's unit a request; of BASE, a period.
+        type: Of request, BASE or EVERY.
+        change: New less old cost, in the metric's unit a request; of BASE, a period; of EVERY, relative.
         error: Standard error of the change.
         p: Chance that any type seems to change as much, of releases without this change.
         share: What the change makes of the metric at the new release's load; 0.01 is 1 %.
@@ -69,8 +77,8 @@ class CostComparison:
     Args:
         changes: Those found, in the order of finding.
         p: Chance that any type seems to change as much as the first, of equal releases.
-        old: Type or BASE → its cost in the old release; negative ones are 0 within their noise.
-        errors: Type or BASE → standard error of a change of that one alone; NaN where it cannot be seen.
+        old: Type or BASE → its cost in the old release; negative ones are 0 within their noise. EVERY has 1.
+        errors: Type, BASE or EVERY → standard error of a change of that one alone; NaN if it cannot be seen.
         r_squared: How much of the metric's variance the costs explain, of both releases.
     """
 
@@ -79,6 +87,11 @@ class CostComparison:
     old: dict[str, float]
     errors: dict[str, float]
     r_squared: float
+
+
+def spelt(type_: str) -> str:
+    """Return a type as people read it; BASE and EVERY are in brackets, which no request is."""
+    return _SPELT.get(type_, type_)
 
 
 def compare_costs(
@@ -96,7 +109,7 @@ def compare_costs(
         draws: Of the bootstrap.
     """
     metric = np.concatenate([releases.old.metric, releases.new.metric])
-    common, changed = _columns(releases)
+    common, changed = _columns(releases, metric)
     chosen: list[int] = []
     steps: list[_Step] = []
     while len(chosen) < MOST_CHANGES:
@@ -109,8 +122,8 @@ def compare_costs(
     whole = np.column_stack([common, changed[:, chosen]])
     fitted = _Fit.of(whole, metric)
     errors = _errors(whole, metric, len(releases.old), rng, draws)[common.shape[1] :]
-    names = (BASE, *releases.types)
-    load = np.append(1.0, releases.new.counts.mean(axis=0)) / (abs(float(releases.new.metric.mean())) or 1.0)
+    names = (BASE, *releases.types, EVERY)
+    load = changed[len(releases.old) :].mean(axis=0) / (abs(float(releases.new.metric.mean())) or 1.0)
     changes = tuple(
         CostChange(
             type=names[step.column],
@@ -123,7 +136,7 @@ def compare_costs(
         )
         for step, size, error in zip(steps, fitted.coefficients[common.shape[1] :], errors, strict=False)
     )
-    old = dict(zip(names, map(float, fitted.coefficients), strict=False))
+    old = dict(zip(names, [*map(float, fitted.coefficients[: len(names) - 1]), 1.0], strict=True))
     left = metric - whole @ fitted.coefficients
     fresh = _Fresh.of(common, changed)
     drawn = _drawn(fresh.basis, fresh.columns, left, len(releases.old), rng, draws)
@@ -141,12 +154,20 @@ class _Step:
     likely: dict[int, float]
 
 
-def _columns(releases: Releases) -> tuple[FloatArray, FloatArray]:
-    """Return what both releases have in common (base, types, curvature), and what may change."""
+def _columns(releases: Releases, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return what both releases have in common (base, types, curvature), and what may change.
+
+    What may change is of the requests that the new release got itself, and of its share of the base and the
+    curvature. Of EVERY that is all of them at the costs that explain both releases.
+    """
     counts = np.concatenate([releases.old.counts, releases.new.counts])
-    linear = np.column_stack([np.ones(len(counts)), counts])
-    is_new = np.arange(len(counts)) >= len(releases.old)
-    return np.column_stack([linear, _curvature(counts)]), linear * is_new[:, None]
+    curvature = _curvature(counts)
+    common = np.column_stack([np.ones(len(counts)), counts, curvature])
+    own = np.column_stack([releases.new.share, releases.new.served])
+    bent = curvature[len(releases.old) :] * releases.new.share[:, None]
+    level = np.column_stack([own, bent]) @ _Fit.of(common, metric).coefficients
+    changed = np.column_stack([own, level])
+    return common, np.concatenate([np.zeros((len(releases.old), changed.shape[1])), changed])
 
 
 def _curvature(counts: FloatArray) -> FloatArray:
@@ -157,7 +178,8 @@ def _curvature(counts: FloatArray) -> FloatArray:
     most = int((np.sqrt(1.0 + 8.0 * len(counts) / _PERIODS_A_TERM) - 1.0) / 2.0)
     centred = (counts - counts.mean(axis=0)) / _scale(counts - counts.mean(axis=0))
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    directions = left[:, : min(most, int((sizes > sizes[0] * 1e-6).sum()))] * np.sqrt(len(counts))
+    vary = int((sizes > sizes[0] * 1e-6).sum())
+    directions = left[:, : min(most, _MOST_DIRECTIONS, vary)] * np.sqrt(len(counts))
     first, second = np.triu_indices(directions.shape[1])
     return np.asarray(directions[:, first] * directions[:, second])
 

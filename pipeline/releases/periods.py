@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -13,8 +14,24 @@ FEWEST_PERIODS = 20
 """Of each release; with fewer nothing is said."""
 
 
+NotComparedCode = Literal["few_periods", "constant", "no_common_type", "nothing_varies", "unseen_load"]
+
+
 class NotCompared(ValueError):
-    """Two releases cannot be compared; the text says why, in one line."""
+    """Two releases cannot be compared; the text says why, in one line.
+
+    Args:
+        text: The line.
+        code: The same for programs.
+        value: What there is.
+        bound: How much of it would do.
+    """
+
+    def __init__(self, text: str, code: NotComparedCode, value: float = 0.0, bound: float = 0.0) -> None:
+        super().__init__(text)
+        self.code = code
+        self.value = value
+        self.bound = bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +41,39 @@ class Periods:
     Args:
         counts: (periods, types) requests of each type.
         metric: (periods,) mean of the metric, in its unit.
+        own: (periods, types) how many of the requests the release got itself; None: all. Others got the rest,
+            and the metric is that of all.
     """
 
     counts: FloatArray
     metric: FloatArray
+    own: FloatArray | None = None
+
+    @property
+    def served(self) -> FloatArray:
+        """The requests that the release got itself: (periods, types)."""
+        return self.counts if self.own is None else self.own
+
+    @property
+    def share(self) -> FloatArray:
+        """How much of the requests that is: (periods,)."""
+        if self.own is None:
+            return np.ones(len(self))
+        return np.asarray(self.own.sum(axis=1) / np.maximum(self.counts.sum(axis=1), 1.0))
 
     def __len__(self) -> int:
         return len(self.metric)
 
     def at(self, chosen: BoolArray | IntArray | slice) -> Periods:
         """Return some of the periods."""
-        return Periods(self.counts[chosen], self.metric[chosen])
+        return Periods(
+            self.counts[chosen], self.metric[chosen], None if self.own is None else self.own[chosen]
+        )
+
+    def of_types(self, columns: IntArray) -> Periods:
+        """Return the periods with some of the types."""
+        own = None if self.own is None else self.own[:, columns]
+        return replace(self, counts=self.counts[:, columns], own=own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +86,7 @@ class Releases:
 
     def of_types(self, columns: IntArray) -> Releases:
         """Return the same periods with some of the types."""
-        old, new = (replace(each, counts=each.counts[:, columns]) for each in (self.old, self.new))
+        old, new = (each.of_types(columns) for each in (self.old, self.new))
         return Releases(tuple(self.types[column] for column in columns), old, new)
 
     def readable(self) -> Releases:
@@ -62,12 +101,13 @@ class Releases:
         )
         for name, each in (("old", old), ("new", new)):
             if len(each) < FEWEST_PERIODS:
-                raise NotCompared(f"the {name} release has {len(each)} periods, fewer than {FEWEST_PERIODS}")
+                text = f"the {name} release has {len(each)} periods, fewer than {FEWEST_PERIODS}"
+                raise NotCompared(text, "few_periods", len(each), FEWEST_PERIODS)
             if np.ptp(each.metric) == 0.0:
-                raise NotCompared(f"the metric is constant in the {name} release")
-        came_old, came_new = ((each.counts > 0).any(axis=0) for each in (old, new))
+                raise NotCompared(f"the metric is constant in the {name} release", "constant")
+        came_old, came_new = ((each.served > 0).any(axis=0) for each in (old, new))
         if not (came_old & came_new).any():
-            raise NotCompared("the releases have no type of request in common")
+            raise NotCompared("the releases have no type of request in common", "no_common_type")
         return Releases(self.types, old, new).of_types(np.flatnonzero(came_old | came_new))
 
 

@@ -47,7 +47,7 @@ def choose_types(releases: Releases) -> Selection:
     norms = np.sqrt(np.square(centred).sum(axis=0))
     varies = norms > 0.0
     if not varies.any():
-        raise NotCompared("no type of request varies from period to period")
+        raise NotCompared("no type of request varies from period to period", "nothing_varies")
     scaled = centred / np.where(varies, norms, 1.0)
     correlations = scaled.T @ scaled
     names = np.array(releases.types, dtype=object)

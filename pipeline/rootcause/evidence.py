@@ -35,6 +35,7 @@ from pipeline.rootcause.setup_metrics import Regressed, SetupMetrics, without_cy
 from pipeline.rootcause.text import ChangeTexts, chances, regression_words
 from pipeline.rootcause.trials import TrialFinding, trial_evidence
 from pipeline.stacks import StackIndex, against_control, carry_over, index_stacks, stack_difference
+from pipeline.step_codes import RELEASE_COSTS
 
 INSERTED_FRAMES = "inserted_frames"
 """Key of the step that sees a stack's cost before in the stack that it became."""
@@ -228,12 +229,16 @@ class _Weighing:
         skipped = max(int((since - scan.start) // step_s), 0)
         ahead = max(-int((earliest - scan.start) // step_s), 0)  # windows before the series begins
         starts = scan.start + np.arange(skipped, len(values)) * step_s
-        density = onset_density(
-            values[skipped:],
-            weights[skipped:],
-            (starts > earliest - step_s) & (starts <= latest),
-            slow=self.candidate.kind == "long_term",
-        )
+        begun = self.candidate.change_time
+        if _begins_with_release(self.candidate):
+            density = np.where((starts <= begun) & (begun < starts + step_s), 1.0, 0.0)
+        else:
+            density = onset_density(
+                values[skipped:],
+                weights[skipped:],
+                (starts > earliest - step_s) & (starts <= latest),
+                slow=self.candidate.kind == "long_term",
+            )
         return weigh_deployments(
             Onset(
                 np.concatenate([np.zeros(ahead), density]), scan.start + (skipped - ahead) * step_s, step_s
@@ -274,6 +279,11 @@ class _Weighing:
                 if names_metric(self.common.subjects_of(change), setup.names[row]):
                     strongest[index] = np.fmax(strongest[index], sizes[row])
         return strongest
+
+
+def _begins_with_release(candidate: Candidate) -> bool:
+    """Return whether a new release is what makes the difference, so that nothing else dates it."""
+    return any(one.step == RELEASE_COSTS and one.passed for one in candidate.passed)
 
 
 def _named(suspect: Suspect, common: ScanEvidence, config: CauseConfig) -> Suspect:

@@ -1,4 +1,4 @@
-"""aggregate: profiles, metrics and changes into the store, every sample counted exactly once.
+"""aggregate: profiles, metrics, requests and changes into the store, every sample counted exactly once.
 
 Every counted row carries the last offset that its block covers. A partition that is new to this process
 resumes after the highest offset in the store, per table, and what lies below is skipped; so neither a
@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from pipeline.clock import Clock
 from pipeline.codec import inputs
+from pipeline.codec.requests import decode_requests
 from pipeline.errors import StoreUnavailable
 from pipeline.frames import cut_name
 from pipeline.gcpu.count import Counts, count_samples
@@ -42,13 +43,14 @@ from pipeline.stages.gather.counted_rows import (
     last_offsets,
     metadata_columns,
     metric_columns,
+    request_columns,
 )
 from pipeline.stages.gather.naming import is_noted, was_counted
 from pipeline.stages.gather.streams import COUNTED_TOPICS, position_columns, stored_up_to
 from pipeline.stages.progress import progress_messages
 from pipeline.stages.quota_report import QuotaReport
 from pipeline.stages.senders import Senders
-from pipeline.storage.interface import CountTable, Store
+from pipeline.storage.interface import Store
 from pipeline.telemetry import LIMITED_INPUT
 
 MOST_ROUNDS = 10
@@ -87,6 +89,11 @@ class AggregateStage(Stage):
         self._stack_window_s = stack_window_s
         self._blocks = Blocks(store, clock, streams)
         self._admission = Admission(streams, quotas or Quotas(), window_s)
+        self._decide: Mapping[str, Callable[[Sequence[Record]], list[Record]]] = {
+            "profiles": self._admission.profiles,
+            "metrics": self._admission.metrics,
+            "requests": self._admission.requests,
+        }
         self._senders = Senders(store)
         self._namings = namings or Namings()
         self._said: dict[tuple[str, str], MetricMetadata] = {}  # of service and metric, as stored last
@@ -97,6 +104,7 @@ class AggregateStage(Stage):
         self.inputs: Mapping[str, Decoder] = {
             "profiles": lambda value: inputs.decode_profile(value, now=clock()),
             "metrics": lambda value: inputs.decode_metric_points(value, now=clock()),
+            "requests": lambda value: decode_requests(value, now=clock()),
             "changes": lambda value: inputs.decode_change(value, now=clock()),
             "feedback": lambda value: inputs.decode_feedback(value, now=clock()),
         }
@@ -143,17 +151,18 @@ class AggregateStage(Stage):
             for said, columns in feedback_columns([record.payload for record in batch]).items():
                 self._store.insert(said, columns)
             return []
-        table: CountTable = "metrics" if topic == "metrics" else "totals"
-        fresh = self._blocks.fresh(table, batch)
+        fresh = self._blocks.fresh(COUNTED_TOPICS[topic], batch)
         if topic == "profiles":
             fresh = self._by_symbols(fresh)
         gather_admission(self._store, self._streams, self._admission, batch, fresh)
-        decided = (self._admission.metrics if topic == "metrics" else self._admission.profiles)(fresh)
+        decided = self._decide[topic](fresh)
         known = [record for record in batch if self._admission.knows(record)]
         self._save_names()
         if topic == "metrics":
             self._save_metadata(decided)
             self._blocks.insert(decided, {"metrics": metric_columns})
+        elif topic == "requests":
+            self._blocks.insert(decided, {"requests": request_columns})
         else:
             self._senders.describe(decided)
             if decided:

@@ -28,7 +28,7 @@ from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.counted_spans import counted_spans
 from pipeline.stages.gather.fitting import fit_workload
 from pipeline.stages.gather.metric_choice import choose_metrics, direction_unknown
-from pipeline.stages.gather.streams import COUNTED_TOPICS
+from pipeline.stages.gather.streams import SCANNED_TOPICS
 from pipeline.stages.mix_search import Searched, find_at_constant_mix
 from pipeline.stages.scan_counts import ScanCounts
 from pipeline.stages.scan_queue import ScanQueue
@@ -155,8 +155,8 @@ class DetectStage(Stage):
     def _take(self, batch: Sequence[Record]) -> None:
         """Take the progress of a batch in, and the scans that are due of its services."""
         steps: dict[str, list[Progress]] = {}
-        for record in batch:
-            steps.setdefault(record.payload.service, []).append(record.payload)
+        for step in (record.payload for record in batch if record.payload.topic in SCANNED_TOPICS):
+            steps.setdefault(step.service, []).append(step)
         partitions = {record.payload.service: record.partition for record in batch}
         waiting: dict[str, list[DueScan]] = {}
         for service, progress in steps.items():
@@ -249,7 +249,7 @@ class DetectStage(Stage):
         else the first to speak after a restart would have scans run without what the others still bring.
         """
         state = ServiceProgress()
-        for topic, table in COUNTED_TOPICS.items():
+        for topic, table in SCANNED_TOPICS.items():
             last_s = self._window_s if topic == "profiles" else 0.0
             for partition, extent in self._store.extents(table, self._streams[topic], service).items():
                 if partition[0] == topic:  # a replay's progress counts as that of the topic it went to

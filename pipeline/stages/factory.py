@@ -17,7 +17,7 @@ from pipeline.errors import ConfigError
 from pipeline.stages.base import Stage
 from pipeline.stages.gather.symbols import SymbolStore
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
+from pipeline.workloads import RELEASE_COSTS, Workload
 
 if TYPE_CHECKING:
     from pipeline.detect.idleness import Readings
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 SCAN_STAGES: tuple[str, ...] = ("aggregate", "detect", "filter", "dedup", "rootcause")
 """Names of the stages from samples to regressions, in the order of the flow."""
 
-STAGES: tuple[str, ...] = (*SCAN_STAGES, "judge")
-"""Names of all stages; judge has a flow of its own, from trials to verdicts."""
+STAGES: tuple[str, ...] = ("aggregate", "detect", "releases", "filter", "dedup", "rootcause", "judge")
+"""Names of all stages, likewise; releases joins that flow at deduplication.
+
+Judge has one of its own, from trials to verdicts."""
 
 
 def build_stage(
@@ -51,7 +53,8 @@ def build_stage(
         streams: By topic, the name of its log, kept with every counted row.
         clock: Detects messages from the future, and partitions that have fallen silent.
         without: Steps to leave out, which is for measuring what they are worth.
-        readings: How far aggregate has read its topics, if detect is to ask; else it has read all there is.
+        readings: How far aggregate has read its topics, if detect and releases are to ask; else it has read
+            all there is.
 
     Raises:
         ConfigError: an unknown name, or a file that the settings name and that is wrong.
@@ -84,6 +87,16 @@ def build_stage(
                 without=without,
                 readings=readings,
             )
+        case "releases":
+            from pipeline.stages.releases import ReleasesStage
+
+            return ReleasesStage(
+                store=store,
+                clock=clock,
+                streams=streams,
+                partition_idle_s=settings.partition_idle_s,
+                readings=readings,
+            )
         case "filter":
             from pipeline.stages.filter import FilterStage
 
@@ -91,7 +104,7 @@ def build_stage(
         case "dedup":
             from pipeline.stages.dedup import DedupStage
 
-            return DedupStage(store=by_symbols, workloads=workloads, without=without)
+            return DedupStage(store=by_symbols, workloads=(*workloads, RELEASE_COSTS), without=without)
         case "rootcause":
             from pipeline.stages.rootcause import RootcauseStage
 
@@ -99,7 +112,7 @@ def build_stage(
             gates = {gate: namings.default.symbols(names) for gate, names in gates.items()}
             return RootcauseStage(
                 store=by_symbols,
-                workloads=workloads,
+                workloads=(*workloads, RELEASE_COSTS),
                 gates=gates,
                 learns=settings.learn_suspects,
                 without=without,

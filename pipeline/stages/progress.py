@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipeline.codec.scans import encode_progress
-from pipeline.model import MetricPoints, Outgoing, Profile, Progress, Record
+from pipeline.model import MetricPoints, Outgoing, Profile, Progress, Record, RequestCounts
 
 
 def progress_messages(
@@ -35,7 +35,7 @@ def progress_messages(
     return [Outgoing("windows", step.service, encode_progress(step)) for step in progress]
 
 
-def _span(payload: Profile | MetricPoints) -> tuple[float, float]:
-    if isinstance(payload, Profile):
+def _span(payload: Profile | MetricPoints | RequestCounts) -> tuple[float, float]:
+    if not isinstance(payload, MetricPoints):
         return payload.start, payload.end
     return float(payload.timestamps.min()), float(payload.timestamps.max())

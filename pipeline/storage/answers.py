@@ -58,3 +58,14 @@ def _check(rows: int, summary: Mapping[str, Any]) -> None:
     sent = int(summary.get(_ROWS) or 0)
     if rows < sent:
         raise StoreUnavailable(f"the store sent {sent:,} rows, and {rows:,} came: its disk may be full")
+
+
+def rows_of(series: NDArray[np.uint64], keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], list[int]]:
+    """Place each count on a row: its row, and for each row the index of its key in ``keys``.
+
+    Keys that no count has (their first rows came in between two queries) get no row.
+    """
+    order = np.argsort(keys)
+    index = order[np.searchsorted(keys, series, sorter=order)] if len(keys) else np.empty(0, np.intp)
+    found = np.unique(index)
+    return np.searchsorted(found, index), found.tolist()

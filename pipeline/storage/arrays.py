@@ -17,18 +17,27 @@ from numpy.typing import NDArray
 from pipeline.codec.inputs import change_to_row, silence_to_row
 from pipeline.codec.records import columns_of
 from pipeline.gcpu.count import stack_ids
-from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix, Stratum
+from pipeline.model import (
+    FloatArray,
+    RequestPeriods,
+    SeriesKey,
+    SeriesMatrix,
+    StackMatrix,
+    StrataMatrix,
+    Stratum,
+)
 from pipeline.quota.limits import Usage
 from pipeline.storage.dense import DenseCounts, DenseStacks
 from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, StrataSides, Table
 from pipeline.storage.loaded import ServiceArrays
-from pipeline.storage.points import Frames, Points, StackPoints
+from pipeline.storage.points import Frames, Points, RequestPoints, StackPoints
 from pipeline.storage.schema import (
     COLUMNS,
     IDENTITY,
     counted_time,
     described_strata,
     prepare,
+    request_periods,
     row_columns,
     stack_matrix,
     to_ms,
@@ -62,6 +71,7 @@ class _Service:
     loaded_totals: list[DenseCounts] = field(default_factory=list)
     loaded_stacks: list[DenseStacks] = field(default_factory=list)
     metrics: Points = field(default_factory=Points)
+    requests: RequestPoints = field(default_factory=RequestPoints)
     setup: Points = field(default_factory=Points)
     rows: dict[str, dict[tuple[Any, ...], tuple[Any, ...]]] = field(default_factory=dict)
     described: dict[int, Stratum] = field(default_factory=dict)  # by id, as the rows of strata say
@@ -221,6 +231,12 @@ class ArrayStore:
         with self._lock:
             return (self._services.get(service) or _Service()).strata.width_s(to_ms(end))
 
+    def requests(self, service: str, start: float, end: float) -> RequestPeriods:
+        """Return a service's requests; see Store.requests."""
+        with self._lock:
+            held = self._services.get(service) or _Service()
+            return request_periods(*held.requests.within(to_ms(start), to_ms(end)))
+
     def rows(
         self,
         table: RowTable,
@@ -339,6 +355,9 @@ def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
         shown = np.array(data["setup"], dtype=np.bool_)
         for kept, chosen in ((held.metrics, np.flatnonzero(~shown)), (held.setup, np.flatnonzero(shown))):
             kept.add([SeriesKey("service", data["metric"][i]) for i in chosen], times[chosen], values[chosen])
+        return
+    if table == "requests":
+        held.requests.add(*(data[name] for name in ("release", "type", "window", "width_s", "requests")))
         return
     if table in ("strata_totals", "strata_gcpu", "strata_stacks"):
         add_strata_rows(table, held.strata, data)

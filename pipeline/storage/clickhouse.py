@@ -12,11 +12,11 @@ import numpy as np
 from clickhouse_connect.driver.client import Client
 from numpy.typing import NDArray
 
-from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix, Stratum
+from pipeline.model import RequestPeriods, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix, Stratum
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.quota.limits import Usage
 from pipeline.storage import migrate, queries
-from pipeline.storage.answers import whole_columns, whole_numbers, whole_rows
+from pipeline.storage.answers import rows_of, whole_columns, whole_numbers, whole_rows
 from pipeline.storage.failures import translated
 from pipeline.storage.gcpu_series import GcpuSeries, Windows
 from pipeline.storage.insertion import insert_block
@@ -26,6 +26,7 @@ from pipeline.storage.schema import (
     EVER,
     counted_time,
     described_strata,
+    request_periods,
     row_columns,
     stack_matrix,
     to_ms,
@@ -162,7 +163,7 @@ class ClickHouseStore:
         )
         columns = [self._columns(queries.METRIC_NAMES, 3, part) for part in parts]
         kinds, known, keys = ([cell for part in columns for cell in part[i]] for i in range(3))
-        row, found = _rows_of(counts["series"], np.asarray(keys, dtype=np.uint64))
+        row, found = rows_of(counts["series"], np.asarray(keys, dtype=np.uint64))
         matrix = np.full((len(found), windows), np.nan)
         matrix[row, counts["place"]] = counts["count"]
         return SeriesMatrix(
@@ -244,6 +245,11 @@ class ClickHouseStore:
         """Return how wide windows of counts by stratum are; see Store.strata_width."""
         (found,) = self._columns(queries.STRATA_WIDTH, 1, {"service": service, "end": to_ms(end)})
         return float(next(iter(found), 0.0))
+
+    def requests(self, service: str, start: float, end: float) -> RequestPeriods:
+        """Return a service's requests by release, type and period; see Store.requests."""
+        values = {"service": service, "start": to_ms(start), "end": to_ms(end)}
+        return request_periods(*self._columns(queries.REQUESTS, 5, values))
 
     def rows(
         self,
@@ -380,17 +386,6 @@ def _only(names: Sequence[SeriesKey], matrix: SeriesMatrix) -> SeriesMatrix:
         names=tuple(matrix.names[i] for i in rows),
         samples=matrix.samples[rows],
     )
-
-
-def _rows_of(series: NDArray[np.uint64], keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], list[int]]:
-    """Place each count on a row: its row, and for each row the index of its key in ``keys``.
-
-    Keys that no count has (their first rows came in between two queries) get no row.
-    """
-    order = np.argsort(keys)
-    index = order[np.searchsorted(keys, series, sorter=order)] if len(keys) else np.empty(0, np.intp)
-    found = np.unique(index)
-    return np.searchsorted(found, index), found.tolist()
 
 
 def _scans(since: float, service: str | None, workload: str | None) -> dict[str, Any]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
-from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
+from pipeline.model import RequestPeriods, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
 from pipeline.quota.limits import Usage
 
-CountTable = Literal["totals", "gcpu", "stacks", "strata_totals", "strata_gcpu", "strata_stacks", "metrics"]
+CountTable = Literal[
+    "totals", "gcpu", "stacks", "strata_totals", "strata_gcpu", "strata_stacks", "metrics", "requests"
+]
 """Tables of additive rows, which carry their place in the log (stream, topic, partition, last_offset)."""
 
 
@@ -169,6 +171,9 @@ class Store(Protocol):
 
         0 where there is none.
         """
+
+    def requests(self, service: str, start: float, end: float) -> RequestPeriods:
+        """Return the requests of a service in periods that begin in [start, end)."""
 
     def rows(
         self,

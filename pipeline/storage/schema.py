@@ -9,7 +9,16 @@ from typing import Any, Literal, get_origin, get_type_hints
 import numpy as np
 
 from pipeline.frames import OTHER
-from pipeline.model import Candidate, Change, FloatArray, MetricMetadata, StackMatrix, Stratum
+from pipeline.model import (
+    RESPONSE_CLASSES,
+    Candidate,
+    Change,
+    FloatArray,
+    MetricMetadata,
+    RequestPeriods,
+    StackMatrix,
+    Stratum,
+)
 from pipeline.storage.interface import COUNTED, Table
 
 _TIME = "DateTime64(3, 'UTC')"
@@ -72,6 +81,11 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
     "metrics": {
         **{"service": _NAME, "metric": _NAME, "setup": "UInt8", "time": _TIME, "value": "Float64"},
         **_POSITION,
+    },
+    "requests": {
+        **{"service": _NAME, "release": _NAME, "type": "String", "window": _TIME, "width_s": "Float64"},
+        **{"requests": "UInt64", **{f"responses_{each}": "UInt64" for each in RESPONSE_CLASSES}},
+        **{"times": "Map(Int16, UInt64)", **_POSITION},
     },
     "changes": {**_columns_of(Change), "service": _NAME},
     "regressions": {
@@ -253,6 +267,23 @@ def stack_matrix(
         after=np.asarray(after, dtype=np.float64),
         total_before=float(np.sum(before)),
         total_after=float(np.sum(after)),
+    )
+
+
+def request_periods(
+    releases: Sequence[str],
+    types: Sequence[str],
+    starts_ms: Sequence[float],
+    widths_s: Sequence[float],
+    requests: Sequence[float],
+) -> RequestPeriods:
+    """Return requests of sorted rows."""
+    return RequestPeriods(
+        releases=tuple(releases),
+        types=tuple(types),
+        starts=np.asarray(starts_ms, dtype=np.float64) / 1000,
+        widths_s=np.asarray(widths_s, dtype=np.float64),
+        requests=np.asarray(requests, dtype=np.float64),
     )
 
 

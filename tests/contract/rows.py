@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.model import Stratum
+from pipeline.model import RESPONSE_CLASSES, Stratum
 from pipeline.storage.interface import CountTable, Store
 
 MINUTE = 60.0
@@ -114,6 +114,22 @@ def metrics(service: str, points: Sequence[tuple[str, float, float]], setup: int
         "time": [time for _, time, _ in points],
         "value": [value for _, _, value in points],
         **position(len(points)),
+    }
+
+
+def requests(service: str, counts: Sequence[tuple[str, str, float, int]], **where: Any) -> Columns:
+    """Rows of requests by release and type in periods of half a minute, at seconds after T0."""
+    size = len(counts)
+    return {
+        "service": [service] * size,
+        "release": [release for release, _, _, _ in counts],
+        "type": [name for _, name, _, _ in counts],
+        "window": [T0 + at for _, _, at, _ in counts],
+        "width_s": [MINUTE / 2] * size,
+        "requests": [many for _, _, _, many in counts],
+        **{f"responses_{each}": [0] * size for each in RESPONSE_CLASSES},
+        "times": [{-3: many, 700: 1} for _, _, _, many in counts],
+        **position(size, **where),
     }
 
 

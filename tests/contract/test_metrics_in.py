@@ -24,15 +24,18 @@ def aggregated(store: Store, service: str, *batches: Sequence[Outgoing]) -> None
     stage = AggregateStage(
         store=store,
         clock=lambda: T0 + 10_000,
-        streams={"metrics": f"{service}-metrics"},
+        streams=dict.fromkeys(("metrics", "requests"), service),
         window_s=60.0,
         stack_window_s=600.0,
     )
-    offset = 0
+    logs: dict[str, list[Record]] = {topic: [] for topic in ("metrics", "requests")}
     for batch in batches:
-        decoded = [stage.inputs["metrics"](message.value) for message in batch]
-        stage.handle([Record("metrics", 0, offset + i, payload) for i, payload in enumerate(decoded)])
-        offset += len(batch)
+        for topic, log in logs.items():
+            values = [message.value for message in batch if message.topic == topic]
+            first = len(log)
+            log += [Record(topic, 0, first + i, stage.inputs[topic](v)) for i, v in enumerate(values)]
+            if values:
+                stage.handle(log[first:])
 
 
 def test_a_latency_that_rises_has_its_p99_in_the_store(store: Store, service_name: str) -> None:
@@ -73,12 +76,12 @@ def test_a_latency_that_rises_has_its_p99_in_the_store(store: Store, service_nam
 
 
 def test_a_log_that_is_sent_twice_counts_once(store: Store, service_name: str) -> None:
-    tally = RequestTally(TallyOptions(service_name), line_format("json"), RequestTypes())
+    tally = RequestTally(TallyOptions(service_name, "h1"), line_format("json"), RequestTypes())
     tally.add(
         [f'{{"ts": {T0 + i}, "method": "GET", "path": "/cart/{i}", "status": 200}}' for i in range(120)]
     )
     messages = tally.finish()
-    other = RequestTally(TallyOptions(service_name), line_format("json"), RequestTypes())
+    other = RequestTally(TallyOptions(service_name, "h1"), line_format("json"), RequestTypes())
     other.add(
         [f'{{"ts": {T0 + i / 3}, "method": "GET", "path": "/cart/1", "status": 200}}' for i in range(360)]
     )
@@ -87,3 +90,7 @@ def test_a_log_that_is_sent_twice_counts_once(store: Store, service_name: str) -
     rows = dict(zip(found.names, found.samples, strict=True))
     assert rows["requests{GET /cart/:id}"].tolist() == [2, 2]  # the mean of both logs, each once
     assert store.series("service", service_name, T0, T0 + 120, 30.0).names == ()
+    counted = store.requests(service_name, T0, T0 + 120)
+    assert counted.types == ("GET /cart/:id",) * 2
+    assert counted.starts.tolist() == [T0 + 30, T0 + 60]
+    assert counted.requests.tolist() == [120, 120]  # the sum of both, each once

@@ -77,6 +77,7 @@ def value_of(type_: str, *, moment: float = int(WHEN * 1000)) -> Any:
         "DateTime64": moment,
         "Array(String": ["x"],
         "Array": [1],
+        "Map(Int16": {1: 1},
     }
     return next((value for name, value in values.items() if inner.startswith(name)), 1)
 

@@ -19,6 +19,7 @@ from tests.contract.rows import (
     metrics,
     offsets,
     position,
+    requests,
     stacks,
     strata_gcpu,
     strata_stacks,
@@ -58,6 +59,7 @@ def test_a_token_belongs_to_one_table(store: Store, service_name: str, table: Co
         "strata_gcpu": strata_gcpu(service_name, [("a.f", Stratum(), 0, 1)], offset=7),
         "strata_stacks": strata_stacks(service_name, [(("a",), Stratum(), 0, 1)], offset=7),
         "metrics": {**metrics(service_name, [("latency", T0, 1.0)]), **position(1, offset=7)},
+        "requests": requests(service_name, [("v1", "GET /", 0, 1)], offset=7),
     }
     stream = f"stream-{service_name}"
     for name in COUNTED:

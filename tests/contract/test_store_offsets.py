@@ -22,6 +22,7 @@ from tests.contract.rows import (
     metrics,
     offsets,
     position,
+    requests,
     stacks,
     strata_gcpu,
     strata_stacks,
@@ -92,6 +93,7 @@ def test_rows_that_come_late_are_refused_whole(
         "strata_gcpu": strata_gcpu(service_name, [("a.f", HOST, T0, 1), ("a.g", HOST, T0, 1)]),
         "strata_stacks": strata_stacks(service_name, [(("f",), HOST, T0, 1), (("g",), HOST, T0, 1)]),
         "metrics": metrics(service_name, [("latency", T0, 1.0), ("latency", T0 + MINUTE, 1.0)]),
+        "requests": requests(service_name, [("v1", "GET /", 0, 1), ("v1", "GET /a", 0, 1)]),
     }[table] | two
     asked_at = sql_store.extents(table, service_name).asked_at
     with pytest.raises(StoreUnavailable, match="in_time"):

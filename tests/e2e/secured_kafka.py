@@ -31,7 +31,7 @@ RIGHTS = {
     "super.users": "User:ANONYMOUS",  # whoever comes over the plain listener, which only this test knows
 }
 DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
-STAGES = ("aggregate", "detect", "filter", "dedup", "rootcause", "judge")
+STAGES = ("aggregate", "detect", "releases", "filter", "dedup", "rootcause", "judge")
 USERS = ("agent", "exporter", "changes", *STAGES, "subscriber", "alerts", "operator")
 
 Environment = Mapping[str, str]

@@ -74,7 +74,7 @@ def check_access_log(data: bytes) -> None:
         '[$time_local] "$request" $status $request_time',
     ):
         tally = RequestTally(
-            TallyOptions("shop", latency=True, errors=True), line_format(format_), RequestTypes()
+            TallyOptions("shop", "h1", latency=True, errors=True), line_format(format_), RequestTypes()
         )
         tally.add(lines)
         for message in [*tally.close(), *tally.finish()]:

@@ -26,9 +26,10 @@ def write(tmp_path: Path, edit: Edit) -> Path:
 
 def test_the_shipped_file_declares_every_topic_of_the_flow() -> None:
     topics = load_topics()
-    flow = ("profiles", "metrics", "changes", "windows", "change-points", "filtered", "unique", "regressions")
+    inputs = ("profiles", "metrics", "requests", "changes")
+    flow = (*inputs, "windows", "change-points", "filtered", "unique", "regressions")
     assert tuple(topics) == (*flow, "feedback", "trials", "trial-verdicts", "dead-letters")
-    assert len(topics) == 12
+    assert len(topics) == 13
     assert topics.stages == STAGES
     assert topics.shared_key == ("windows", "change-points", "filtered", "unique", "regressions")
     assert {topics[name].partitions for name in topics.shared_key} == {topics["windows"].partitions}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipeline.codec.schema import events, inputs, scans, trials
+from pipeline.codec.schema import events, inputs, requests, scans, trials
 
 JSON = "application/json"
 CLOUD_EVENT = "application/cloudevents+json"
@@ -33,6 +33,7 @@ class Channel:
 
 PROFILE = Message("profile", inputs.Profile)
 METRIC_POINTS = Message("metric-points", inputs.MetricPoints)
+REQUEST_COUNTS = Message("request-counts", requests.RequestCounts)
 CHANGE = Message("change", inputs.Change)
 SILENCE = Message("silence", inputs.Silence)
 VERDICT = Message("verdict", inputs.Verdict)
@@ -56,6 +57,11 @@ CHANNELS: Mapping[str, Channel] = {
         "Service-level metrics",
         "Points of any service-level metric, such as throughput, and of set-up metrics that only explain.",
         (METRIC_POINTS,),
+    ),
+    "requests": Channel(
+        "Requests by type",
+        "What one host got in one period: requests by type, statuses by class, response times.",
+        (REQUEST_COUNTS,),
     ),
     "changes": Channel("Deployed changes", "A deployed code or config change.", (CHANGE,)),
     "windows": Channel(

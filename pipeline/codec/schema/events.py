@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
 from pipeline.codec.schema.scans import Decision, DomainDecision
-from pipeline.codec.schema.types import Count, Name, UtcInterval, UtcTime, message
+from pipeline.codec.schema.types import Count, Name, Text, UtcInterval, UtcTime, message
 from pipeline.model import MetricKind, RegressionKind, SilenceKind
 
 
@@ -131,6 +131,22 @@ class AppliedSilence(TypedDict):
 
 
 @message
+class CostlierRequests(TypedDict):
+    """Requests of one type that cost more in a new release than in the one before."""
+
+    type: Name
+    """Method and path; (without requests) is what the service uses anyway, (every request) all of it."""
+    release: Text
+    former_release: Text
+    share: float
+    """Of the metric at the new release's load, that the change makes."""
+    share_error: float
+    """Its standard error."""
+    or_types: list[str]
+    """Other types by which the same could be explained, the likeliest first."""
+
+
+@message
 class DetectedData(TypedDict):
     """A regression as it was found, with its levels, its group, its suspects and why it was reported."""
 
@@ -173,6 +189,8 @@ class DetectedData(TypedDict):
     """The label or host, as name=value, with which alone it holds; absent where it holds everywhere."""
     releases: NotRequired[list[str]]
     """The releases that cost more where they run than others beside them; absent where none was seen to."""
+    requests: NotRequired[list[CostlierRequests]]
+    """Of the workload release-costs: which requests cost more; absent of all others."""
     change_time_interval: NotRequired[UtcInterval]
     """Between which windows the change lies, with a confidence of 95 %; of a slow rise its beginning."""
     silences: NotRequired[list[AppliedSilence]]

@@ -21,6 +21,7 @@ from pipeline.listing import listed
 from pipeline.model import FloatArray
 from pipeline.releases import (
     BASE,
+    EVERY,
     CompareConfig,
     CostChange,
     NotCompared,
@@ -30,6 +31,7 @@ from pipeline.releases import (
     compare_releases,
     joined,
     periods_needed,
+    spelt,
 )
 from pipeline.terminal import escape_controls, print_note, table_console
 
@@ -190,11 +192,11 @@ def _to_json(found: dict[str, ReleaseComparison | NotCompared], alpha: float) ->
             "unseen_load": each.unseen,
             "periods": [len(each.compared.old), len(each.compared.new)],
             "changes": [_change_json(change) for change in each.costs.changes if each.changed],
-            "costs": {type_ or "(base)": cost for type_, cost in each.costs.old.items()},
+            "costs": {spelt(type_): cost for type_, cost in each.costs.old.items() if type_ != EVERY},
             f"periods_for_{RISE:.0%}": {
                 type_: periods_needed(each.costs, len(each.compared.new), type_, RISE, alpha)
                 for type_ in each.costs.old
-                if type_ != BASE
+                if type_ not in (BASE, EVERY)
             },
         }
     return result
@@ -202,13 +204,13 @@ def _to_json(found: dict[str, ReleaseComparison | NotCompared], alpha: float) ->
 
 def _change_json(change: CostChange) -> dict[str, Any]:
     return {
-        "type": change.type or "(base)",
+        "type": spelt(change.type),
         "change": change.change,
         "error": change.error,
         "share": change.share,
         "share_error": change.share_error,
         "p": change.p,
-        "likely": {type_ or "(base)": chance for type_, chance in change.likely.items()},
+        "likely": {spelt(type_): chance for type_, chance in change.likely.items()},
     }
 
 
@@ -241,12 +243,12 @@ def _changes(changes: Sequence[CostChange], old: dict[str, float]) -> Table:
     )
     for change in changes:
         others = [
-            f"{_named(type_)} {chance:.0%}" for type_, chance in change.likely.items() if type_ != change.type
+            f"{_shown(type_)} {chance:.0%}" for type_, chance in change.likely.items() if type_ != change.type
         ]
         before = old[change.type]
         relative = f" ({change.change / before:+.1%})" if before > 3.0 * change.error else ""
         table.add_row(
-            Text(_named(change.type)),
+            Text(_shown(change.type)),
             f"{change.share:+.2%} ± {1.96 * change.share_error:.2%}",
             f"{change.change:+.3g}{relative}",
             f"{change.p:.2g}",
@@ -271,9 +273,9 @@ def _costs(each: ReleaseComparison, alpha: float) -> Table:
         needed = periods_needed(each.costs, len(each.compared.new), type_, RISE, alpha)
         share = each.costs.old[type_] * load[type_] / level if level else math.nan
         row = (f"{load[type_]:,.1f}", f"{share:.1%}", f"{needed:,}" if needed else "–")
-        table.add_row(Text(_named(type_)), *row)
+        table.add_row(Text(_shown(type_)), *row)
     return table
 
 
-def _named(type_: str) -> str:
-    return escape_controls(type_) if type_ else "(without requests)"
+def _shown(type_: str) -> str:
+    return escape_controls(spelt(type_))

@@ -1,4 +1,4 @@
-"""How far aggregate has read what it counts, which detect has to know before it calls a partition idle."""
+"""How far aggregate has read what it counts: to be known before a partition is called idle."""
 
 from __future__ import annotations
 
@@ -76,5 +76,5 @@ class UpstreamWatch:
     def _report(self, error: SmidgenError) -> None:
         if time.monotonic() >= self._reported + REPORT_S:
             self._reported = time.monotonic()
-            text = "detect: how far aggregate has read is not known, silent partitions hold scans back: %s"
+            text = "how far aggregate has read is not known, silent partitions hold scans back: %s"
             logger.warning(text, error)

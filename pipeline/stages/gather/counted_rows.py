@@ -9,7 +9,16 @@ from pipeline.codec.inputs import change_to_row, silence_to_row
 from pipeline.codec.records import columns_of, plain
 from pipeline.codec.verdicts import verdict_to_row
 from pipeline.gcpu.count import Cells, Counts
-from pipeline.model import Change, MetricPoints, Profile, Record, Silence, Verdict
+from pipeline.model import (
+    RESPONSE_CLASSES,
+    Change,
+    MetricPoints,
+    Profile,
+    Record,
+    RequestCounts,
+    Silence,
+    Verdict,
+)
 from pipeline.quota.admission import Refused
 from pipeline.storage.interface import CountTable, RowTable
 
@@ -152,6 +161,31 @@ def metric_columns(records: Sequence[Record]) -> Columns:
         position = (record.partition, last[record.partition])
         rows += [(points.service, metric, int(setup), *value, *position) for value in values]
     return dict(zip(_METRIC_COLUMNS, zip(*rows, strict=True), strict=True))
+
+
+def request_columns(records: Sequence[Record]) -> Columns:
+    """Return a row for every type of each message."""
+    last = last_offsets(records)
+    rows = []
+    for record in records:
+        counts: RequestCounts = record.payload
+        common = {
+            **{"service": counts.service, "release": counts.release, "window": counts.start},
+            **{"width_s": counts.period_s, "partition": record.partition},
+            "last_offset": last[record.partition],
+        }
+        rows += [
+            {
+                **common,
+                **{"type": each.type, "requests": each.requests, "times": dict(each.times)},
+                **{
+                    f"responses_{name}": many
+                    for name, many in zip(RESPONSE_CLASSES, each.responses, strict=True)
+                },
+            }
+            for each in counts.types
+        ]
+    return columns_of(rows)
 
 
 def metadata_columns(said: Sequence[MetricPoints]) -> Columns:

@@ -64,13 +64,14 @@ def gather_lifecycle(
     Those that silences keep from being reported are followed as if they had been. What somebody called a
     duplicate is followed as part of the other.
     """
-    followed = open_regressions(store, scan)
+    followed = open_regressions(store, scan) if workload.follows else []
     if followed:
         states = states_before(store, scan)
         followed = [one for one in followed if not is_resolved_with_original(store, scan, one.id, states)]
         scan = follow_originals(scan, followed, states)
         followed = merge_duplicates(followed, states)
-    silent = [one.regression for one in silenced if one.workload == scan.workload]
+    own = [one.regression for one in silenced if one.workload == scan.workload]
+    silent = own if workload.follows else []
     if silent:
         followed = sorted([*silent, *followed], key=lambda one: -one.candidate.change_time)
     missing = {joined.regression for joined in scan.joined} - {one.id for one in followed}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pipeline.model import SeriesKey, StackMatrix, StrataMatrix
+from pipeline.model import RequestPeriods, SeriesKey, StackMatrix, StrataMatrix
 from pipeline.quota.limits import Usage
 from pipeline.storage.interface import CountTable, Extents, RowTable, Store, StrataSides, Table
 
@@ -59,6 +59,10 @@ class StoreView:
     ) -> StackMatrix:
         """Return stack counts of two spans; see Store.stacks."""
         return self._store.stacks(service, before, after, strata)
+
+    def requests(self, service: str, start: float, end: float) -> RequestPeriods:
+        """Return a service's requests; see Store.requests."""
+        return self._store.requests(service, start, end)
 
     def rows(
         self,

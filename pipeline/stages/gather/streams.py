@@ -12,9 +12,11 @@ from typing import NamedTuple
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.storage.interface import CountTable, Store
 
-COUNTED_TOPICS: Mapping[str, CountTable] = {"profiles": "totals", "metrics": "metrics"}
-"""The topics (logical names) whose offsets are kept, and the table that covers no more than all others do."""
+SCANNED_TOPICS: Mapping[str, CountTable] = {"profiles": "totals", "metrics": "metrics"}
+"""The topics (logical names) that scans look at, with the table that covers no more than others do."""
 
+COUNTED_TOPICS: Mapping[str, CountTable] = {**SCANNED_TOPICS, "requests": "requests"}
+"""The topics whose offsets are kept, likewise; requests are compared release by release."""
 
 LOGGED_TOPICS = (*COUNTED_TOPICS, "changes", "feedback")
 """The topics whose logs have a stream: all that come from outside."""

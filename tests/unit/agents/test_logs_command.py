@@ -17,6 +17,7 @@ from agents.buffer import Tally
 from agents.publisher import Delivery
 from pipeline.cli import run, smidgen
 from pipeline.codec.inputs import decode_metric_points
+from pipeline.codec.requests import decode_requests
 from pipeline.errors import ConfigError
 from pipeline.model import Outgoing
 
@@ -40,14 +41,17 @@ def test_files_are_counted_together(tmp_path: Path, published: list[Outgoing]) -
     (tmp_path / "a.gz").write_bytes(gzip.compress(lines.encode()))
     (tmp_path / "b").write_text(lines + "what is this\n")
     arguments = ["agent", "logs", str(tmp_path / "a.gz"), str(tmp_path / "b"), "--service", "shop"]
+    arguments += ["--host", "web-1"]
     result = CliRunner().invoke(smidgen, arguments)
     assert result.exit_code == 0, result.output
     expected = "360 requests of 1 types in 361 lines; 1 lines could not be read, the first: 361"
     assert result.output.strip() == expected
-    found = {p.metric: p for p in (decode_metric_points(message.value) for message in published)}
+    requests = [decode_requests(each.value) for each in published if each.topic == "requests"]
+    assert [(each.host, each.types[0].requests) for each in requests] == [("web-1", 60)] * 4
+    metrics = [message for message in published if message.topic == "metrics"]
+    found = {p.metric: p for p in (decode_metric_points(message.value) for message in metrics)}
     assert found["requests{GET /cart/:id}"].values.tolist() == [2.0] * 4
-    assert {message.topic for message in published} == {"metrics"}
-    assert published[0].key == "shop/requests{GET /cart/:id}"
+    assert metrics[0].key == "shop/requests{GET /cart/:id}"
 
 
 @pytest.mark.parametrize(

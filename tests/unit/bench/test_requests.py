@@ -22,6 +22,12 @@ def test_rows_are_a_table_or_json() -> None:
     assert row["first"] <= row["named"] <= 1.0
 
 
+def test_looks_are_rows_alone_and_beside_the_old_release() -> None:
+    result = CliRunner().invoke(smidgen, [*LITTLE, "--looks", "--json"])
+    rows = [orjson.loads(line) for line in result.output.splitlines() if line.startswith("{")]
+    assert [(row["preset"], row["beside"]) for row in rows] == [("few", 1.0), ("few", 0.3)]
+
+
 def test_forests_need_their_package(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.model import FloatArray
-from pipeline.releases import BASE, Periods, Releases, compare_costs
+from pipeline.releases import BASE, EVERY, Periods, Releases, compare_costs
 
 COSTS = np.array([0.02, 0.01, 0.005])
 TYPES = ("GET /a", "GET /b", "GET /c")
@@ -44,6 +44,17 @@ def test_changes_are_found_with_their_size(changes: dict[str, float], found: set
     assert costs.r_squared > 0.95
     for name, cost in zip(TYPES, COSTS, strict=True):
         assert costs.old[name] == pytest.approx(cost, abs=0.002)
+
+
+def test_a_slower_machine_is_no_type_and_hides_none() -> None:
+    releases = drawn(2, {"GET /b": 0.004})
+    new = Periods(releases.new.counts, 1.1 * releases.new.metric)
+    costs = compare_costs(Releases(TYPES, releases.old, new), np.random.default_rng(0))
+    sizes = {change.type: (change.change, change.error) for change in costs.changes}
+    assert set(sizes) == {EVERY, "GET /b"}
+    for type_, truth in ((EVERY, 0.1), ("GET /b", 1.1 * 0.004)):
+        assert abs(sizes[type_][0] - truth) < 4.0 * sizes[type_][1]
+    assert costs.old[EVERY] == 1.0
 
 
 def test_the_share_is_that_of_the_metric_at_the_new_load() -> None:

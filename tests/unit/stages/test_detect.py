@@ -298,3 +298,10 @@ def test_a_refused_scan_of_who_rests_is_no_fault_of_the_batch_at_hand(
         with pytest.raises(QueryRefused, match="behind"):
             stage.handle([behind])
     assert len(handle_whole(stage, [behind])) == 11
+
+
+def test_progress_of_requests_holds_nothing_up_and_asks_for_nothing() -> None:
+    stage = stage_of(Clock())
+    of_requests = Record("windows", 0, 1, Progress("shop", "requests", 0, START + 60.0, START - 9e6))
+    assert parts(stage, [of_requests]) == [[]]
+    assert parts(stage, [progress("shop", 6), of_requests]) == [[("shop", 5.0)]]

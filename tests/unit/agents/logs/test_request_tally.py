@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
 from agents.logs.log_file import FollowedLog, read_log
 from pipeline.codec.inputs import decode_metric_points
+from pipeline.codec.requests import decode_requests
+from pipeline.codec.schema.requests import MAX_BUCKET, MIN_BUCKET
 from pipeline.errors import ConfigError
 from pipeline.model import MetricPoints, Outgoing
 
@@ -25,14 +28,14 @@ def line(at: float, path: str = "/cart/1", status: int = 200, took: float = 0.1)
 
 def tally(**options: object) -> RequestTally:
     return RequestTally(
-        TallyOptions("shop", **options),  # type: ignore[arg-type]
+        TallyOptions("shop", "h1", **options),  # type: ignore[arg-type]
         line_format("json"),
         RequestTypes(),
     )
 
 
 def read(messages: Sequence[Outgoing]) -> dict[str, MetricPoints]:
-    found = [decode_metric_points(message.value) for message in messages]
+    found = [decode_metric_points(message.value) for message in messages if message.topic == "metrics"]
     return {points.metric: points for points in found}
 
 
@@ -54,6 +57,23 @@ def test_a_type_without_requests_in_a_period_has_none() -> None:
     subject = tally()
     subject.add([line(i) for i in range(90)] + [line(90 + i, "/") for i in range(90)])
     assert read(subject.finish())["requests{GET /cart/:id}"].values.tolist() == [1, 1, 0, 0]
+
+
+def test_requests_are_sent_by_host_release_and_period() -> None:
+    subject = tally(release="v2")
+    took = [0.0, 1e-9, 0.1, 0.1, 1e9]
+    lines = [line(30 + i, status=200 + 100 * (i % 4), took=each) for i, each in enumerate(took)]
+    subject.add([line(0), *lines, line(40, "/"), line(60)])
+    sent = [message for message in subject.finish() if message.topic == "requests"]
+    assert [message.key for message in sent] == ["shop/h1"]
+    found = decode_requests(sent[0].value)
+    assert (found.service, found.host, found.release) == ("shop", "h1", "v2")
+    assert (found.start, found.period_s) == (START + 30, 30.0)
+    home, cart = found.types
+    assert (home.type, home.requests, home.responses) == ("GET /", 1, (0, 1, 0, 0, 0))
+    assert (cart.type, cart.requests, cart.responses) == ("GET /cart/:id", 5, (0, 2, 1, 1, 1))
+    bucket = math.ceil(math.log2(0.1) * 32) - 1
+    assert cart.times == ((MIN_BUCKET, 2), (bucket, 2), (MAX_BUCKET, 1))
 
 
 def test_latency_and_errors_are_judged_where_asked() -> None:
@@ -116,7 +136,7 @@ def test_a_log_read_twice_has_the_same_ids() -> None:
     for _ in range(2):
         subject = tally()
         subject.add([line(i) for i in range(120)])
-        ids.append([decode_metric_points(message.value).id for message in subject.finish()])
+        ids.append([orjson.loads(message.value)["id"] for message in subject.finish()])
     assert ids[0] == ids[1]
     assert len(set(ids[0])) == len(ids[0])
 
@@ -134,10 +154,11 @@ def test_memory_is_bounded_by_closing_old_periods(monkeypatch: pytest.MonkeyPatc
         subject.add([line(i * 30.0)])
         found += subject.close()
     found += subject.finish()
-    times = [t for m in found for t in [decode_metric_points(m.value)] if t.metric.startswith("requests")]
-    assert sorted(np.concatenate([points.timestamps for points in times])) == [
-        START + 30 * i for i in range(1, 99)
-    ]
+    wanted = [START + 30 * i for i in range(1, 99)]
+    assert [decode_requests(m.value).start for m in found if m.topic == "requests"] == wanted
+    points = [decode_metric_points(m.value) for m in found if m.topic == "metrics"]
+    times = [one.timestamps for one in points if one.metric.startswith("requests")]
+    assert sorted(np.concatenate(times)) == wanted
 
 
 def test_gzip_and_plain_files_are_read(tmp_path: Path) -> None:

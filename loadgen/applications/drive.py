@@ -1,0 +1,231 @@
+"""Releases of an application under load: access logs, and the CPU time of each period."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
+from loadgen.applications.catalogue import Application, Request
+from loadgen.kafka.probe import free_ports
+from pipeline.errors import SmidgenError
+from pipeline.model import FloatArray
+
+CPU = "cpu"
+
+PERIOD_S = 30.0
+"""Of the log's clock. A period ends once its requests are answered, so that an hour's log takes a minute."""
+
+BEGIN_S = 1_800_000_000.0
+FORMAT = '[$msec] "$request" $status $request_time'
+WARM_UP = 3
+"""Requests of each kind before the first period."""
+
+STARTED_S = 120.0
+ANSWERED_S = 60.0
+Ask = Callable[[Request], tuple[int, float]]
+
+SERVE = Path(__file__).with_name("serve.py")
+
+
+class NotServed(SmidgenError):
+    """An application does not serve what is asked of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """A regression in a release.
+
+    Args:
+        kind: Of catalogue.KINDS.
+        function: In which.
+        milliseconds: CPU time that each call costs more.
+    """
+
+    kind: str
+    function: str
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What was seen of a release.
+
+    Args:
+        lines: Of the access log, in the order of time, as FORMAT has them.
+        starts: (periods,) epoch seconds.
+        cpu: (periods,) CPU seconds of the process.
+        durations: Request line → seconds that each took.
+        keys: Request line → key of the application's requests.
+    """
+
+    lines: list[str]
+    starts: FloatArray
+    cpu: FloatArray
+    durations: dict[str, list[float]]
+    keys: dict[str, str]
+
+    def counted(self, types: RequestTypes) -> dict[str, FloatArray]:
+        """Count the log's requests by type, as `smidgen agent logs --table` does.
+
+        Returns:
+            Column → (periods,) values: ``time`` in epoch seconds, ``CPU`` in seconds, and each type's number
+            of requests. The first and the last period, which the log may cut, are left out.
+        """
+        tally = RequestTally(TallyOptions("bench", period_s=PERIOD_S), line_format(FORMAT), types)
+        tally.add(self.lines)
+        columns = {name: np.asarray(column) for name, column in tally.table().items()}
+        return columns | {CPU: self.cpu[np.searchsorted(self.starts, columns["time"])]}
+
+    def write(self, folder: Path, name: str) -> None:
+        """Write the access log, and the CPU time as a table that `smidgen release requests` reads."""
+        (folder / f"{name}.log").write_text("\n".join([*self.lines, ""]), encoding="utf-8")
+        rows = (f"{start:.0f},{cpu:.6f}" for start, cpu in zip(self.starts, self.cpu, strict=True))
+        (folder / f"{name}-cpu.csv").write_text("\n".join([f"time,{CPU}", *rows, ""]), encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A release that runs beside another one.
+
+    Args:
+        folder: For its data, new.
+        periods: Keys of the requests of each period.
+        injection: What makes it slower; None if nothing does.
+    """
+
+    folder: Path
+    periods: Sequence[Sequence[str]]
+    injection: Injection | None = None
+
+
+def record(
+    application: Application, python: Path, sides: Sequence[Side], advance: Callable[[], None]
+) -> list[Recorded]:
+    """Run releases side by side, and send them the requests of each period one after the other.
+
+    Periods of the releases alternate, so that what else the machine does comes to all of them.
+
+    Args:
+        application: What is run.
+        python: That has its package.
+        sides: With as many periods each.
+        advance: Called after each period of each side.
+
+    Raises:
+        NotServed: one does not start, or does not answer.
+    """
+    with ExitStack() as stack:
+        served = [stack.enter_context(_served(application, python, side)) for side in sides]
+        recorders = [_Recorder(application, *each) for each in served]
+        for number in range(len(sides[0].periods)):
+            turns = list(zip(recorders, sides, strict=True))
+            for recorder, side in turns[:: -1 if number % 2 else 1]:
+                recorder.add(number, side.periods[number])
+                advance()
+        return [recorder.recorded() for recorder in recorders]
+
+
+class _Recorder:
+    """Sends requests to one release, and keeps what is seen of it."""
+
+    def __init__(self, application: Application, pid: int, ask: Ask) -> None:
+        self._application = application
+        self._pid = pid
+        self._ask = ask
+        self._draw = random.Random(1)
+        self._lines: list[str] = []
+        self._cpu: list[float] = []
+        self._durations: dict[str, list[float]] = {}
+        self._keys: dict[str, str] = {}
+        for request in application.begin:
+            ask(request)
+        for make in application.requests.values():
+            for _ in range(WARM_UP):
+                ask(make(self._draw))
+
+    def add(self, number: int, keys: Sequence[str]) -> None:
+        """Send the requests of a period."""
+        begin, used = BEGIN_S + number * PERIOD_S, _cpu_s(self._pid)
+        for place, key in enumerate(keys):
+            request = self._application.requests[key](self._draw)
+            status, took = self._ask(request)
+            at = begin + PERIOD_S * place / len(keys)
+            self._lines.append(f'[{at:.3f}] "{request.line}" {status} {took:.6f}')
+            self._durations.setdefault(request.line, []).append(took)
+            self._keys[request.line] = key
+        self._cpu.append(_cpu_s(self._pid) - used)
+
+    def recorded(self) -> Recorded:
+        """Return what was seen."""
+        starts = BEGIN_S + PERIOD_S * np.arange(len(self._cpu), dtype=np.float64)
+        return Recorded(self._lines, starts, np.asarray(self._cpu), self._durations, self._keys)
+
+
+@contextmanager
+def _served(application: Application, python: Path, side: Side) -> Iterator[tuple[int, Ask]]:
+    """Run the application; yield its process id and what asks it."""
+    (port,) = free_ports("127.0.0.1", 1)
+    folder, injection = side.folder, side.injection
+    more = [injection.kind, injection.function, str(injection.milliseconds)] if injection else []
+    command = [str(python), str(SERVE), application.name, str(port), str(folder), *more]
+    with (folder.parent / f"{folder.name}.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWERED_S)
+
+    def ask(request: Request) -> tuple[int, float]:
+        begin = time.perf_counter()
+        try:
+            connection.request(
+                request.method, request.path, request.body.encode() or None, dict(request.headers)
+            )
+            answer = connection.getresponse()
+            answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()  # it takes no other request otherwise
+            raise NotServed(f"{application.name}: {request.line}: {error}{_last_line(log.name)}") from None
+        return answer.status, time.perf_counter() - begin
+
+    try:
+        _wait_until_served(process, ask, application)
+        yield process.pid, ask
+    finally:
+        connection.close()
+        process.terminate()
+        try:
+            process.wait(10.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _last_line(log: str) -> str:
+    lines = Path(log).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return f"; its log ends: {lines[-1]}" if lines else ""
+
+
+def _wait_until_served(process: subprocess.Popen[bytes], ask: Ask, application: Application) -> None:
+    until = time.monotonic() + STARTED_S
+    probe = next(iter(application.requests.values()))(random.Random(0))
+    while True:
+        try:
+            ask(probe)
+        except NotServed:
+            if process.poll() is not None or time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process with all its threads, those that have ended too (Linux)."""
+    return time.clock_gettime(~pid << 3 | 2)  # clock_getcpuclockid(3): the process's clock of CPU time

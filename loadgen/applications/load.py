@@ -1,0 +1,58 @@
+"""What clients ask in each period: drivers with mixes of their own, whose users come and go (§6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.model import FloatArray
+
+OLD_DRIVERS = 4
+NEW_DRIVERS = 5
+"""The new release has one driver whose mix the old one never saw."""
+
+STAYS = 8
+"""Periods for which a driver's number of users stays, in the mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drivers:
+    """Mixes of requests.
+
+    Args:
+        keys: Of the requests.
+        mixes: (drivers, keys) shares.
+        rate: Requests in a period, in the mean.
+    """
+
+    keys: tuple[str, ...]
+    mixes: FloatArray
+    rate: float
+
+    @classmethod
+    def drawn(cls, keys: Sequence[str], rate: float, rng: np.random.Generator) -> Drivers:
+        """Draw mixes, in each of which a few requests come more often."""
+        return cls(tuple(keys), rng.dirichlet(np.ones(len(keys)), NEW_DRIVERS), rate)
+
+    def periods(self, drivers: int, periods: int, rng: np.random.Generator) -> list[list[str]]:
+        """Return the keys of each period's requests, in random order.
+
+        Args:
+            drivers: The first so many run together.
+            periods: How many.
+            rng: Where users, numbers and order come from.
+        """
+        users = np.ones((periods, drivers))
+        for driver in range(drivers):
+            for period in range(periods):
+                changes = period == 0 or rng.random() < 1.0 / STAYS
+                users[period, driver] = rng.gamma(2.0) if changes else users[period - 1, driver]
+        means = self.rate * users / 2.0 / drivers @ self.mixes[:drivers]
+        found = []
+        for counts in rng.poisson(means):
+            keys = np.repeat(np.asarray(self.keys, dtype=object), counts)
+            rng.shuffle(keys)
+            found.append(list(keys))
+        return found

@@ -1,0 +1,82 @@
+"""How often looks at a new release report it, and after how many periods: preset × rise × side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from loadgen.requests.simulate import PRESETS, simulate
+from pipeline.model import SeriesMatrix
+from pipeline.releases import Rollout, look, look_ends
+
+_WIDTH_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class LooksRow:
+    """What all looks at releases of one kind report.
+
+    Args:
+        preset: Its name.
+        share: Rise of the metric at the old release's load; 0 of equal releases.
+        beside: Share of the requests that the new release gets, beside the old one; 1 alone.
+        found: Share of the releases of which some look reports a rise.
+        named: Of those, the share in which the true type is among those named.
+        periods: Of the new release until then, median.
+        judged: Share of the looks that could judge.
+    """
+
+    preset: str
+    share: float
+    beside: float
+    found: float
+    named: float
+    periods: float
+    judged: float
+
+
+def measure_looks(name: str, share: float, beside: float, cases: int, seed: int) -> LooksRow:
+    """Return what the looks at as many releases report, each look at the periods up to it."""
+    periods: list[int] = []
+    named = judged = looks = 0
+    for number in range(cases):
+        rollout, metrics, type_ = _rollout(name, share, beside, (seed, number))
+        for end in look_ends(rollout):
+            seen = rollout.until(end)
+            found = look(seen, metrics)
+            looks += 1
+            judged += all(each.decision.code == "small" for each in found.dropped)
+            if found.candidates:
+                periods.append(int(seen.has_new.sum()))
+                named += any(
+                    type_ in (one.subjects[0], *one.subjects[3:]) for one in found.candidates[0].passed
+                )
+                break
+    return LooksRow(
+        name,
+        share,
+        beside,
+        found=len(periods) / cases,
+        named=named / len(periods) if periods else float("nan"),
+        periods=float(np.median(periods)) if periods else float("nan"),
+        judged=judged / looks,
+    )
+
+
+def _rollout(
+    name: str, share: float, beside: float, seed: tuple[int, int]
+) -> tuple[Rollout, SeriesMatrix, str]:
+    """Draw two releases; beside the old one, the new one gets a share of each type's requests."""
+    preset = replace(PRESETS[name], new=480)
+    # The same load and noise twice, with the rise and without: a share of the requests makes as much of it.
+    risen, equal = (simulate(preset, np.random.default_rng(seed), rise) for rise in (share, 0.0))
+    old, new = risen.releases.old, risen.releases.new
+    metric = np.concatenate([old.metric, beside * new.metric + (1.0 - beside) * equal.releases.new.metric])
+    counts = np.concatenate([old.counts, new.counts])
+    own = np.concatenate([np.zeros_like(old.counts), beside * new.counts])
+    starts = np.asarray(_WIDTH_S * np.arange(len(counts)), np.float64)
+    types = risen.releases.types
+    rollout = Rollout("old", "new", float(starts[len(old)]), _WIDTH_S, starts, types, counts, own)
+    ones = np.ones(len(starts))
+    return rollout, SeriesMatrix(0.0, _WIDTH_S, ("service",), ("cpu",), metric[None], ones), risen.type

@@ -1,0 +1,56 @@
+"""Requests of a service counted by type and period: as a host sends them, and as the store adds them up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.model.arrays import FloatArray
+
+RESPONSE_CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
+"""Classes of responses, by the first digit of their status."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeCounts:
+    """The requests of one type that one host got in one period.
+
+    ``times`` is a sketch of response times: by bucket, how many requests took so long. Bucket i is for times
+    in (2 ** (i / 32), 2 ** ((i + 1) / 32)] seconds; sketches are merged by adding them up.
+    """
+
+    type: str
+    requests: int
+    responses: tuple[int, ...] = (0, 0, 0, 0, 0)  # by RESPONSE_CLASSES
+    times: tuple[tuple[int, int], ...] = ()  # bucket, requests
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCounts:
+    """What one host got in one period. Messages of a service with the same ``id`` are copies of one."""
+
+    service: str
+    host: str
+    start: float
+    period_s: float
+    types: tuple[TypeCounts, ...]
+    release: str = ""
+    id: str = ""
+
+    @property
+    def end(self) -> float:
+        """When the period ends."""
+        return self.start + self.period_s
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPeriods:
+    """Requests of a service in a span of time, of all hosts together.
+
+    There is a row for each release, type and period; rows are sorted by these.
+    """
+
+    releases: tuple[str, ...]  # (rows,)
+    types: tuple[str, ...]  # (rows,)
+    starts: FloatArray  # (rows,) epoch seconds
+    widths_s: FloatArray  # (rows,)
+    requests: FloatArray  # (rows,)

@@ -1,0 +1,161 @@
+"""Looks at a rollout as its periods come: when, and what each decides.
+
+Whoever looks again and again finds something at last. So there are LOOKS of them at most, each when the new
+release has run for twice as many periods as at the look before, and each has its share of the level: the
+chance that a release that costs the same is reported is at most ``alpha`` over all looks, however much they
+have in common (Bonferroni; a spending function with as much for each, Lan and DeMets 1983). Within a look,
+chances hold for all types of requests together (see ``costs``), and are adjusted for the number of metrics
+(Benjamini and Hochberg 1995): of several metrics, ``alpha`` is the share of false ones among those found.
+After a look that finds something there is none.
+
+While both releases run side by side, the metric is that of both. What is looked for is then what the requests
+of the new release cost more than the same of the old one: see ``Periods.own``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.model import Candidate, Decision, Dropped, SeriesMatrix
+from pipeline.releases.compare import CompareConfig, ReleaseComparison, compare_releases
+from pipeline.releases.costs import CostChange, spelt
+from pipeline.releases.periods import NotCompared, Periods, Releases
+from pipeline.releases.rollout import Rollout
+from pipeline.step_codes import RELEASE_COSTS as STEP
+
+LOOKS = 5
+FIRST_PERIODS = 30
+"""Of the new release, at the first look; where there are many types, as many as a fit of them needs."""
+
+MOST_NAMED = 5
+"""Other types that are named for one change."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookConfig:
+    """How a look decides.
+
+    Args:
+        alpha: Chance that a release that costs the same is reported, over all its looks.
+        least_share: Of the metric, that a change must be to matter.
+        draws: Of the bootstrap: enough for a chance of alpha in one look of several metrics.
+    """
+
+    alpha: float = 0.01
+    least_share: float = 0.005
+    draws: int = 2999
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a look decided: regressions, and what was not judged or does not matter."""
+
+    candidates: tuple[Candidate, ...]
+    dropped: tuple[Dropped, ...]
+
+
+def look_ends(rollout: Rollout) -> list[float]:
+    """Return when each look is due, as far as there are periods: the ends of periods, epoch seconds."""
+    ends = rollout.starts[rollout.has_new] + rollout.width_s
+    first = first_periods(rollout)
+    return [float(ends[first * 2**look - 1]) for look in range(LOOKS) if first * 2**look <= len(ends)]
+
+
+def periods_ahead(rollout: Rollout) -> int:
+    """Return how many periods there are at least until a look is due, of this release or of the next."""
+    seen, first = int(rollout.has_new.sum()), first_periods(rollout)
+    left = [first * 2**look - seen for look in range(LOOKS) if first * 2**look > seen]
+    return int(min([FIRST_PERIODS, *left]))
+
+
+def first_periods(rollout: Rollout) -> int:
+    """Return how many periods of the new release the first look takes."""
+    return max(FIRST_PERIODS, 2 * (len(rollout.types) + 2))
+
+
+def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfig()) -> Looked:
+    """Decide whether requests cost more in the new release, by each metric.
+
+    Args:
+        rollout: Up to the look.
+        metrics: By windows of the rollout's periods, which begin with one of them; NaN without points.
+        config: How.
+    """
+    column = np.rint((rollout.starts - metrics.start) / rollout.width_s).astype(np.int64)
+    releases = {
+        name: _releases(rollout, values[column])
+        for name, values in zip(metrics.names, metrics.samples, strict=True)
+    }
+    if not releases:
+        return Looked((), (Dropped(_candidate(rollout, "cpu", None), _not_judged(rollout, "no_metric")),))
+    found = compare_releases(releases, CompareConfig(config.alpha / LOOKS, draws=config.draws))
+    return _decided(rollout, found, config)
+
+
+def _releases(rollout: Rollout, metric: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Releases:
+    new = rollout.has_new
+    return Releases(
+        rollout.types,
+        Periods(rollout.counts[~new], metric[~new]),
+        Periods(rollout.counts[new], metric[new], rollout.own[new]),
+    )
+
+
+def _decided(
+    rollout: Rollout, found: Mapping[str, ReleaseComparison | NotCompared], config: LookConfig
+) -> Looked:
+    candidates: list[Candidate] = []
+    dropped: list[Dropped] = []
+    for name, each in found.items():
+        if isinstance(each, NotCompared):
+            decision = _not_judged(rollout, each.code, each.value, each.bound)
+            dropped.append(Dropped(_candidate(rollout, name, None), decision))
+            continue
+        share = sum(change.share for change in each.costs.changes)
+        if not each.slower or share <= 0.0:
+            continue
+        candidate = _candidate(rollout, name, each)
+        if share < config.least_share:
+            small = Decision(STEP, False, share, config.least_share, "small", (rollout.new, rollout.old))
+            dropped.append(Dropped(candidate, small))
+        else:
+            candidates.append(candidate)
+    return Looked(tuple(candidates), tuple(dropped))
+
+
+def _candidate(rollout: Rollout, metric: str, found: ReleaseComparison | None) -> Candidate:
+    """Return a candidate: levels are those of the new release's load, with its costs and without."""
+    after = float(found.compared.new.metric.mean()) if found else 0.0
+    changes = found.costs.changes if found else ()
+    rises = [change for change in changes if change.change > 0]
+    share = sum(change.share for change in changes)
+    return Candidate(
+        metric_kind="service",
+        metric=metric,
+        kind="short_term",
+        change_time=rollout.begun,
+        before=after * (1.0 - share),
+        after=after,
+        p_value=found.p if found else 1.0,
+        statistic=max((_wald(change) for change in rises), default=0.0),
+        passed=tuple(_dearer(rollout, change) for change in rises),
+        change_time_interval=(rollout.begun, rollout.begun + rollout.width_s),
+    )
+
+
+def _wald(change: CostChange) -> float:
+    return float((change.change / change.error) ** 2) if change.error > 0.0 else 0.0
+
+
+def _dearer(rollout: Rollout, change: CostChange) -> Decision:
+    """Return what says that requests of a type cost more; the subjects end with types that it may be, too."""
+    others = [spelt(type_) for type_ in change.likely if type_ != change.type][:MOST_NAMED]
+    subjects = (spelt(change.type), rollout.new, rollout.old, *others)
+    return Decision(STEP, True, change.share, change.share_error, "dearer", subjects)
+
+
+def _not_judged(rollout: Rollout, code: str, value: float = 0.0, bound: float = 0.0) -> Decision:
+    return Decision(STEP, False, value, bound, code, (rollout.new, rollout.old))

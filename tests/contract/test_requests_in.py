@@ -1,0 +1,126 @@
+"""Requests by type from messages to the store: added up over hosts, each message exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+
+import clickhouse_connect
+import pytest
+
+from pipeline.codec.requests import decode_requests, encode_requests
+from pipeline.model import Record, RequestCounts, TypeCounts
+from pipeline.stages.aggregate import AggregateStage
+from pipeline.stages.gather.streams import one_stream
+from pipeline.storage.interface import Store
+from tests.contract.rows import MINUTE, NASTY, T0, requests
+from tests.contract.test_takeover import Frozen
+
+HOSTS = ("a", "b")
+PERIODS = 12
+
+
+def messages(service: str) -> list[RequestCounts]:
+    """Two hosts by turns, of which the second has the new release from half of the time on."""
+    return [
+        RequestCounts(
+            service=service,
+            host=host,
+            start=T0 + 30 * period,
+            period_s=30.0,
+            types=(
+                TypeCounts("GET /", 10, (0, 9, 0, 0, 1), ((-96, 7), (-95, 3))),
+                TypeCounts("GET /cart/:id", period),
+            ),
+            release="v2" if host == "b" and period >= PERIODS / 2 else "v1",
+        )
+        for period in range(PERIODS)
+        for host in HOSTS
+    ]
+
+
+def records(service: str, first: int = 0, end: int = 2 * PERIODS) -> list[Record]:
+    return [
+        Record("requests", 0, offset, decode_requests(encode_requests(each)))
+        for offset, each in enumerate(messages(service))
+    ][first:end]
+
+
+def stage(store: Store, stream: str) -> AggregateStage:
+    return AggregateStage(
+        store=store, clock=lambda: T0 + 9000, streams=one_stream(stream), window_s=60.0, stack_window_s=300.0
+    )
+
+
+def assert_counted(store: Store, service: str) -> None:
+    found = store.requests(service, T0, T0 + 30 * PERIODS)
+    rows = list(zip(found.releases, found.types, found.starts.tolist(), found.requests.tolist(), strict=True))
+    assert rows == sorted(rows)
+    half = PERIODS // 2
+    wanted = {}
+    for period in range(PERIODS):
+        for release, hosts in (("v1", 2 if period < half else 1), ("v2", 0 if period < half else 1)):
+            if hosts:
+                wanted[release, "GET /", T0 + 30 * period] = 10.0 * hosts
+                wanted[release, "GET /cart/:id", T0 + 30 * period] = float(period * hosts)
+    assert {row[:3]: row[3] for row in rows} == wanted
+    assert set(found.widths_s.tolist()) == {30.0}
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (5, 6, 20)])
+def test_requests_of_hosts_are_added_up_once(store: Store, service_name: str, cuts: Sequence[int]) -> None:
+    edges = [0, *cuts, 2 * PERIODS]
+    subject = stage(store, service_name)
+    for first, end in zip(edges, edges[1:], strict=False):
+        progress = subject.handle(records(service_name, first, end))
+        assert {message.topic for message in progress} == {"windows"}
+    assert_counted(store, service_name)
+    # Killed between INSERT and commit, all of it comes again: to the same process and to others.
+    subject.handle(records(service_name, 3))
+    for first in (0, 7):
+        stage(store, service_name).handle(records(service_name, first))
+    assert_counted(store, service_name)
+    resumed = stage(store, service_name).stored_up_to("requests", [0, 1])
+    assert resumed == {0: 2 * PERIODS, 1: 0}
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize("taken", [10, 14, 24])
+def test_the_former_owner_comes_too_late(shared_store: Store, service_name: str, at: int, taken: int) -> None:
+    """Frozen before an INSERT, while another counts less, the same or more."""
+    stage(shared_store, service_name).handle(records(service_name, 0, 5))
+
+    def take_over() -> None:
+        stage(shared_store, service_name).handle(records(service_name, 5, taken))
+
+    frozen = stage(Frozen(shared_store, at, take_over), service_name)
+    frozen.handle(records(service_name, 5, 10))
+    frozen.handle(records(service_name, 10, 14))
+    stage(shared_store, service_name).handle(records(service_name, 5))
+    assert_counted(shared_store, service_name)
+
+
+def test_any_names_are_read_as_they_came(store: Store, service_name: str) -> None:
+    rows = [("v1", name, 0.0, 1 + n) for n, name in enumerate(NASTY)]
+    store.insert("requests", requests(service_name, rows))
+    found = store.requests(service_name, T0, T0 + MINUTE)
+    assert dict(zip(found.types, found.requests.tolist(), strict=True)) == {
+        name: 1 + n for n, name in enumerate(NASTY)
+    }
+    assert store.requests(service_name, T0 + 1, T0 + MINUTE).types == ()
+    assert store.requests("another", T0, T0 + MINUTE).types == ()
+
+
+def test_sketches_of_response_times_add_up(sql_store: Store, dsn: str, service_name: str) -> None:
+    stage(sql_store, service_name).handle(records(service_name))
+    late = replace(messages(service_name)[0], types=(TypeCounts("GET /", 2, (0, 2, 0, 0, 0), ((639, 2),)),))
+    stage(sql_store, service_name).handle([Record("requests", 0, 2 * PERIODS, late)])
+    with closing(clickhouse_connect.get_client(dsn=dsn, autogenerate_session_id=False)) as client:
+        sums = "sum(requests), sum(responses_2xx), sum(responses_5xx), sumMap(times)"
+        (row,) = client.query(
+            f"SELECT {sums} FROM requests WHERE service = {{service:String}} AND type = 'GET /'",
+            {"service": service_name},
+        ).result_rows
+    hosts = 2 * PERIODS
+    assert row == (10 * hosts + 2, 9 * hosts + 2, hosts, {-96: 7 * hosts, -95: 3 * hosts, 639: 2})
