@@ -31,7 +31,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """A function that requests of one kind call once each.
 
     Args:
@@ -52,13 +52,13 @@ class Application:
     Args:
         name: Of its package, and of what serves it in serve.py.
         requests: Key → what draws a request of this kind.
-        places: Four functions.
+        positions: Four functions.
         begin: Requests that are sent first, and not counted.
     """
 
     name: str
     requests: Mapping[str, Callable[[random.Random], Request]]
-    places: tuple[Place, ...]
+    positions: tuple[Position, ...]
     begin: tuple[Request, ...] = ()
 
 
@@ -120,10 +120,10 @@ DATASETTE = Application(
         "settings": _get("/-/settings.json"),
     },
     (
-        Place("database", "datasette.views.database:DatabaseView.data", "database"),
-        Place("table", "datasette.views.table:TableView.sortable_columns_for_table", "table"),
-        Place("row", "datasette.views.row:RowView.data", "row"),
-        Place("query", "datasette.views.database:QueryView.data", "query"),
+        Position("database", "datasette.views.database:DatabaseView.data", "database"),
+        Position("table", "datasette.views.table:TableView.sortable_columns_for_table", "table"),
+        Position("row", "datasette.views.row:RowView.data", "row"),
+        Position("query", "datasette.views.database:QueryView.data", "query"),
     ),
 )
 
@@ -141,10 +141,10 @@ RADICALE = Application(
         "options": _dav("OPTIONS", "/ada/work/"),
     },
     (
-        Place("put", "radicale.app.put:prepare", "put"),
-        Place("report", "radicale.app.report:xml_report", "query"),
-        Place("download", "radicale.app.get:propose_filename", "calendar"),
-        Place("rename", "radicale.app.proppatch:xml_proppatch", "rename"),
+        Position("put", "radicale.app.put:prepare", "put"),
+        Position("report", "radicale.app.report:xml_report", "query"),
+        Position("download", "radicale.app.get:propose_filename", "calendar"),
+        Position("rename", "radicale.app.proppatch:xml_proppatch", "rename"),
     ),
     (
         Request("MKCALENDAR", "/ada/work/", headers=_USER),

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from loadgen.applications.catalogue import APPLICATIONS, KINDS, Application, Place
+from loadgen.applications.catalogue import APPLICATIONS, KINDS, Application, Position
 from loadgen.applications.drive import Injection, Side, record
 from loadgen.applications.environment import install
 from loadgen.applications.load import NEW_DRIVERS, OLD_DRIVERS, Drivers
@@ -119,7 +119,7 @@ def applications(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="smidgen-applications-")))
         python = install((environment or folder / "environment").resolve())
-        pairs = sum(equal + len(plan.kinds) * len(each.places) for each in chosen)
+        pairs = sum(equal + len(plan.kinds) * len(each.positions) for each in chosen)
         advance = stack.enter_context(progress("applications", 2 * pairs * periods))
         for application in chosen:
             rows += _measure(application, python, folder, plan, advance)
@@ -131,8 +131,8 @@ def _measure(
 ) -> Iterator[Row]:
     """Yield a row of each new release against the old one."""
     drivers = Drivers.drawn(tuple(application.requests), plan.rate, np.random.default_rng(plan.seed))
-    injections: list[tuple[str, Place] | None] = [None] * plan.equal
-    injections += [(kind, place) for kind in plan.kinds for place in application.places]
+    injections: list[tuple[str, Position] | None] = [None] * plan.equal
+    injections += [(kind, position) for kind in plan.kinds for position in application.positions]
     for index, injected in enumerate(injections):
         injection = Injection(injected[0], injected[1].function, plan.milliseconds) if injected else None
         name = f"{application.name}-{index}"
@@ -163,7 +163,7 @@ def _table(rows: Sequence[Row]) -> Iterable[str]:
         cells = (
             row.application,
             row.kind or "none",
-            row.place or "–",
+            row.position or "–",
             f"{row.added:.1%}" if row.kind else "–",
             ("yes" if row.found else "no") if row.compared else "not compared",
             f"{row.p:.2g}" if row.compared else "–",

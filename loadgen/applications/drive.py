@@ -80,7 +80,7 @@ class Recorded:
             Column → (periods,) values: ``time`` in epoch seconds, ``CPU`` in seconds, and each type's number
             of requests. The first and the last period, which the log may cut, are left out.
         """
-        tally = RequestTally(TallyOptions("bench", period_s=PERIOD_S), line_format(FORMAT), types)
+        tally = RequestTally(TallyOptions("bench", "bench", period_s=PERIOD_S), line_format(FORMAT), types)
         tally.add(self.lines)
         columns = {name: np.asarray(column) for name, column in tally.table().items()}
         return columns | {CPU: self.cpu[np.searchsorted(self.starts, columns["time"])]}
@@ -155,10 +155,10 @@ class _Recorder:
     def add(self, number: int, keys: Sequence[str]) -> None:
         """Send the requests of a period."""
         begin, used = BEGIN_S + number * PERIOD_S, _cpu_s(self._pid)
-        for place, key in enumerate(keys):
+        for position, key in enumerate(keys):
             request = self._application.requests[key](self._draw)
             status, took = self._ask(request)
-            at = begin + PERIOD_S * place / len(keys)
+            at = begin + PERIOD_S * position / len(keys)
             self._lines.append(f'[{at:.3f}] "{request.line}" {status} {took:.6f}')
             self._durations.setdefault(request.line, []).append(took)
             self._keys[request.line] = key

@@ -2,7 +2,7 @@
 
 Nothing of Smidgen is imported: the environment has the application and what that needs.
 
-    python serve.py APPLICATION PORT FOLDER [KIND PLACE MILLISECONDS]
+    python serve.py APPLICATION PORT FOLDER [KIND POSITION MILLISECONDS]
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def excessive_io(folder: Path) -> Callable[[], object]:
 
     def work() -> None:
         with log.open("a", encoding="utf-8") as file:
-            if file.tell() > LOG_BYTES:
+            if os.fstat(file.fileno()).st_size > LOG_BYTES:
                 file.truncate(0)
             file.write("a request is being served, which nobody needs to know\n")
 
@@ -112,9 +112,9 @@ WORK: dict[str, dict[str, Callable[[Path], Callable[[], object]]]] = {
 """Application → kind of regression → what makes one unit of its work."""
 
 
-def inject(application: str, kind: str, place: str, milliseconds: float, folder: Path) -> None:
+def inject(application: str, kind: str, position: str, milliseconds: float, folder: Path) -> None:
     """Make a function cost so much CPU time more for each call."""
-    module, _, path = place.partition(":")
+    module, _, path = position.partition(":")
     *outer, name = path.split(".")
     owner: Any = importlib.import_module(module)
     for part in outer:
@@ -208,8 +208,8 @@ def main(application: str, port: str, folder: str, *injected: str) -> None:
     logging.disable(logging.INFO)
     Path(folder).mkdir(parents=True, exist_ok=True)
     if injected:
-        kind, place, milliseconds = injected
-        inject(application, kind, place, float(milliseconds), Path(folder))
+        kind, position, milliseconds = injected
+        inject(application, kind, position, float(milliseconds), Path(folder))
     SERVE[application](int(port), Path(folder))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.logs import RequestTypes
-from loadgen.applications.catalogue import Application, Place
+from loadgen.applications.catalogue import Application, Position
 from loadgen.applications.drive import CPU, Injection, Recorded
 from pipeline.model import FloatArray
 from pipeline.releases import CompareConfig, NotCompared, choose_types, compare_releases, seen_load
@@ -23,7 +23,7 @@ class Row:
     Args:
         application: Which.
         kind: Of the regression; empty of an equal release.
-        place: Name of the place; empty of an equal release.
+        position: Name of the position; empty of an equal release.
         added: What the regression adds to the CPU time, relative; 0 of an equal release.
         compared: Whether the load could be compared.
         p: Of the costs model; NaN if it was not compared.
@@ -40,7 +40,7 @@ class Row:
 
     application: str
     kind: str
-    place: str
+    position: str
     added: float
     compared: bool
     p: float
@@ -67,7 +67,7 @@ def judge(
     application: Application,
     old: Recorded,
     new: Recorded,
-    injected: tuple[Place, Injection] | None,
+    injected: tuple[Position, Injection] | None,
     alpha: float,
     *,
     forest: bool,
@@ -86,7 +86,7 @@ def judge(
     return Row(
         application=application.name,
         kind=injected[1].kind if injected else "",
-        place=injected[0].name if injected else "",
+        position=injected[0].name if injected else "",
         added=added,
         compared=not isinstance(compared, NotCompared),
         p=float("nan") if isinstance(compared, NotCompared) else compared.p,
@@ -102,10 +102,10 @@ def judge(
     )
 
 
-def _truth(new: Recorded, types: RequestTypes, injected: tuple[Place, Injection]) -> tuple[str, float]:
+def _truth(new: Recorded, types: RequestTypes, injected: tuple[Position, Injection]) -> tuple[str, float]:
     """Return the type that the regression is in, and what it adds to the CPU time, relative."""
-    place, injection = injected
-    lines = [line for line, key in new.keys.items() if key == place.asked]
+    position, injection = injected
+    lines = [line for line, key in new.keys.items() if key == position.asked]
     (type_,) = {types.of(line) for line in lines}
     extra_s = injection.milliseconds / 1e3 * sum(len(new.durations[line]) for line in lines)
     return type_, extra_s / (float(new.cpu.sum()) - extra_s)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from loadgen.applications import drive, serve
-from loadgen.applications.catalogue import APPLICATIONS, KINDS, Application, Place, Request
+from loadgen.applications.catalogue import APPLICATIONS, KINDS, Application, Position, Request
 from loadgen.applications.drive import BEGIN_S, PERIOD_S, Injection, NotServed, Recorded, Side, record
 from loadgen.applications.load import NEW_DRIVERS, Drivers
 from loadgen.applications.table import judge
@@ -33,14 +33,14 @@ COSTS = {"first": 0.004, "second": 0.002, "third": 0.001}
 SMALL = Application(
     "small",
     {key: lambda _, key=key: Request("GET", f"/{key}") for key in COSTS},  # type: ignore[misc]
-    (Place("second", "small:second", "second"),),
+    (Position("second", "small:second", "second"),),
 )
 
 
 def test_every_application_has_four_places_that_its_requests_reach() -> None:
     for application in APPLICATIONS.values():
-        assert len({place.function for place in application.places}) == 4
-        assert {place.asked for place in application.places} <= set(application.requests)
+        assert len({position.function for position in application.positions}) == 4
+        assert {position.asked for position in application.positions} <= set(application.requests)
         assert set(serve.WORK[application.name]) == set(KINDS)
         assert application.name in serve.SERVE
         for make in application.requests.values():
@@ -67,9 +67,9 @@ def test_an_injected_function_works_more_and_returns_the_same(
 
     monkeypatch.setitem(serve.WORK["radicale"], kind, make)
     monkeypatch.setattr(serve, "_cost_s", lambda _: 0.001)
-    place = f"{__name__}:Target.double"
+    position = f"{__name__}:Target.double"
     monkeypatch.setattr(Target, "double", Target.double)  # put back afterwards
-    serve.inject("radicale", kind, place, 3.0, tmp_path)
+    serve.inject("radicale", kind, position, 3.0, tmp_path)
     assert Target().double(4) == 8
     assert done == [tmp_path] * 3
 
@@ -125,7 +125,7 @@ def test_an_application_that_ends_is_said_with_its_last_line(
 @pytest.mark.parametrize(("extra_s", "found"), [(0.0, False), (0.001, True)])
 def test_verdicts_know_the_type_that_is_slower(extra_s: float, found: bool) -> None:
     injection = Injection("nested-loops", "small:second", 1e3 * extra_s)
-    injected = (SMALL.places[0], injection) if found else None
+    injected = (SMALL.positions[0], injection) if found else None
     row = judge(SMALL, _recorded(1, 0.0), _recorded(2, extra_s), injected, 0.01, forest=False)
     assert row.compared
     assert row.found is found
