@@ -1,0 +1,89 @@
+"""A source tree as an application: its routes, and the call graph behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from agents.changes.history import module_of
+from agents.routes.aiohttp import find_aiohttp
+from agents.routes.call_graph import CallGraph, build_graph
+from agents.routes.django import find_django
+from agents.routes.fastapi import find_fastapi
+from agents.routes.flask import find_flask
+from agents.routes.python_source import PythonFile, read_python
+from agents.routes.python_tree import PythonTree
+from agents.routes.route import Route
+
+MAX_FILE_BYTES = 1024**2
+"""Largest file that is read: longer ones are generated, and hold data rather than code."""
+
+SUFFIXES = (".py",)
+
+_LEFT_OUT = frozenset(
+    {"test", "tests", "__tests__", "testing", "node_modules", "site-packages", "venv", "migrations", "vendor"}
+)
+"""Folders whose code answers no request: tests, what others wrote, and changes of tables."""
+
+_FINDERS = (find_flask, find_fastapi, find_aiohttp, find_django)
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What the source of a web application says.
+
+    Args:
+        routes: In the order of frameworks and files, each once.
+        graph: Of all its subroutines.
+        files: How many files were read.
+        unread: Path → why it was not.
+    """
+
+    routes: tuple[Route, ...]
+    graph: CallGraph
+    files: int
+    unread: Mapping[str, str]
+
+
+def is_read(path: str) -> bool:
+    """Return whether a file of this path can hold routes or what they call."""
+    *folders, name = PurePosixPath(path).parts
+    hidden = any(part.startswith(".") for part in folders)
+    test = name.startswith("test_") or name.endswith(("_test.py", "Test.java", ".test.js", ".spec.js", ".min.js"))
+    return path.endswith(SUFFIXES) and not hidden and not test and not _LEFT_OUT & set(folders)
+
+
+def read_application(sources: Mapping[str, bytes], source_roots: Iterable[str] = ()) -> Application:
+    """Read a source tree.
+
+    Args:
+        sources: Path in the repository → text; those that ``is_read`` leaves out are not to be among them.
+        source_roots: Folders that modules are named from, as for changes.
+    """
+    paths, roots = sources.keys(), tuple(source_roots)
+    files: list[PythonFile] = []
+    unread: dict[str, str] = {}
+    for path, source in sources.items():
+        if not path.endswith(".py"):
+            continue
+        try:
+            files.append(read_python(path, module_of(path, paths, roots), _checked(source)))
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            unread[path] = _reason(error)
+    graph, resolver = build_graph([file.unit for file in files])
+    tree = PythonTree(files, resolver)
+    routes = [route for find in _FINDERS for route in find(tree)]
+    return Application(tuple(dict.fromkeys(routes)), graph, len(files), unread)
+
+
+def _checked(source: bytes) -> bytes:
+    if len(source) > MAX_FILE_BYTES:
+        raise ValueError(f"larger than {MAX_FILE_BYTES} bytes")
+    return source
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}: {error.msg}"
+    return "nested too deeply" if isinstance(error, RecursionError | MemoryError) else str(error)
