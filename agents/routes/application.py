@@ -10,16 +10,21 @@ from agents.changes.history import module_of
 from agents.routes.aiohttp import find_aiohttp
 from agents.routes.call_graph import CallGraph, build_graph
 from agents.routes.django import find_django
+from agents.routes.express import find_express
 from agents.routes.fastapi import find_fastapi
 from agents.routes.flask import find_flask
+from agents.routes.java_source import JavaFile
+from agents.routes.javascript_source import GRAMMARS, JavaScriptFile
+from agents.routes.parsing import parse_others
 from agents.routes.python_source import PythonFile, read_python
 from agents.routes.python_tree import PythonTree
 from agents.routes.route import Route
+from agents.routes.spring import find_spring
 
 MAX_FILE_BYTES = 1024**2
 """Largest file that is read: longer ones are generated, and hold data rather than code."""
 
-SUFFIXES = (".py",)
+SUFFIXES = (".py", ".java", *GRAMMARS)
 
 _LEFT_OUT = frozenset(
     {"test", "tests", "__tests__", "testing", "node_modules", "site-packages", "venv", "migrations", "vendor"}
@@ -48,10 +53,12 @@ class Application:
 
 def is_read(path: str) -> bool:
     """Return whether a file of this path can hold routes or what they call."""
+    if not path.endswith(SUFFIXES):
+        return False
     *folders, name = PurePosixPath(path).parts
     hidden = any(part.startswith(".") for part in folders)
     test = name.startswith("test_") or name.endswith(("_test.py", "Test.java", ".test.js", ".spec.js", ".min.js"))
-    return path.endswith(SUFFIXES) and not hidden and not test and not _LEFT_OUT & set(folders)
+    return not hidden and not test and not _LEFT_OUT & set(folders)
 
 
 def read_application(sources: Mapping[str, bytes], source_roots: Iterable[str] = ()) -> Application:
@@ -62,19 +69,25 @@ def read_application(sources: Mapping[str, bytes], source_roots: Iterable[str] =
         source_roots: Folders that modules are named from, as for changes.
     """
     paths, roots = sources.keys(), tuple(source_roots)
-    files: list[PythonFile] = []
+    python: list[PythonFile] = []
     unread: dict[str, str] = {}
     for path, source in sources.items():
         if not path.endswith(".py"):
             continue
         try:
-            files.append(read_python(path, module_of(path, paths, roots), _checked(source)))
+            python.append(read_python(path, module_of(path, paths, roots), _checked(source)))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             unread[path] = _reason(error)
-    graph, resolver = build_graph([file.unit for file in files])
-    tree = PythonTree(files, resolver)
+    others = {path: source for path, source in sources.items() if not path.endswith(".py")}
+    parsed, silent = parse_others(others)
+    java = [file for file in parsed if isinstance(file, JavaFile)]
+    javascript = [file for file in parsed if isinstance(file, JavaScriptFile)]
+    graph, resolver = build_graph([file.unit for file in (*python, *java, *javascript)])
+    tree = PythonTree(python, resolver)
     routes = [route for find in _FINDERS for route in find(tree)]
-    return Application(tuple(dict.fromkeys(routes)), graph, len(files), unread)
+    routes += [*find_spring(java), *find_express(javascript, resolver)]
+    files = len(python) + len(parsed)
+    return Application(tuple(dict.fromkeys(routes)), graph, files, unread | silent)
 
 
 def _checked(source: bytes) -> bytes:

@@ -100,6 +100,10 @@ class Resolver:
         found = self._walk(chain, scope, 0)[0]
         return self._value(found, 0) if found else None
 
+    def held(self, entity: Entity | None) -> Entity | None:
+        """Return what a variable of a module holds; anything else is what it is."""
+        return self._value(entity, 0)
+
     def bases(self, unit: Unit, each: Class) -> list[Entity]:
         """Return the base classes that are in the tree or beyond it."""
         found = (self._walk(base, Scope(unit), 0)[0] for base in each.bases)
@@ -209,7 +213,7 @@ class Resolver:
         if whole := unit.exports.get("=") or unit.exports.get("default"):
             entity = self._walk(whole, Scope(unit), depth + 1)[0]
             return entity if name in ("=", "default") else self._member(entity, name, depth + 1)
-        return self._of_unit(unit, name, depth)
+        return Entity(unit) if name in ("=", "default") else self._of_unit(unit, name, depth)
 
     def _member(self, entity: Entity | None, name: str, depth: int, *, guess: bool = False) -> Entity | None:
         entity = self._value(entity, depth)

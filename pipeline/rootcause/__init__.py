@@ -22,6 +22,7 @@ from pipeline.rootcause.ranking import (
     leave_out,
     weights_of,
 )
+from pipeline.rootcause.request_changes import RequestReach, rank_request_changes
 from pipeline.rootcause.text import NO_WORDS, ChangeTexts, Words, change_words, compact
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Evidence",
     "Gates",
     "RankingConfig",
+    "RequestReach",
     "ScanEvidence",
     "Words",
     "candidate_changes",
@@ -46,6 +48,7 @@ __all__ = [
     "first_announcements",
     "latest_value",
     "leave_out",
+    "rank_request_changes",
     "weigh_changes",
     "weights_of",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -24,6 +25,9 @@ from pipeline.outputs import check_outputs, write_output
 from pipeline.storage.connect import open_store
 from pipeline.strata.comparison import CompareConfig
 
+OF_AGENTS = {"routes": "agents.commands.routes"}
+"""Command → the module that defines it under its name."""
+
 EXIT_CODES = {"steady": 0, "slower": 1, "open": 3}
 
 _DEFAULTS = CompareConfig()
@@ -40,7 +44,22 @@ Examples:
 """
 
 
-@click.group()
+class _Release(click.Group):
+    """Commands of this package, and those of agents, which read source: imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all."""
+        return sorted([*super().list_commands(ctx), *OF_AGENTS])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command of either kind."""
+        if cmd_name not in OF_AGENTS:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(importlib.import_module(OF_AGENTS[cmd_name]), cmd_name)
+        return command
+
+
+@click.group(cls=_Release)
 def release() -> None:
     """Hold releases of a service against each other."""
 

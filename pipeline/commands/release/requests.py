@@ -16,6 +16,7 @@ from rich.text import Text
 
 from pipeline.backtest.seriesfile import Series, read_series
 from pipeline.commands.options import FiniteRange
+from pipeline.commands.release.suspects import Finder, source_options
 from pipeline.errors import ConfigError
 from pipeline.listing import listed
 from pipeline.model import FloatArray
@@ -49,6 +50,7 @@ Examples:
   smidgen agent logs access-new.log --service shop --table new.csv
   smidgen release requests old.csv new.csv --metrics cpu.csv
   smidgen release requests old.csv new.csv --metrics cpu.csv --metric cpu --json
+  smidgen release requests old.csv new.csv --metrics cpu.csv --repo . --range v1.4..v1.5
 """
 
 
@@ -76,6 +78,7 @@ Examples:
     help="Chance that equal releases count as different.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the bootstrap.")
+@source_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def compare_requests(
     old: Path,
@@ -84,6 +87,7 @@ def compare_requests(
     names: tuple[str, ...],
     alpha: float,
     seed: int,
+    finder: Finder | None,
     as_json: bool,
 ) -> int:
     """Say whether requests cost more in the NEW release than in the OLD one, and which.
@@ -92,6 +96,9 @@ def compare_requests(
     `smidgen agent logs --table` writes them. A metric's points are averaged over each period. The releases
     may have run under different load: what differs is looked for in the cost of a request. Load that the old
     release never saw is left out, and said.
+
+    With --repo and --range, the source of the new release says which handler answers a request that costs
+    more, and which commits modify what the handler may run: its suspects, the likeliest first.
 
     Exit code: 0 if nothing costs more, 1 if something does, 3 if the releases cannot be compared, 2 on bad
     usage or a bad file.
@@ -105,10 +112,12 @@ def compare_requests(
     found = compare_releases(releases, CompareConfig(alpha, seed))
     state = _state(found.values())
     if as_json:
-        click.echo(orjson.dumps({"state": state, "metrics": _to_json(found, alpha)}).decode())
+        click.echo(orjson.dumps({"state": state, "metrics": _to_json(found, alpha, finder)}).decode())
     else:
         for name, each in found.items():
             _show(name, each, alpha)
+            if finder and isinstance(each, ReleaseComparison) and each.changed:
+                finder.show(each.costs.changes)
     return EXIT_CODES[state]
 
 
@@ -177,7 +186,9 @@ def _state(found: Any) -> str:
     return "open" if all(isinstance(one, NotCompared) for one in each) else "steady"
 
 
-def _to_json(found: dict[str, ReleaseComparison | NotCompared], alpha: float) -> dict[str, Any]:
+def _to_json(
+    found: dict[str, ReleaseComparison | NotCompared], alpha: float, finder: Finder | None
+) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for name, each in found.items():
         if isinstance(each, NotCompared):
@@ -191,7 +202,7 @@ def _to_json(found: dict[str, ReleaseComparison | NotCompared], alpha: float) ->
             "r_squared": each.costs.r_squared,
             "unseen_load": each.unseen,
             "periods": [len(each.compared.old), len(each.compared.new)],
-            "changes": [_change_json(change) for change in each.costs.changes if each.changed],
+            "changes": [_change_json(change, finder) for change in each.costs.changes if each.changed],
             "costs": {spelt(type_): cost for type_, cost in each.costs.old.items() if type_ != EVERY},
             f"periods_for_{RISE:.0%}": {
                 type_: periods_needed(each.costs, len(each.compared.new), type_, RISE, alpha)
@@ -202,7 +213,7 @@ def _to_json(found: dict[str, ReleaseComparison | NotCompared], alpha: float) ->
     return result
 
 
-def _change_json(change: CostChange) -> dict[str, Any]:
+def _change_json(change: CostChange, finder: Finder | None) -> dict[str, Any]:
     return {
         "type": spelt(change.type),
         "change": change.change,
@@ -211,6 +222,7 @@ def _change_json(change: CostChange) -> dict[str, Any]:
         "share_error": change.share_error,
         "p": change.p,
         "likely": {spelt(type_): chance for type_, chance in change.likely.items()},
+        **(finder.to_json(change) if finder else {}),
     }
 
 

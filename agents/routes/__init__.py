@@ -1,0 +1,24 @@
+"""Web applications as their source has them: routes, call graphs, and the commits behind a slower request."""
+
+from agents.routes.application import Application, read_application
+from agents.routes.call_graph import CallGraph, Reach
+from agents.routes.matching import match_type
+from agents.routes.repository import Release, read_folder, read_revision
+from agents.routes.route import Route
+from agents.routes.suspects import ChangedMethod, RequestFinding, RequestSuspect, RequestSuspects
+
+__all__ = [
+    "Application",
+    "CallGraph",
+    "ChangedMethod",
+    "Reach",
+    "Release",
+    "RequestFinding",
+    "RequestSuspect",
+    "RequestSuspects",
+    "Route",
+    "match_type",
+    "read_application",
+    "read_folder",
+    "read_revision",
+]

@@ -1,0 +1,121 @@
+"""Suspects of requests that cost more: commits of a release along the call graph of their handlers."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agents.routes.application import Application
+from agents.routes.call_graph import Reach
+from agents.routes.matching import match_type
+from agents.routes.route import Route
+from pipeline.model import Change, Suspect
+from pipeline.rootcause import RequestReach, rank_request_changes
+
+MOST_METHODS = 5
+"""Methods of one commit that are named, the nearest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedMethod:
+    """A method that a commit modifies, and the calls that lead to it from the handler, both included."""
+
+    name: str
+    path: str
+    line: int
+    way: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSuspect:
+    """A commit that may have made a request cost more.
+
+    Args:
+        change: The commit: id, time, author, title, text, files, difference.
+        score: Probability to be the root cause.
+        factors: Of the nearest request, see ``pipeline.rootcause.request_changes``.
+        methods: What it modifies of the request's reach, at most MOST_METHODS.
+        churn: Lines that it adds and removes; None where that is not known.
+    """
+
+    change: Change
+    score: float
+    factors: Mapping[str, float]
+    methods: tuple[ChangedMethod, ...]
+    churn: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFinding:
+    """The routes of the types that may cost more, and the suspects; types without a route have none."""
+
+    routes: Mapping[str, Route]
+    suspects: tuple[RequestSuspect, ...]
+
+
+class RequestSuspects:
+    """Ranks the commits of a release for types of requests.
+
+    Args:
+        application: Of the new release.
+        changes: All its commits.
+        churn: Id of a commit → lines that it adds and removes.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        changes: Sequence[Change],
+        churn: Mapping[str, tuple[int, int]] | None = None,
+    ) -> None:
+        self.application = application
+        self.changes = tuple(changes)
+        self._churn = churn or {}
+        self._reaches: dict[str, Reach] = {}
+        self._subroutines = frozenset(application.graph.defined)
+        self._requests: Counter[str] = Counter()
+        for handler in {route.handler for route in application.routes}:
+            self._requests.update(self._reach(handler).depths.keys())
+
+    def find(self, types: Mapping[str, float]) -> RequestFinding:
+        """Return the suspects of one change of cost, which may be that of any of some types.
+
+        A commit's score is its probability over the types, each by its own: what none of their routes
+        reaches takes no part.
+
+        Args:
+            types: Type of request → probability that it is the one.
+        """
+        routes = {one: route for one in types if (route := match_type(one, self.application.routes))}
+        whole = sum(types[one] for one in routes) or 1.0
+        best: dict[str, tuple[float, Suspect, Reach]] = {}
+        scores: dict[str, float] = defaultdict(float)
+        for one, route in routes.items():
+            reach = self._reach(route.handler)
+            ranked = RequestReach(one, reach.depths, self._requests, self._subroutines)
+            for suspect in rank_request_changes(ranked, self.changes):
+                score = suspect.score * types[one] / whole
+                scores[suspect.change.id] += score
+                if score > best.get(suspect.change.id, (0.0,))[0]:
+                    best[suspect.change.id] = score, suspect, reach
+        order = sorted(best, key=lambda id_: -scores[id_])
+        suspects = (self._suspect(scores[id_], *best[id_][1:]) for id_ in order)
+        return RequestFinding(routes, tuple(suspects))
+
+    def _suspect(self, score: float, suspect: Suspect, reach: Reach) -> RequestSuspect:
+        modified = [name for name in suspect.change.subroutines if name in reach.depths]
+        modified.sort(key=lambda name: (reach.depths[name], name))
+        methods = (self._method(name, reach) for name in modified[:MOST_METHODS])
+        churn = self._churn.get(suspect.change.id)
+        return RequestSuspect(suspect.change, score, suspect.factors, tuple(methods), churn)
+
+    def _method(self, name: str, reach: Reach) -> ChangedMethod:
+        path, line = self.application.graph.defined.get(name, ("", 0))
+        return ChangedMethod(name, path, line, reach.way(name))
+
+    def _reach(self, handler: str) -> Reach:
+        if handler not in self._reaches:
+            self._reaches[handler] = self.application.graph.reach(handler)
+        return self._reaches[handler]
+

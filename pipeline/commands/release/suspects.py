@@ -1,0 +1,171 @@
+"""Suspects of requests that cost more, as text and as JSON."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.box import SIMPLE
+from rich.table import Column, Table
+from rich.text import Text
+
+from pipeline.clock import to_iso
+from pipeline.releases import BASE, CostChange
+from pipeline.terminal import escape_controls, print_note, table_console
+
+if TYPE_CHECKING:
+    from agents.routes import RequestFinding, RequestSuspect, RequestSuspects
+
+_SHOWN = 5
+_MOST = 50
+"""Suspects of one request that are shown, and that JSON has."""
+
+_ID = 12  # characters of a commit's id
+_SHOWN_METHODS = 3
+_LONGEST_WAY = 6
+
+
+class Finder:
+    """Finds the suspects of changes of cost; the source is read for the first of them."""
+
+    def __init__(self, repository: Path, revisions: str, roots: Sequence[str], profile: Path | None) -> None:
+        # Agents read repositories; no package of the pipeline imports them at its start.
+        routes = importlib.import_module("agents.routes")
+        self._release = routes.Release(repository, revisions, roots)
+        self._profile = profile
+        self._suspects: RequestSuspects | None = None
+        self.commits = len(self._release.commits)
+
+    def find(self, change: CostChange) -> RequestFinding | None:
+        """Return the suspects of a rise; None of what is no rise, or of no request."""
+        types = {name: chance for name, chance in change.likely.items() if name != BASE}
+        if change.change <= 0 or not types:
+            return None
+        if self._suspects is None:
+            self._suspects = self._release.suspects(self._profile)
+            unread = self._suspects.application.unread
+            if unread:
+                path, why = next(iter(unread.items()))
+                print_note(f"not read: {path} ({why}){f' and {len(unread) - 1} more' if len(unread) > 1 else ''}")
+        return self._suspects.find(types)
+
+    def to_json(self, change: CostChange) -> dict[str, Any]:
+        """Return the routes and suspects of a rise as JSON has them."""
+        found = self.find(change)
+        return _to_json(found) if found else {}
+
+    def show(self, changes: Sequence[CostChange]) -> None:
+        """Print the suspects under each request that costs more."""
+        for change in changes:
+            if found := self.find(change):
+                _show(change.type, found, self.commits)
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of source, and hand on what they make as ``finder``; None without them."""
+
+    @click.option(
+        "--repo", type=click.Path(path_type=Path), metavar="DIR", help="Git repository of the service."
+    )
+    @click.option("--range", "revisions", metavar="A..B", help="Commits of the new release: all after A up to B.")
+    @click.option(
+        "--source-root",
+        "roots",
+        multiple=True,
+        metavar="DIR",
+        help="Folder in the repository that modules are named from. May be repeated.",
+    )
+    @click.option(
+        "--profile",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="A profile of production: its stacks show calls that source does not.",
+    )
+    @functools.wraps(command)
+    def with_finder(
+        *args: Any,
+        repo: Path | None,
+        revisions: str | None,
+        roots: tuple[str, ...],
+        profile: Path | None,
+        **others: Any,
+    ) -> Any:
+        if (repo is None) != (revisions is None):
+            raise click.UsageError("--repo and --range go together")
+        if repo is None and (roots or profile):
+            raise click.UsageError("--source-root and --profile need --repo and --range")
+        finder = Finder(repo, revisions, roots, profile) if repo and revisions else None
+        return command(*args, finder=finder, **others)
+
+    return with_finder
+
+
+def _to_json(found: RequestFinding) -> dict[str, Any]:
+    """Return routes and suspects as JSON has them."""
+    return {
+        "routes": {
+            name: {"route": route.name, "handler": route.handler, "file": route.path, "line": route.line}
+            for name, route in found.routes.items()
+        },
+        "suspects": [_suspect_json(suspect) for suspect in found.suspects[:_MOST]],
+    }
+
+
+def _show(type_: str, found: RequestFinding, commits: int) -> None:
+    """Print the suspects of one request: commit, author, subject, and the ways to what it modifies."""
+    name = escape_controls(type_)
+    if not found.routes:
+        click.echo(f"{name}: no route in the source answers it, so no commit is suspected\n")
+        return
+    for one, route in found.routes.items():
+        click.echo(
+            escape_controls(f"{one}: answered by {route.handler} ({route.path}:{route.line}), {route.name}")
+        )
+    if not found.suspects:
+        click.echo(f"none of {commits} commits modifies what it may run\n")
+        return
+    table = Table(Column("", justify="right"), "commit", "time", "author", "lines", "subject", box=SIMPLE)
+    for suspect in found.suspects[:_SHOWN]:
+        added, removed = suspect.churn or (0, 0)
+        change = suspect.change
+        cells = (change.id[:_ID], to_iso(change.time), change.author, f"+{added} −{removed}", change.title)
+        table.add_row(f"{suspect.score:.0%}", *(Text(escape_controls(cell)) for cell in cells))
+        for way in _ways(suspect):
+            table.add_row("", "", "", "", "", Text(escape_controls(way), style="dim"))
+    table_console().print(table)
+    more = len(found.suspects) - _SHOWN
+    besides = f"{more} more of " if more > 0 else ""
+    click.echo(f"{besides}{commits} commits: {len(found.suspects)} modify what it may run\n")
+
+
+def _ways(suspect: RequestSuspect) -> list[str]:
+    ways = []
+    for method in suspect.methods[:_SHOWN_METHODS]:
+        way = list(method.way)
+        if len(way) > _LONGEST_WAY:
+            way = [*way[:2], "…", *way[-3:]]
+        ways.append(f"{' → '.join(way)} ({method.path}:{method.line})")
+    return ways
+
+
+def _suspect_json(suspect: RequestSuspect) -> dict[str, Any]:
+    change = suspect.change
+    return {
+        "commit": change.id,
+        "score": suspect.score,
+        "factors": dict(suspect.factors),
+        "time": to_iso(change.time),
+        "author": change.author,
+        "subject": change.title,
+        "comment": change.summary,
+        "churn": list(suspect.churn) if suspect.churn else None,
+        "difference": change.content,
+        "methods": [
+            {"method": each.name, "file": each.path, "line": each.line, "path": list(each.way)}
+            for each in suspect.methods
+        ],
+    }
