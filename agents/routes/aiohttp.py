@@ -79,9 +79,7 @@ def _decorated(tree: PythonTree, mounts: Mounts, each: Decorated) -> Iterator[Ro
             yield from tree.routes_of(handler, whole, methods, FRAMEWORK)
 
 
-def _added(
-    tree: PythonTree, mounts: Mounts, owners: dict[ast.Call, Key], site: CallSite
-) -> Iterator[Route]:
+def _added(tree: PythonTree, mounts: Mounts, owners: dict[ast.Call, Key], site: CallSite) -> Iterator[Route]:
     node, chain = site.node, chain_of(site.node.func)
     key: Key | None
     if chain[-2:-1] == ("router",) and (chain[-1] in _ADDING or chain[-1] == "add_route"):

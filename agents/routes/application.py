@@ -57,7 +57,9 @@ def is_read(path: str) -> bool:
         return False
     *folders, name = PurePosixPath(path).parts
     hidden = any(part.startswith(".") for part in folders)
-    test = name.startswith("test_") or name.endswith(("_test.py", "Test.java", ".test.js", ".spec.js", ".min.js"))
+    test = name.startswith("test_") or name.endswith(
+        ("_test.py", "Test.java", ".test.js", ".spec.js", ".min.js")
+    )
     return not hidden and not test and not _LEFT_OUT & set(folders)
 
 

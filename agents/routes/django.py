@@ -155,7 +155,9 @@ def _methods(tree: PythonTree, handler: Handler, entry: _Entry) -> Sequence[str]
         if name[:1] == ("require_safe",):
             return ["GET", "HEAD"]
         if isinstance(decorator, ast.Call) and name[:1] in (("api_view",), ("require_http_methods",)):
-            return tree.texts(decorator.args[0] if decorator.args else None, Scope(handler.entity.unit)) or ["GET"]
+            return tree.texts(decorator.args[0] if decorator.args else None, Scope(handler.entity.unit)) or [
+                "GET"
+            ]
     return []
 
 
@@ -201,7 +203,10 @@ def _view_set(tree: PythonTree, handler: Handler, pattern: str) -> Iterator[Rout
                 continue
             detail = argument(decorator, 1, "detail")
             single = isinstance(detail, ast.Constant) and detail.value is True
-            path = tree.text(argument(decorator, 2, "url_path"), Scope(unit)) or function.qualified.rpartition(".")[2]
+            path = (
+                tree.text(argument(decorator, 2, "url_path"), Scope(unit))
+                or function.qualified.rpartition(".")[2]
+            )
             methods = tree.texts(argument(decorator, 0, "methods"), Scope(unit)) or ["GET"]
             whole = join_paths(pattern, "{id}" if single else "", of_regex(path))
             answered = Handler(Entity(unit, function=function), function.name, unit.path, function.line)

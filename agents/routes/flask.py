@@ -76,7 +76,9 @@ def _decorated(tree: PythonTree, mounts: Mounts, each: Decorated) -> Iterator[Ro
     if verb != "route" and not (verb.upper() in VERBS and key in mounts):
         return
     handler = decorated_handler(each)
-    patterns = [tree.text(argument(decorator, index, "rule"), each.scope) for index in range(_given(decorator))]
+    patterns = [
+        tree.text(argument(decorator, index, "rule"), each.scope) for index in range(_given(decorator))
+    ]
     if handler is None or _is_aiohttp(patterns, decorator):
         return
     default: Sequence[str] = [] if handler.entity.type else ["GET"]

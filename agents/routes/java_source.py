@@ -74,7 +74,9 @@ class _Reader:
         outer = _mapping(annotations.get("RequestMapping"), "RequestMapping")
         answers = any(name.endswith("Controller") for name in annotations) or "RequestMapping" in annotations
         members = list(body.named_children) if body is not None else []
-        members += [each for part in members if part.type == "enum_body_declarations" for each in part.named_children]
+        members += [
+            each for part in members if part.type == "enum_body_declarations" for each in part.named_children
+        ]
         for member in members:
             if member.type == "field_declaration":
                 self._read_field(member, simple, fields)
@@ -88,10 +90,17 @@ class _Reader:
         if node.type == "record_declaration":
             fields |= _parameters(node)
         bases = [each for part in ("superclass", "interfaces") for each in _named_types(node, part)]
-        bases += [each for part in node.named_children if part.type == "extends_interfaces" for each in _types_in(part)]
+        bases += [
+            each
+            for part in node.named_children
+            if part.type == "extends_interfaces"
+            for each in _types_in(part)
+        ]
         name = ".".join(part for part in (self.package, qualified) if part)
         self.imports.setdefault(simple, name)
-        self.classes[qualified] = Class(name, qualified, line_of(node), tuple((each,) for each in bases), fields)
+        self.classes[qualified] = Class(
+            name, qualified, line_of(node), tuple((each,) for each in bases), fields
+        )
 
     def _read_field(self, node: Any, owner: str, fields: dict[str, Chain]) -> None:
         type_ = _type_of(node.child_by_field_name("type"))
@@ -212,7 +221,11 @@ def _named_types(node: Any, field_name: str) -> list[str]:
 
 
 def _types_in(node: Any) -> list[str]:
-    listed = [each for part in node.named_children for each in (part.named_children if part.type == "type_list" else [part])]
+    listed = [
+        each
+        for part in node.named_children
+        for each in (part.named_children if part.type == "type_list" else [part])
+    ]
     return [name for each in listed if (name := _type_of(each))]
 
 

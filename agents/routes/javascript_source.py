@@ -81,7 +81,9 @@ class _Reader:
                 case "class_declaration" | "class" | "abstract_class_declaration":
                     self._class(node)
                 case "pair" if _is_function(node.child_by_field_name("value")):
-                    self._function(node.child_by_field_name("value"), field_text(node, "key").strip("'\""), "")
+                    self._function(
+                        node.child_by_field_name("value"), field_text(node, "key").strip("'\""), ""
+                    )
                 case "assignment_expression":
                     self._assignment(node)
                 case "import_statement":
@@ -123,7 +125,9 @@ class _Reader:
 
     def _parameters(self, node: Any) -> set[str]:
         given = node.child_by_field_name("parameters") or node.child_by_field_name("parameter")
-        names = {text_of(each) for each in nodes_within(given) if each.type == "identifier"} if given else set()
+        names = (
+            {text_of(each) for each in nodes_within(given) if each.type == "identifier"} if given else set()
+        )
         if given is not None and given.type == "identifier":
             names.add(text_of(given))
         self.parameters |= names
@@ -149,7 +153,11 @@ class _Reader:
                 elif value is not None:
                     fields[key] = self.chain(value)
         heritage = next((each for each in node.named_children if each.type == "class_heritage"), None)
-        bases = [self.chain(each) for each in nodes_within(heritage) if each.type == "identifier"] if heritage else []
+        bases = (
+            [self.chain(each) for each in nodes_within(heritage) if each.type == "identifier"]
+            if heritage
+            else []
+        )
         self.classes[name] = Class(name, name, line_of(node), tuple(base for base in bases if base), fields)
 
     def _declarator(self, node: Any) -> None:
@@ -265,7 +273,9 @@ class _Reader:
                 return (), None
             if field_text(function, "property") == "route":
                 given = node.child_by_field_name("arguments").named_children
-                return self.chain(function.child_by_field_name("object")), string_of(given[0]) if given else None
+                return self.chain(function.child_by_field_name("object")), string_of(
+                    given[0]
+                ) if given else None
             node = function.child_by_field_name("object")
         return self.chain(node), None
 
@@ -278,11 +288,8 @@ class _Reader:
         if node.type == "array":
             return [chain for each in node.named_children for chain in self._handlers(each)]
         if node.type == "call_expression":
-            request = _required(node)
-            if request:
-                name = f"require({request})"
-                self.imports[name] = f"{request}#="
-                return [(name,)]
+            if _required(node):
+                return [self.chain(node)]
             arguments = node.child_by_field_name("arguments")
             inner = [chain for each in arguments.named_children for chain in self._handlers(each)]
             return inner or [self.chain(node)]
@@ -296,6 +303,9 @@ class _Reader:
             if node is None:
                 break
             match node.type:
+                case "call_expression" if request := _required(node):
+                    self.imports[f"require({request})"] = f"{request}#="
+                    return (f"require({request})", *reversed(parts))
                 case "call_expression":
                     parts.append(CALLED)
                     node = node.child_by_field_name("function")

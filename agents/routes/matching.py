@@ -33,7 +33,11 @@ def match_type(request_type: str, routes: Iterable[Route]) -> Route | None:
     segments = _segments(path)
     best: tuple[tuple[int, ...], Route] | None = None
     for route in routes:
-        if route.methods and method not in route.methods and not (method == "HEAD" and "GET" in route.methods):
+        if (
+            route.methods
+            and method not in route.methods
+            and not (method == "HEAD" and "GET" in route.methods)
+        ):
             continue
         fit = _fit(segments, _segments(route.pattern))
         if fit is not None and (best is None or fit < best[0]):
@@ -89,9 +93,7 @@ def _could_be(segment: str, pattern: str) -> bool:
     """Return whether a text begins and ends as a parameter's surroundings do: ``a.json``, ``{name}.json``."""
     before, _, rest = pattern.partition("{")
     after = rest.rpartition("}")[2]
-    return (
-        len(segment) > len(before) + len(after) and segment.startswith(before) and segment.endswith(after)
-    )
+    return len(segment) > len(before) + len(after) and segment.startswith(before) and segment.endswith(after)
 
 
 def _takes_rest(segment: Sequence[str]) -> bool:

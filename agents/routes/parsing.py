@@ -13,10 +13,11 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import msgspec
+from pydantic import TypeAdapter
 
 from agents.routes.java_source import JavaFile, read_java
 from agents.routes.javascript_source import JavaScriptFile, read_javascript
@@ -82,7 +83,11 @@ def main() -> None:
         sys.stdout.flush()
 
 
+@cache
+def _adapter(is_java: bool) -> TypeAdapter[Any]:
+    return TypeAdapter(JavaFile if is_java else JavaScriptFile)
+
+
 def _decoded(path: str, line: bytes) -> Parsed:
-    type_: Any = JavaFile if path.endswith(".java") else JavaScriptFile
-    parsed: Parsed = msgspec.json.decode(line, type=type_)
+    parsed: Parsed = _adapter(path.endswith(".java")).validate_json(line)
     return parsed

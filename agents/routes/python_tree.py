@@ -154,26 +154,37 @@ class PythonTree:
             return None
         function = site.scope.function
         inside = function and "." not in site.bound and site.bound in function.variables
-        return (site.scope.unit.path, f"{function.qualified}.{site.bound}" if function and inside else site.bound)
+        return (
+            site.scope.unit.path,
+            f"{function.qualified}.{site.bound}" if function and inside else site.bound,
+        )
 
     def handler(self, node: ast.expr | None, scope: Scope, depth: int = 0) -> Handler | None:
         """Return what an expression of a handler names: through decorators, ``partial`` and ``as_view()``."""
         if depth > _DEEPEST or node is None:
             return None
         if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr in ("as_view", "as_asgi", "as_handler"):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in (
+                "as_view",
+                "as_asgi",
+                "as_handler",
+            ):
                 return self.handler(node.func.value, scope, depth + 1)
             inner = [each for each in (*node.args, *(one.value for one in node.keywords))]
             found = (self.handler(each, scope, depth + 1) for each in inner)
             wrapped = next((each for each in found if each), None)
-            return wrapped or (self.handler(node.func, scope, depth + 1) if isinstance(node.func, ast.Call) else None)
+            return wrapped or (
+                self.handler(node.func, scope, depth + 1) if isinstance(node.func, ast.Call) else None
+            )
         entity = self.resolver.used(chain_of(node), scope)[0]
         if entity and entity.variable and entity.unit:
             value = self.expression(node, scope)
             return self.handler(*value, depth + 1) if value else None
         return handler_of(entity)
 
-    def routes_of(self, handler: Handler, pattern: str, methods: Sequence[str], framework: str) -> list[Route]:
+    def routes_of(
+        self, handler: Handler, pattern: str, methods: Sequence[str], framework: str
+    ) -> list[Route]:
         """Return the routes of a handler; of a class one for each of its methods that answers a verb."""
         entity = handler.entity
         wanted = tuple(method.upper() for method in methods)

@@ -79,7 +79,9 @@ class Release:
         if not self.commits:
             raise ConfigError(f"--range: {revisions}: holds no commit")
         if len(self.commits) > MOST_COMMITS:
-            raise ConfigError(f"--range: {revisions}: holds {len(self.commits)} commits, more than {MOST_COMMITS}")
+            raise ConfigError(
+                f"--range: {revisions}: holds {len(self.commits)} commits, more than {MOST_COMMITS}"
+            )
 
     def suspects(self, profile: Path | None = None) -> RequestSuspects:
         """Read the application of the last commit, and what each commit modifies.

@@ -26,13 +26,17 @@ _IMPLICIT = (
 )
 """Methods that run when a class is used without being named."""
 
-_COMMON = frozenset(
-    name
-    for type_ in (str, bytes, list, dict, set, tuple, int, float, io.TextIOWrapper, io.BytesIO)
-    for name in dir(type_)
-) | {"add", "all", "delete", "equals", "execute", "filter", "first", "forEach", "json", "length", "log"} | {
-    *("map", "next", "of", "put", "reduce", "run", "save", "send", "set", "size", "then", "toString"),
-}
+_COMMON = (
+    frozenset(
+        name
+        for type_ in (str, bytes, list, dict, set, tuple, int, float, io.TextIOWrapper, io.BytesIO)
+        for name in dir(type_)
+    )
+    | {"add", "all", "delete", "equals", "execute", "filter", "first", "forEach", "json", "length", "log"}
+    | {
+        *("map", "next", "of", "put", "reduce", "run", "save", "send", "set", "size", "then", "toString"),
+    }
+)
 """Methods of values of common types: one of such a name may be anybody's."""
 
 _SELF = ("self", "cls", "this", "super")

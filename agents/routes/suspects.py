@@ -118,4 +118,3 @@ class RequestSuspects:
         if handler not in self._reaches:
             self._reaches[handler] = self.application.graph.reach(handler)
         return self._reaches[handler]
-

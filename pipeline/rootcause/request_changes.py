@@ -104,7 +104,9 @@ def _largest(nearness: Mapping[str, float]) -> dict[str, float]:
 
 def _nearest(nearness: Mapping[str, float], changes: Sequence[Change]) -> FloatArray:
     """Return the nearness of each change's nearest method, 0 where it has none: (changes,)."""
-    return np.array([max((nearness.get(name, 0.0) for name in each.subroutines), default=0.0) for each in changes])
+    return np.array(
+        [max((nearness.get(name, 0.0) for name in each.subroutines), default=0.0) for each in changes]
+    )
 
 
 def _attributions(

@@ -50,7 +50,9 @@ class Finder:
             unread = self._suspects.application.unread
             if unread:
                 path, why = next(iter(unread.items()))
-                print_note(f"not read: {path} ({why}){f' and {len(unread) - 1} more' if len(unread) > 1 else ''}")
+                print_note(
+                    f"not read: {path} ({why}){f' and {len(unread) - 1} more' if len(unread) > 1 else ''}"
+                )
         return self._suspects.find(types)
 
     def to_json(self, change: CostChange) -> dict[str, Any]:
@@ -71,7 +73,9 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--repo", type=click.Path(path_type=Path), metavar="DIR", help="Git repository of the service."
     )
-    @click.option("--range", "revisions", metavar="A..B", help="Commits of the new release: all after A up to B.")
+    @click.option(
+        "--range", "revisions", metavar="A..B", help="Commits of the new release: all after A up to B."
+    )
     @click.option(
         "--source-root",
         "roots",

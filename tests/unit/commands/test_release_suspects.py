@@ -117,7 +117,9 @@ def test_a_type_without_a_route_is_said(tmp_path: Path, shop: Work) -> None:
     ("arguments", "message"),
     [
         pytest.param(["--repo", "{shop}"], "--repo and --range go together", id="no range"),
-        pytest.param(["--repo", "{shop}", "--range", "v1"], "--range: should be A..B", id="no range of commits"),
+        pytest.param(
+            ["--repo", "{shop}", "--range", "v1"], "--range: should be A..B", id="no range of commits"
+        ),
         pytest.param(["--repo", "{shop}", "--range", "v1..v9"], "no commit 'v9'", id="unknown tag"),
         pytest.param(["--repo", "{shop}", "--range", "v2..v2"], "holds no commit", id="empty range"),
         pytest.param(["--repo", "{shop}/no", "--range", "v1..v2"], "no such folder", id="no folder"),

@@ -60,8 +60,12 @@ def found(files: dict[str, str]) -> set[str]:
             id="two of one function",
         ),
         pytest.param("@app.route('/f/<path:p>')\ndef f(p): ...", {"GET /f/{p...} shop.f"}, id="path"),
-        pytest.param("BASE = '/v1'\n@app.route(BASE + '/a')\ndef a(): ...", {"GET /v1/a shop.a"}, id="constant"),
-        pytest.param("BASE = '/v1'\n@app.route(f'{BASE}/a')\ndef a(): ...", {"GET /v1/a shop.a"}, id="f-string"),
+        pytest.param(
+            "BASE = '/v1'\n@app.route(BASE + '/a')\ndef a(): ...", {"GET /v1/a shop.a"}, id="constant"
+        ),
+        pytest.param(
+            "BASE = '/v1'\n@app.route(f'{BASE}/a')\ndef a(): ...", {"GET /v1/a shop.a"}, id="f-string"
+        ),
         pytest.param(
             "bp = Blueprint('x', __name__, url_prefix='/x')\n@bp.route('/a')\ndef a(): ...\n"
             "app.register_blueprint(bp)",
@@ -132,9 +136,13 @@ def test_flask(code: str, expected: set[str]) -> None:
             id="prefix of settings",
         ),
         pytest.param(
-            "@app.api_route('/a', methods=['PUT', 'POST'])\ndef a(): ...", {"PUT,POST /a shop.a"}, id="api_route"
+            "@app.api_route('/a', methods=['PUT', 'POST'])\ndef a(): ...",
+            {"PUT,POST /a shop.a"},
+            id="api_route",
         ),
-        pytest.param("def a(): ...\napp.add_api_route('/a', a, methods=['PUT'])", {"PUT /a shop.a"}, id="added"),
+        pytest.param(
+            "def a(): ...\napp.add_api_route('/a', a, methods=['PUT'])", {"PUT /a shop.a"}, id="added"
+        ),
         pytest.param("@app.get('/f/{p:path}')\ndef f(p): ...", {"GET /f/{p...} shop.f"}, id="path"),
         pytest.param(
             "from starlette.routing import Mount, Route\ndef a(r): ...\ndef b(r): ...\n"
