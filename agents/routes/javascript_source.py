@@ -31,6 +31,12 @@ _CLASSES = ("class_declaration", "class", "abstract_class_declaration")
 _OWNERS = {"this", "prototype", "exports", "module", "window", "globalThis"}
 _MOST_PARTS = 30
 
+_MAKERS = (("express", CALLED), ("Router", CALLED))
+"""Ends of chains that make an application or a router."""
+
+_EXPORTED = "<exported>"
+"""The name of a router that is exported without one."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExpressCall:
@@ -182,7 +188,7 @@ class _Reader:
             self.imports[text_of(name)] = f"{request}#="
         elif chain[:1] != (text_of(name),):
             self.variables.setdefault(text_of(name), chain)
-        if chain[-2:] in (("express", CALLED), ("Router", CALLED)) or text_of(value).startswith("new Router"):
+        if chain[-2:] in _MAKERS or text_of(value).startswith("new Router"):
             self.routers.add(text_of(name))
 
     def _assignment(self, node: Any) -> None:
@@ -270,7 +276,7 @@ class _Reader:
         while node is not None and node.type == "call_expression":
             function = node.child_by_field_name("function")
             if function is None or function.type != "member_expression":
-                return (), None
+                return self._made(node), None
             if field_text(function, "property") == "route":
                 given = node.child_by_field_name("arguments").named_children
                 return self.chain(function.child_by_field_name("object")), string_of(
@@ -278,6 +284,24 @@ class _Reader:
                 ) if given else None
             node = function.child_by_field_name("object")
         return self.chain(node), None
+
+    def _made(self, node: Any) -> Chain:
+        """Return the router that ``Router().use(a).use(b)`` makes: what it is bound to, or exported as."""
+        if self.chain(node)[-2:] not in _MAKERS:
+            return ()
+        while node.parent is not None and node.parent.type in ("member_expression", "call_expression"):
+            node = node.parent
+        around = node.parent
+        if around is not None and around.type == "variable_declarator":
+            name = field_text(around, "name")
+        elif around is not None and around.type in ("export_statement", "assignment_expression"):
+            name = _EXPORTED
+            self.variables[name] = ()
+            self.exports["="] = self.exports["default"] = (name,)
+        else:
+            return ()
+        self.routers.add(name)
+        return (name,)
 
     def _handlers(self, node: Any) -> list[Chain]:
         """Return what an argument hands over: itself, through wrappers, or each of a list."""

@@ -129,7 +129,14 @@ def test_express(code: str, expected: set[str]) -> None:
             "router.route('/:id').get(orders.show);\nexport default router;",
             "module.exports = { show(req, res) {} };",
             "app.use('/orders', require('./routes/orders'));",
-            id="required in place",
+            id="required in its place",
+        ),
+        pytest.param(
+            "import { Router } from 'express';\nimport { show } from '../orders.js';\nconst r = Router();\n"
+            "r.get('/:id', show);\nexport default Router().use('/orders', r);",
+            "export const show = async (req, res) => {};",
+            "import r from './routes/orders.js';\nconst all = express.Router().use(r);\napp.use(all);",
+            id="chains",
         ),
     ],
 )
