@@ -23,9 +23,9 @@ def find_aiohttp(tree: PythonTree) -> Iterator[Route]:
     """Yield the routes of applications and tables of routes that are in the tree."""
     mounts, owners = _mounts(tree)
     for sites in tree.sites:
-        if not any(origin.split(".")[0] == "aiohttp" for origin in sites.file.unit.imports.values()):
-            if not any(_adds(site) for site in sites.calls):
-                continue
+        imports = sites.file.unit.imports.values()
+        if not (any(name.split(".")[0] == "aiohttp" for name in imports) or any(map(_adds, sites.calls))):
+            continue
         for each in sites.decorated:
             yield from _decorated(tree, mounts, each)
         for site in sites.calls:

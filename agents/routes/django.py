@@ -1,4 +1,4 @@
-"""Routes of Django: ``path``, ``re_path`` and ``include``, class-based views, and REST framework's routers."""
+"""Routes of Django: ``path``, ``re_path``, ``include``, class-based views, and REST framework's routers."""
 
 from __future__ import annotations
 
@@ -185,7 +185,8 @@ def _view_sets(tree: PythonTree, mounts: Mounts) -> Iterator[Route]:
 
 def _view_set(tree: PythonTree, handler: Handler, pattern: str) -> Iterator[Route]:
     unit, type_ = handler.entity.unit, handler.entity.type
-    assert unit and type_
+    if unit is None or type_ is None:
+        return
     given = {name for base in tree.base_names(unit, type_) for name in _MIXINS.get(base, ())}
     for name, verb, single in _ACTIONS:
         method = tree.resolver.method(unit, type_, name)

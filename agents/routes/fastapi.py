@@ -9,7 +9,6 @@ from agents.routes.mounts import Key, Mounts
 from agents.routes.patterns import of_braces
 from agents.routes.python_source import chain_of
 from agents.routes.python_tree import VERBS, CallSite, Decorated, PythonTree, argument, decorated_handler
-from agents.routes.resolve import Scope
 from agents.routes.route import Route, join_paths
 
 FRAMEWORK = "fastapi"
@@ -99,9 +98,9 @@ def _listed(tree: PythonTree, mounts: Mounts, sites: Sequence[CallSite]) -> Iter
             own = of_braces(tree.text(argument(node, 0, "path"), site.scope) or "")
             prefixes[node] = join_paths(prefixes.get(node, ""), own)
             inner = _calls_of(argument(node, -1, "routes"))
-            if child := tree.key(argument(node, 1, "app"), site.scope):
-                if child in mounts and node in owners and owners[node]:
-                    mounts.mount(owners[node] or child, child, prefixes[node])
+            child, parent = tree.key(argument(node, 1, "app"), site.scope), owners.get(node)
+            if child and parent and child in mounts:
+                mounts.mount(parent, child, prefixes[node])
         elif name and name[0] in _OBJECTS:
             inner = _calls_of(argument(node, -1, "routes"))
             owners[node] = tree.bound_key(site)

@@ -121,8 +121,8 @@ class _Reader:
             if inner.type == "local_variable_declaration":
                 variables |= _locals(inner)
             elif inner.type in ("enhanced_for_statement", "resource"):
-                if type_ := _type_of(inner.child_by_field_name("type")):
-                    variables[field_text(inner, "name")] = (type_, CALLED)
+                type_ = _type_of(inner.child_by_field_name("type"))
+                variables[field_text(inner, "name")] = (type_, CALLED) if type_ else ()
             chain = _chain(inner)
             if chain:
                 uses[chain] = None

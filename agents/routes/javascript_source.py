@@ -101,7 +101,7 @@ class _Reader:
 
     def _function(self, node: Any, name: str, owner: str) -> None:
         qualified = f"{owner}.{name}" if owner else name
-        variables = dict.fromkeys(self._parameters(node), ())
+        variables: dict[str, Chain] = dict.fromkeys(self._parameters(node), ())
         uses: dict[Chain, None] = {}
         body = node.child_by_field_name("body")
         for inner in nodes_within(body, _CLASSES) if body is not None else ():

@@ -41,9 +41,9 @@ def of_braces(pattern: str) -> str:
 
 
 def of_colons(pattern: str) -> str:
-    """Return a pattern of Express.
+    r"""Return a pattern of Express.
 
-    >>> of_colons("/orders/:id(\\\\d+)/*")
+    >>> of_colons(r"/orders/:id(\d+)/*")
     '/orders/{id}/{rest...}'
     """
     return _COLON.sub(lambda found: "{rest...}" if found["all"] else _parameter(found["name"]), pattern)

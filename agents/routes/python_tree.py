@@ -170,13 +170,16 @@ class PythonTree:
                 "as_handler",
             ):
                 return self.handler(node.func.value, scope, depth + 1)
-            inner = [each for each in (*node.args, *(one.value for one in node.keywords))]
+            inner = [*node.args, *(one.value for one in node.keywords)]
             found = (self.handler(each, scope, depth + 1) for each in inner)
             wrapped = next((each for each in found if each), None)
             return wrapped or (
                 self.handler(node.func, scope, depth + 1) if isinstance(node.func, ast.Call) else None
             )
-        entity = self.resolver.used(chain_of(node), scope)[0]
+        chain = chain_of(node)
+        entity = self.resolver.used(chain, scope)[0]
+        if entity is None and len(chain) > 1 and scope.function:
+            entity = self.resolver.method_beside(scope.unit, chain[-1])
         if entity and entity.variable and entity.unit:
             value = self.expression(node, scope)
             return self.handler(*value, depth + 1) if value else None

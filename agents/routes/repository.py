@@ -130,7 +130,7 @@ def read_stacks(profile: Path) -> list[tuple[str, ...]]:
 
 
 def _paths(folder: Path) -> Iterator[str]:
-    """Yield the paths of sources in a fixed order, links to folders not followed: they may lead in circles."""
+    """Yield the paths of sources in a fixed order; links to folders are not followed."""
     for around, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if is_read(f"{name}/a.py"))
         for name in sorted(names):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import io
+import posixpath
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -63,6 +64,7 @@ class Entity:
 
     @property
     def external(self) -> bool:
+        """Whether it is beyond the tree."""
         return self.unit is None
 
 
@@ -112,6 +114,12 @@ class Resolver:
         """Return the base classes that are in the tree or beyond it."""
         found = (self._walk(base, Scope(unit), 0)[0] for base in each.bases)
         return [base for base in found if base]
+
+    def method_beside(self, unit: Unit, name: str) -> Entity | None:
+        """Return the one method of a name in a unit's folder: ``handlers.show`` of an object handed in."""
+        folder = posixpath.dirname(unit.path)
+        found = [each for each in self._methods.get(name, ()) if posixpath.dirname(each[0].path) == folder]
+        return Entity(found[0][0], function=found[0][1]) if len(found) == 1 else None
 
     def method(self, unit: Unit, each: Class, name: str) -> Entity | None:
         """Return a method of a class or of its bases."""
@@ -256,8 +264,7 @@ class Resolver:
         if qualified in unit.classes:
             return Entity(unit, unit.classes[qualified])
         if each.fields.get(name):
-            found = self._walk(each.fields[name], Scope(unit, owner=each), depth + 1)[0]
-            return found
+            return self._walk(each.fields[name], Scope(unit, owner=each), depth + 1)[0]
         external = False
         for base in self.bases(unit, each):
             if base.external or not base.type or not base.unit or base.type is each:
@@ -300,7 +307,8 @@ class Resolver:
         return [f"{entity.unit.module}.{MODULE}"] if constant else []
 
     def _constructors(self, entity: Entity) -> Iterator[str]:
-        assert entity.unit and entity.type
+        assert entity.unit is not None
+        assert entity.type is not None
         for name in _IMPLICIT:
             found = self._member_of_class(entity.unit, entity.type, name, 0)
             if found and found.function:
@@ -308,7 +316,8 @@ class Resolver:
 
     def _overrides(self, entity: Entity) -> Iterator[str]:
         """Yield the methods of subclasses that may run instead."""
-        assert entity.unit and entity.function
+        assert entity.unit is not None
+        assert entity.function is not None
         name = entity.function.qualified.rpartition(".")[2]
         owner = entity.unit.classes.get(entity.function.owner)
         left, seen = [owner.name] if owner else [], set()

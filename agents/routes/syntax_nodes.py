@@ -36,14 +36,14 @@ def string_of(node: Any) -> str | None:
     """Return the value of a plain string literal."""
     if node is None or node.type not in ("string", "string_literal", "template_string"):
         return None
-    parts = [child for child in node.named_children]
+    parts = list(node.named_children)
     if any(part.type not in ("string_fragment", "escape_sequence") for part in parts):
         return None
     return "".join(text_of(part) for part in parts).replace("\\\\", "\\")
 
 
 def nodes_within(node: Any, stop: Sequence[str] = ()) -> Iterator[Any]:
-    """Yield the named nodes under a node, outer ones first; those of types to stop at without what they hold."""
+    """Yield the named nodes under a node, outer ones first; of types to stop at without what they hold."""
     left = list(reversed(node.named_children))
     for _ in range(MAX_NODES):
         if not left:

@@ -68,6 +68,7 @@ OF_THEIR_OWN = {
     "trials": "loadgen.trials.command",
     "requests": "loadgen.requests.command",
     "applications": "loadgen.applications.command",
+    "suspects": "loadgen.requests.suspects",
     "bisect": "loadgen.bisection.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
@@ -133,11 +134,11 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     rates that follow profiles and pruned stacks save measures `smidgen bench sampling`, what a gateway
     takes under many agents `smidgen bench gateway`, and how often models of trials err
     `smidgen bench trials`. How often a request that costs more in a new release is seen and named
-    measures `smidgen bench requests`, in two real web applications `smidgen bench applications`, and how
-    often `smidgen trial bisect` names the right commit `smidgen bench bisect`. What sampling costs real
-    programs measures `smidgen bench overhead`, and what the sampler inside a Python program costs it
-    `smidgen bench inprocess`. Whether requests are replayed when they are due measures `smidgen bench
-    replay`. These have options of their own.
+    measures `smidgen bench requests`, in two real web applications `smidgen bench applications`, how often
+    its commit is the first suspect `smidgen bench suspects`, and how often `smidgen trial bisect` names the
+    right commit `smidgen bench bisect`. What sampling costs real programs measures `smidgen bench overhead`,
+    and what the sampler inside a Python program costs it `smidgen bench inprocess`. Whether requests are
+    replayed when they are due measures `smidgen bench replay`. These have options of their own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)

@@ -54,9 +54,10 @@ def rank_request_changes(
 ) -> tuple[Suspect, ...]:
     """Return the changes of a release that modify what a request reaches, the likeliest first.
 
-    A suspect's score is its probability to be the root cause. Its factors are ``attribution``, the share of
-    the request's reach that it modifies, by nearness; ``nearness``, that of the nearest method; ``text``, the
-    cosine of the texts. They were deployed together, so their times say nothing.
+    A suspect's score is its probability to be the root cause, if any change of the release is. Its factors
+    are ``attribution``, the share of the request's reach that it modifies, by nearness; ``nearness``, that of
+    the nearest method; ``text``, the cosine of the texts. They were deployed together, so that their times
+    say nothing.
 
     Args:
         reach: Of the request.
@@ -79,6 +80,7 @@ def rank_request_changes(
         trials=unknown,
     )
     confidence = confidences(features(evidence), weights_of(config))
+    confidence = confidence / (confidence.sum() or 1.0)  # the release costs more: some change made it so
     nearest = _nearest(nearness, changes)
     reached = [index for index in range(len(changes)) if nearest[index] > 0]
     order = sorted(reached, key=lambda i: (-confidence[i], -nearest[i], -changes[i].time, changes[i].id))

@@ -37,7 +37,8 @@ def found(files: dict[str, str]) -> set[str]:
             id="method",
         ),
         pytest.param(
-            '@RestController @RequestMapping("/api") class A { @PostMapping X add() {} @GetMapping("/a") X a() {} }',
+            '@RestController @RequestMapping("/api") class A { @PostMapping X add() {} '
+            '@GetMapping("/a") X a() {} }',
             {"POST /api com.acme.A.add", "GET /api/a com.acme.A.a"},
             id="class and method",
         ),
@@ -58,7 +59,8 @@ def found(files: dict[str, str]) -> set[str]:
             id="constant",
         ),
         pytest.param(
-            '@RestController class A { @GetMapping("/f/{name:.+}") void f() {} @GetMapping("/g/**") void g() {} }',
+            '@RestController class A { @GetMapping("/f/{name:.+}") void f() {} '
+            '@GetMapping("/g/**") void g() {} }',
             {"GET /f/{name...} com.acme.A.f", "GET /g/{rest...} com.acme.A.g"},
             id="several segments",
         ),
@@ -111,8 +113,8 @@ def test_express(code: str, expected: set[str]) -> None:
             id="CommonJS",
         ),
         pytest.param(
-            "import { Router } from 'express';\nimport { show } from '../orders.js';\nexport const router = Router();\n"
-            "router.get('/:id', show);",
+            "import { Router } from 'express';\nimport { show } from '../orders.js';\n"
+            "export const router = Router();\nrouter.get('/:id', show);",
             "export const show = async (req, res) => {};",
             "import { router } from './routes/orders.js';\napp.use('/orders', router);",
             id="modules",
@@ -151,7 +153,8 @@ def test_calls_of_java_lead_through_interfaces_and_fields() -> None:
         + "@RestController class A { private final Store store; A(Store s) { this.store = s; }\n"
         '@GetMapping("/a") X a() { return store.load(1); } }',
         "Store.java": "package com.acme; interface Store { X load(int id); }",
-        "Disk.java": "package com.acme; class Disk implements Store { public X load(int id) { return read(id); }\n"
+        "Disk.java": "package com.acme; class Disk implements Store {\n"
+        "public X load(int id) { return read(id); }\n"
         "private X read(int id) { Parser p = new Parser(); return p.parse(); } }",
         "Parser.java": "package com.acme; class Parser { X parse() { return null; } void other() {} }",
     }

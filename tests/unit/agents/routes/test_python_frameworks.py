@@ -146,7 +146,8 @@ def test_flask(code: str, expected: set[str]) -> None:
         pytest.param("@app.get('/f/{p:path}')\ndef f(p): ...", {"GET /f/{p...} shop.f"}, id="path"),
         pytest.param(
             "from starlette.routing import Mount, Route\ndef a(r): ...\ndef b(r): ...\n"
-            "api = Starlette(routes=[Route('/a', a), Mount('/m', routes=[Route('/b', b, methods=['POST'])])])",
+            "api = Starlette(routes=[Route('/a', a), "
+            "Mount('/m', routes=[Route('/b', b, methods=['POST'])])])",
             {"GET /a shop.a", "POST /m/b shop.b"},
             id="Starlette's lists",
         ),
@@ -163,11 +164,13 @@ def test_fastapi(code: str, expected: set[str]) -> None:
 
 def test_routers_of_other_modules() -> None:
     files = {
-        "backend/app/main.py": "from fastapi import FastAPI\nfrom app.api import api\nfrom app.core import settings\n"
+        "backend/app/main.py": "from fastapi import FastAPI\nfrom app.api import api\n"
+        "from app.core import settings\n"
         "app = FastAPI()\napp.include_router(api, prefix=settings.V1)\n",
         "backend/app/core.py": "class Settings:\n    V1: str = '/api/v1'\nsettings = Settings()\n",
-        "backend/app/api.py": "from fastapi import APIRouter\nfrom .routes import orders\nimport app.routes.users as u\n"
-        "api = APIRouter()\napi.include_router(orders.router, prefix='/orders')\napi.include_router(u.router)\n",
+        "backend/app/api.py": "from fastapi import APIRouter\nfrom .routes import orders\n"
+        "import app.routes.users as u\napi = APIRouter()\n"
+        "api.include_router(orders.router, prefix='/orders')\napi.include_router(u.router)\n",
         "backend/app/__init__.py": "",
         "backend/app/routes/__init__.py": "",
         "backend/app/routes/orders.py": "from fastapi import APIRouter\nrouter = APIRouter()\n"
@@ -185,6 +188,12 @@ def test_routers_of_other_modules() -> None:
     ("code", "expected"),
     [
         pytest.param("app.router.add_get('/a/{id}', show)", {"GET /a/{id} shop.show"}, id="add_get"),
+        pytest.param(
+            "class Handlers:\n    async def look(self, request): ...\n"
+            "def setup(router, h):\n    router.add_get('/a', h.look)",
+            {"GET /a shop.Handlers.look"},
+            id="objects handed in",
+        ),
         pytest.param("app.router.add_route('PUT', '/a', save)", {"PUT /a shop.save"}, id="add_route"),
         pytest.param("app.router.add_route('*', '/a', save)", {"* /a shop.save"}, id="any method"),
         pytest.param(
@@ -198,7 +207,8 @@ def test_routers_of_other_modules() -> None:
             id="table of routes",
         ),
         pytest.param(
-            "@routes.view('/a')\nclass A(web.View):\n    async def get(self): ...\n    async def post(self): ...",
+            "@routes.view('/a')\nclass A(web.View):\n    async def get(self): ...\n"
+            "    async def post(self): ...",
             {"GET /a shop.A.get", "POST /a shop.A.post"},
             id="view of a table",
         ),

@@ -1,0 +1,186 @@
+"""Releases of a web application with truth: source, commits, and the one that made a request slower."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.model import Change
+
+_DOMAINS = (
+    *("orders", "cart", "prices", "stock", "users", "search", "reviews", "invoices", "coupons", "shipping"),
+    *("returns", "catalog", "reports", "sessions", "images", "mails"),
+)
+_VERBS = (
+    "load",
+    "check",
+    "merge",
+    "sort",
+    "render",
+    "count",
+    "store",
+    "parse",
+    "join",
+    "filter",
+    "build",
+    "read",
+)
+_DEEPEST = 4
+"""Calls from a handler to what a commit makes slower."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large an application and its release are.
+
+    Args:
+        about: In one sentence.
+        functions: Besides handlers.
+        handlers: One for each type of request.
+        commits: Of the release.
+        modified: Mean number of functions that a commit modifies.
+        shared: Share of calls that lead to functions of any domain.
+        named: Share of commits whose title names a function that they modify.
+    """
+
+    about: str
+    functions: int = 200
+    handlers: int = 20
+    commits: int = 20
+    modified: float = 3.0
+    shared: float = 0.2
+    named: float = 0.5
+
+
+SIZES = {
+    "plain": Size("Twenty commits over 200 functions."),
+    "large-release": Size("A hundred commits.", commits=100),
+    "large-commits": Size("Commits modify eight functions in the mean.", modified=8.0),
+    "shared-code": Size("Half of the calls lead to functions of any domain.", shared=0.5),
+    "large-source": Size("A thousand functions and 60 handlers.", functions=1000, handlers=60),
+    "silent": Size("No title names what its commit modifies.", named=0.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseCase:
+    """One release, and the truth.
+
+    Args:
+        sources: Path → text of the new release.
+        changes: Its commits.
+        request: The type that costs more.
+        slow: Id of the commit that makes it so.
+        depth: Calls from the handler to the function that it made slower.
+    """
+
+    sources: dict[str, bytes]
+    changes: tuple[Change, ...]
+    request: str
+    slow: str
+    depth: int
+
+
+def draw_release(size: Size, rng: np.random.Generator) -> ReleaseCase:
+    """Draw an application, its commits, and which of them made a function slower.
+
+    The function is any that a handler reaches by one to four calls, each of these as likely; the request that
+    is found is any of those that reach it so.
+    """
+    tree = _Tree.drawn(size, rng)
+    depths = [tree.depths(handler) for handler in range(size.handlers)]
+    depth = int(rng.integers(1, _DEEPEST + 1))
+    reached = sorted({name for each in depths for name, deep in each.items() if deep == depth})
+    slow = int(rng.choice(reached))
+    handler = int(rng.choice([n for n, each in enumerate(depths) if each.get(slow) == depth]))
+    guilty = int(rng.integers(size.commits))
+    changes = tuple(
+        tree.change(number, size, rng, slow if number == guilty else None) for number in range(size.commits)
+    )
+    return ReleaseCase(tree.sources(), changes, f"GET {tree.path(handler)}", changes[guilty].id, depth)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """Functions in domains; a function calls only those with larger numbers, so that nothing recurs."""
+
+    names: Sequence[str]
+    domains: Sequence[int]  # of each function
+    calls: Sequence[Sequence[int]]
+    entries: Sequence[Sequence[int]]  # what each handler calls
+
+    @classmethod
+    def drawn(cls, size: Size, rng: np.random.Generator) -> _Tree:
+        domains = [int(each) for each in rng.integers(len(_DOMAINS), size=size.functions)]
+        names = [f"{_VERBS[int(rng.integers(len(_VERBS)))]}_{number}" for number in range(size.functions)]
+
+        def called(domain: int, after: int, most: int) -> list[int]:
+            near = [n for n in range(after, size.functions) if domains[n] == domain]
+            found = []
+            for _ in range(int(rng.integers(1, most + 1))):
+                pool = range(after, size.functions) if not near or rng.random() < size.shared else near[:8]
+                if len(pool):
+                    found.append(int(rng.choice(pool)))
+            return sorted(set(found))
+
+        calls = [called(domains[number], number + 1, 3) for number in range(size.functions)]
+        entries = [called(number % len(_DOMAINS), 0, 4) for number in range(size.handlers)]
+        return cls(names, domains, calls, entries)
+
+    def depths(self, handler: int) -> dict[int, int]:
+        """Return function → calls from a handler."""
+        found = dict.fromkeys(self.entries[handler], 1)
+        left = list(found)
+        for number in left:
+            for called in self.calls[number]:
+                if called not in found:
+                    found[called] = found[number] + 1
+                    left.append(called)
+        return found
+
+    def path(self, handler: int) -> str:
+        """Return the path that a handler answers."""
+        return f"/{_DOMAINS[handler % len(_DOMAINS)]}/view{handler}"
+
+    def subroutine(self, number: int) -> str:
+        """Return a function as stack frames spell it."""
+        return f"shop.{_DOMAINS[self.domains[number]]}.{self.names[number]}"
+
+    def change(self, number: int, size: Size, rng: np.random.Generator, slow: int | None) -> Change:
+        """Draw a commit: a function, and more of the same domain."""
+        first = int(rng.integers(size.functions)) if slow is None else slow
+        near = [n for n, domain in enumerate(self.domains) if domain == self.domains[first] and n != first]
+        more = min(int(rng.geometric(1.0 / size.modified)) - 1, len(near))
+        modified = (
+            [first, *(int(each) for each in rng.choice(near, more, replace=False))] if more else [first]
+        )
+        named = self.names[int(rng.choice(modified))] if rng.random() < size.named else "what was asked for"
+        return Change(
+            id=f"{number:040x}",
+            service="shop",
+            time=float(number),
+            title=f"Change {named}",
+            files=(f"shop/{_DOMAINS[self.domains[first]]}.py",),
+            subroutines=tuple(sorted(map(self.subroutine, modified))),
+            content="\n".join(f"+    {self.names[each]}()" for each in modified),
+        )
+
+    def sources(self) -> dict[str, bytes]:
+        """Return the source: a module for each domain, and one with handlers."""
+        lines: dict[str, list[str]] = {name: [] for name in _DOMAINS}
+        for number, domain in enumerate(self.domains):
+            body = [f"    {self._spelt(called, domain)}()" for called in self.calls[number]] or ["    pass"]
+            lines[_DOMAINS[domain]] += [f"def {self.names[number]}():", *body]
+        imports = f"from shop import {', '.join(_DOMAINS)}"
+        files = {f"shop/{name}.py": "\n".join([imports, *each]).encode() for name, each in lines.items()}
+        app = ["from flask import Flask", imports, "app = Flask(__name__)"]
+        for handler, entries in enumerate(self.entries):
+            body = [f"    {self._spelt(called, -1)}()" for called in entries]
+            app += [f"@app.get('{self.path(handler)}')", f"def view{handler}():", *body]
+        return {**files, "shop/app.py": "\n".join(app).encode(), "shop/__init__.py": b""}
+
+    def _spelt(self, number: int, domain: int) -> str:
+        name = self.names[number]
+        return name if self.domains[number] == domain else f"{_DOMAINS[self.domains[number]]}.{name}"

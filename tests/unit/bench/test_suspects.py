@@ -1,0 +1,20 @@
+"""``smidgen bench suspects`` on little."""
+
+from __future__ import annotations
+
+import orjson
+from click.testing import CliRunner
+
+from pipeline.cli import smidgen
+
+LITTLE = ["bench", "suspects", "--cases", "12", "--size", "plain"]
+
+
+def test_rows_are_a_table_or_json() -> None:
+    result = CliRunner().invoke(smidgen, LITTLE)
+    assert result.exit_code == 0, result.output
+    assert "| plain | all | 12 | " in result.output
+    lines = CliRunner().invoke(smidgen, [*LITTLE, "--json"]).output.splitlines()
+    row = orjson.loads(next(line for line in lines if line.startswith("{")))
+    assert row["missed"] == 0.0
+    assert row["by_chance"] <= row["among"] <= 1.0
