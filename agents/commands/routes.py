@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ _EXAMPLES = """\b
 Examples:
   smidgen release routes .
   smidgen release routes services/shop --json
+  smidgen release routes . --app shop.main:app --python .venv/bin/python
 """
 
 _NAMED = 3
@@ -26,16 +28,24 @@ _NAMED = 3
 @click.command(epilog=_EXAMPLES)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @roots_option
+@click.option(
+    "--app",
+    metavar="MODULE:NAME",
+    help="Import this application from DIR and take its routes instead: its code runs.",
+)
+@click.option("--python", default="", metavar="FILE", help="Interpreter that imports it (default: this one).")
 @click.option("--json", "as_json", is_flag=True, help="Print each route as one line of JSON.")
-def routes(folder: Path, source_roots: tuple[str, ...], as_json: bool) -> None:
+def routes(folder: Path, source_roots: tuple[str, ...], app: str | None, python: str, as_json: bool) -> None:
     """Show which handler answers which request, by the source in DIR.
 
     Read are Flask, Django, FastAPI, Starlette and aiohttp in Python, Spring in Java, and Express in
-    JavaScript and TypeScript. Nothing of it is imported or run. Tests are left out.
+    JavaScript and TypeScript. Nothing of it is imported or run, unless --app says so. Tests are left out.
     """
-    from agents.routes import read_folder
+    from agents.routes import import_routes, read_folder
 
     application = read_folder(folder, source_roots)
+    if app:
+        application = replace(application, routes=import_routes(folder, app, python))
     found = sorted(application.routes, key=lambda route: (route.pattern, route.methods))
     if as_json:
         for route in found:

@@ -2,6 +2,7 @@
 
 from agents.routes.application import Application, read_application
 from agents.routes.call_graph import CallGraph, Reach
+from agents.routes.imported import import_routes
 from agents.routes.matching import match_type
 from agents.routes.repository import Release, read_folder, read_revision
 from agents.routes.route import Route
@@ -17,6 +18,7 @@ __all__ = [
     "RequestSuspect",
     "RequestSuspects",
     "Route",
+    "import_routes",
     "match_type",
     "read_application",
     "read_folder",

@@ -96,9 +96,10 @@ def build_graph(units: Iterable[Unit]) -> tuple[CallGraph, Resolver]:
     defined: dict[str, tuple[str, int]] = {}
     members: dict[str, tuple[str, ...]] = {}
     for unit in modules.units.values():
-        for each in (*unit.functions.values(), *unit.classes.values()):
-            defined.setdefault(each.name, (unit.path, each.line))
+        for function in unit.functions.values():
+            defined.setdefault(function.name, (unit.path, function.line))
         for each in unit.classes.values():
+            defined.setdefault(each.name, (unit.path, each.line))
             members[each.name] = tuple(
                 function.name for function in unit.functions.values() if function.owner == each.qualified
             )

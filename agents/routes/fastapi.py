@@ -34,8 +34,8 @@ def _mounts(tree: PythonTree) -> Mounts:
     for site in sites:
         name, key = chain_of(site.node.func)[-1:], tree.bound_key(site)
         if name and name[0] in _OBJECTS and key:
-            prefix = tree.text(argument(site.node, -1, "prefix"), site.scope)
-            mounts.add(key, of_braces(prefix or ""))
+            own = tree.text(argument(site.node, -1, "prefix"), site.scope)
+            mounts.add(key, of_braces(own or ""))
     for site in sites:
         chain = chain_of(site.node.func)
         if len(chain) < 2 or chain[-1] not in ("include_router", "mount"):

@@ -62,8 +62,8 @@ def _mounts(tree: PythonTree) -> Mounts:
         child = tree.key(site.node.args[0] if site.node.args else None, site.scope)
         if parent and child:
             given = argument(site.node, 1 if chain[-1] == "add_namespace" else -1, _MOUNTING[chain[-1]])
-            prefix = tree.text(given, site.scope)
-            mounts.mount(parent, child, of_flask(prefix or ""), replaces=prefix is not None)
+            before = tree.text(given, site.scope)
+            mounts.mount(parent, child, of_flask(before or ""), replaces=before is not None)
     return mounts
 
 
