@@ -90,7 +90,7 @@ def _how(segment: str, pattern: str) -> int | None:
 
 
 def _could_be(segment: str, pattern: str) -> bool:
-    """Return whether a text begins and ends as a parameter's surroundings do: ``a.json``, ``{name}.json``."""
+    """Return whether a text begins and ends as a pattern does around its parameter: ``{name}.json``."""
     before, _, rest = pattern.partition("{")
     after = rest.rpartition("}")[2]
     return len(segment) > len(before) + len(after) and segment.startswith(before) and segment.endswith(after)

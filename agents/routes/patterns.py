@@ -7,7 +7,9 @@ import re
 _FLASK = re.compile(r"<(?:(?P<kind>[^:<>]+):)?(?P<name>[^<>]+)>")
 _BRACES = re.compile(r"\{(?P<name>[^{}:]*)(?::(?P<kind>(?:[^{}]|\{[^{}]*\})*))?\}")
 _COLON = re.compile(r":(?P<name>\w+)(?P<rest>\([^)]*\))?\??|(?P<all>\*\w*)")
-_SPLAT = ("path", "any")
+
+MAX_PATTERN = 1000
+"""Longest regular expression that is read, in characters: its groups may be nested."""
 
 
 def of_flask(pattern: str) -> str:
@@ -55,7 +57,7 @@ def of_regex(pattern: str) -> str:
     >>> of_regex(r"^orders/(?P<id>\d+)/$")
     'orders/{id}/'
     """
-    text = re.sub(r"\\[AZbB]", "", pattern).removeprefix("^")
+    text = re.sub(r"\\[AZbB]", "", pattern[:MAX_PATTERN]).removeprefix("^")
     text = text[:-1] if text.endswith("$") and not text.endswith("\\$") else text
     parts: list[str] = []
     index = unnamed = 0
@@ -78,7 +80,8 @@ def of_regex(pattern: str) -> str:
         found = re.match(r"(\\[dwDWsS]|\[[^\]]*\]|\.)(\{[\d,]+\}|[*+?]+)?", text[index:])
         if found:
             several = found[1] == "." and (found[2] or "")[:1] in ("*", "+")
-            parts.append(_parameter("rest" if several else "part", several=several))
+            plain = found[1] == "." and not found[2]  # most often of a file's name
+            parts.append("." if plain else _parameter("rest" if several else "part", several=several))
             index += found.end()
             continue
         if character == "\\":

@@ -15,6 +15,8 @@ from agents.routes.source import Class, Unit
 VERBS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
 
 _DEEPEST = 10
+_NESTED = (ast.stmt, ast.excepthandler, ast.match_case)
+"""Nodes that hold statements, or are some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +245,9 @@ class _Walker:
         self._read(file.tree.body, Scope(file.unit), "")
 
     def _read(self, nodes: Sequence[ast.AST], scope: Scope, around: str) -> None:
-        for node in nodes:
+        left = list(reversed(nodes))  # and no recursion: each elif is nested in the one before
+        while left:
+            node = left.pop()
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 self._definition(node, scope, around)
                 continue
@@ -251,7 +255,7 @@ class _Walker:
                 self._assignment(node, scope, around)
             for call, bound in _calls(node):
                 self.sites.calls.append(CallSite(call, scope, bound))
-            self._read(_statements(node), scope, around)
+            left += reversed(_statements(node))
 
     def _definition(self, node: Definition | ast.ClassDef, scope: Scope, around: str) -> None:
         qualified = f"{around}.{node.name}" if around else node.name
@@ -281,7 +285,7 @@ class _Walker:
 
 
 def _statements(node: ast.AST) -> list[ast.AST]:
-    return [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt | ast.excepthandler)]
+    return [child for child in ast.iter_child_nodes(node) if isinstance(child, _NESTED)]
 
 
 def _calls(node: ast.AST) -> Iterator[tuple[ast.Call, str]]:
@@ -293,7 +297,7 @@ def _calls(node: ast.AST) -> Iterator[tuple[ast.Call, str]]:
         bound = ".".join(chain_of(node.target))
     outermost = getattr(node, "value", None)
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt | ast.excepthandler):
+        if isinstance(child, _NESTED):
             continue
         for inner in ast.walk(child):
             if isinstance(inner, ast.Call):

@@ -77,6 +77,7 @@ class Resolver:
     def __init__(self, modules: Modules) -> None:
         self.modules = modules
         self._methods: dict[str, list[tuple[Unit, Function]]] = defaultdict(list)
+        self._bases: dict[tuple[str, str], list[Entity]] = {}
         self._subclasses: dict[str, list[tuple[Unit, Class]]] = defaultdict(list)
         for unit in modules.units.values():
             for function in unit.functions.values():
@@ -112,8 +113,11 @@ class Resolver:
 
     def bases(self, unit: Unit, each: Class) -> list[Entity]:
         """Return the base classes that are in the tree or beyond it."""
-        found = (self._walk(base, Scope(unit), 0)[0] for base in each.bases)
-        return [base for base in found if base]
+        key = (unit.path, each.qualified)
+        if key not in self._bases:
+            found = (self._walk(base, Scope(unit), 0)[0] for base in each.bases)
+            self._bases[key] = [base for base in found if base]
+        return self._bases[key]
 
     def method_beside(self, unit: Unit, name: str) -> Entity | None:
         """Return the one method of a name in a unit's folder: ``handlers.show`` of an object handed in."""

@@ -59,6 +59,7 @@ def test_types_belong_to_routes(request_type: str, routes: list[str], expected: 
             of_regex, r"^a/(\d+)/(?:b|c)/(?P<rest>.*)$", "a/{1}/b/{rest...}", id="regular expression"
         ),
         pytest.param(of_regex, r"^a\.json$", "a.json", id="escaped"),
+        pytest.param(of_regex, r"^a.json$", "a.json", id="a dot alone"),
         pytest.param(of_regex, r"^a/(?:page-(?P<n>\d+)/)?$", "a/", id="optional group"),
         pytest.param(of_regex, r"a/[a-z]{2,3}/\w+", "a/{part}/{part}", id="without groups"),
     ],

@@ -286,6 +286,25 @@ def test_django(code: str, expected: set[str]) -> None:
     assert found(files) == expected
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("if a: ...\n" + "elif a: ...\n" * 1500, id="many branches"),
+        pytest.param("x = " + "a | " * 3000 + "a", id="long sum"),
+        pytest.param("def f(x: " + "a | " * 3000 + "a): ...", id="long annotation"),
+        pytest.param("x = a" + ".b()" * 3000, id="long chain"),
+        pytest.param("from shop import *\nfrom shop import x\nx = x\nclass A(A): ...\nA.b.c()", id="circles"),
+        pytest.param(
+            "re_path('" + "(?:" * 400 + ")" * 400 + "', x)\nurlpatterns = [re_path('(', x)]", id="groups"
+        ),
+        pytest.param("\0", id="no text"),
+    ],
+)
+def test_hostile_source_is_read_or_left_out(code: str) -> None:
+    application = read_application({"shop.py": (FLASK + code).encode(), "good.py": FLASK.encode()})
+    assert application.unread.keys() <= {"shop.py"}
+
+
 def test_includes_of_other_modules() -> None:
     root = "from django.urls import include, path\nurlpatterns = [path('shop/', include('shop.urls'))]"
     shop = DJANGO + "urlpatterns = [path('o/<slug>', views.order)]"
