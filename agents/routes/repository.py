@@ -69,7 +69,7 @@ class Release:
 
     Raises:
         GitError: the repository cannot be read, or has no such range.
-        ConfigError: the range holds no commit, or too many.
+        ConfigError: the range holds no commit, or too many; the last has no such source root.
     """
 
     def __init__(self, repository: Path, revisions: str, source_roots: Sequence[str] = ()) -> None:
@@ -82,6 +82,9 @@ class Release:
             raise ConfigError(
                 f"--range: {revisions}: holds {len(self.commits)} commits, more than {MOST_COMMITS}"
             )
+        for root in self._source_roots:
+            if not self._repository.has_folder(self.commits[-1].sha, root):
+                raise ConfigError(f"--source-root: {root}: no such folder in {self.commits[-1].sha[:12]}")
 
     def suspects(self, profile: Path | None = None) -> RequestSuspects:
         """Read the application of the last commit, and what each commit modifies.
@@ -121,11 +124,13 @@ def read_stacks(profile: Path) -> list[tuple[str, ...]]:
     """Return the stacks of a profile file, root first, as subroutines.
 
     Raises:
-        ConfigError: the file cannot be read, or is of no known format.
+        ConfigError: the file cannot be read, is of no known format, or holds no stack.
     """
     with file_errors(profile), profile.open("rb") as stream:
         source = ProfileSource(stream)
         samples = count_samples(read_profile(find_format(AUTO, source.head), source))
+    if not samples.stacks:
+        raise ConfigError(f"{profile}: holds no stack")
     return [tuple(frame.name for frame in name_stack(frames)) for frames in samples.stacks]
 
 

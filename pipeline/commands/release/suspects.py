@@ -85,7 +85,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option(
         "--profile",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=click.Path(path_type=Path, dir_okay=False, exists=True),
         metavar="FILE",
         help="A profile of production: its stacks show calls that source does not.",
     )

@@ -43,11 +43,13 @@ SLOW = CART.replace("    return item\n", "    return sum(range(item * 1000))\n")
 STOCK = "def take(items):\n    return items\n"
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Work:
-    work = Work(tmp_path / "shop")
-    files = {"shop/__init__.py": "", "shop/app.py": APP, "shop/cart.py": CART, "shop/stock.py": STOCK}
-    work.commit("First", files)
+FILES = {"shop/__init__.py": "", "shop/app.py": APP, "shop/cart.py": CART, "shop/stock.py": STOCK}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Work:
+    work = Work(tmp_path_factory.mktemp("repository") / "shop")
+    work.commit("First", FILES)
     work.git("tag", "v1")
     work.commit("Take stock in one go", {"shop/stock.py": STOCK.replace("items\n", "list(items)\n")})
     work.commit("Load anew", {"shop/cart.py": CART.replace("[1, 2]", "[1, 2, 3]")})
@@ -105,6 +107,17 @@ def test_stacks_show_calls_that_source_does_not(tmp_path: Path, shop: Work) -> N
     assert "Add a report that nothing calls" in {each["subject"] for each in change["suspects"]}
 
 
+def test_a_profile_without_stacks_ends_in_one_line(
+    tmp_path: Path, shop: Work, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables(tmp_path, 0.2)
+    (tmp_path / "profile").write_bytes(b"\0garbage")
+    files = [str(tmp_path / name) for name in ("old.csv", "new.csv")]
+    given = ["--repo", str(shop.path), "--range", "v1..v2", "--profile", str(tmp_path / "profile"), "--json"]
+    assert run(["release", "requests", *files, "--metrics", str(tmp_path / "cpu.csv"), *given]) == 2
+    assert "profile: holds no stack" in capsys.readouterr().err
+
+
 def test_a_type_without_a_route_is_said(tmp_path: Path, shop: Work) -> None:
     tables(tmp_path, 0.2)
     shop.commit("Another path", {"shop/app.py": APP.replace('"/cart"', '"/basket"')})
@@ -123,7 +136,17 @@ def test_a_type_without_a_route_is_said(tmp_path: Path, shop: Work) -> None:
         pytest.param(["--repo", "{shop}", "--range", "v1..v9"], "no commit 'v9'", id="unknown tag"),
         pytest.param(["--repo", "{shop}", "--range", "v2..v2"], "holds no commit", id="empty range"),
         pytest.param(["--repo", "{shop}/no", "--range", "v1..v2"], "no such folder", id="no folder"),
-        pytest.param(["--profile", "x"], "need --repo and --range", id="profile alone"),
+        pytest.param(["--profile", "{shop}/shop/app.py"], "need --repo and --range", id="profile alone"),
+        pytest.param(
+            ["--repo", "{shop}", "--range", "v1..v2", "--source-root", "no"],
+            "no such folder in",
+            id="source root",
+        ),
+        pytest.param(
+            ["--repo", "{shop}", "--range", "v1..v2", "--profile", "no"],
+            "'no' does not exist",
+            id="no profile",
+        ),
     ],
 )
 def test_mistakes_end_in_one_line(
@@ -138,15 +161,17 @@ def test_mistakes_end_in_one_line(
     assert message in line
 
 
-def test_routes_are_listed(shop: Work) -> None:
-    (shop.path / "shop" / "broken.py").write_text("def (")
+def test_routes_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    for name, text in {**FILES, "shop/broken.py": "def ("}.items():
+        (tmp_path / name).write_text(text)
     runner = CliRunner()
-    result = runner.invoke(smidgen, ["release", "routes", str(shop.path)], standalone_mode=False)
+    result = runner.invoke(smidgen, ["release", "routes", str(tmp_path)], standalone_mode=False)
     assert "GET /cart" in result.output
     assert "shop/app.py:7" in result.output
-    assert "2 routes in 5 files" in result.output
+    assert "2 routes in 4 files" in result.output
     assert "not read: shop/broken.py (line 1: invalid syntax)" in result.output
-    shown = runner.invoke(smidgen, ["release", "routes", str(shop.path), "--json"], standalone_mode=False)
+    shown = runner.invoke(smidgen, ["release", "routes", str(tmp_path), "--json"], standalone_mode=False)
     cart = next(orjson.loads(line) for line in shown.output.splitlines() if "/cart" in line)
     assert (cart["handler"], cart["methods"], cart["reaches"]) == ("shop.app.show_cart", ["GET"], 4)
 
