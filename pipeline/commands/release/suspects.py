@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from pipeline.clock import to_iso
-from pipeline.releases import BASE, CostChange
+from pipeline.releases import BASE, EVERY, CostChange, spelt
 from pipeline.terminal import escape_controls, print_note, table_console
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class Finder:
         self.commits = len(self._release.commits)
 
     def find(self, change: CostChange) -> RequestFinding | None:
-        """Return the suspects of a rise; None of what is no rise, or of no request."""
-        types = {name: chance for name, chance in change.likely.items() if name != BASE}
+        """Return the suspects of a rise; None of what is no rise, or of no single request."""
+        types = {name: chance for name, chance in change.likely.items() if name not in (BASE, EVERY)}
         if change.change <= 0 or not types:
             return None
         if self._suspects is None:
@@ -64,7 +64,7 @@ class Finder:
         """Print the suspects under each request that costs more."""
         for change in changes:
             if found := self.find(change):
-                _show(change.type, found, self.commits)
+                _show(spelt(change.type), found, self.commits)
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
