@@ -37,7 +37,7 @@ SMALL = Application(
 )
 
 
-def test_every_application_has_four_places_that_its_requests_reach() -> None:
+def test_every_application_has_four_positions_that_its_requests_reach() -> None:
     for application in APPLICATIONS.values():
         assert len({position.function for position in application.positions}) == 4
         assert {position.asked for position in application.positions} <= set(application.requests)
