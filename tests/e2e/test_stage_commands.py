@@ -172,7 +172,7 @@ def test_a_log_that_ends_before_what_was_committed(own_broker: BrokerUrl, comman
     [
         (
             ["skip", "aggregate", "--partition", "0"],
-            "aggregate reads profiles, metrics, changes, feedback: say",
+            "aggregate reads profiles, metrics, requests, changes, feedback: say",
         ),
         (["skip", "filter", "--partition", "99"], "change-points has no partition 99"),
         (

@@ -155,7 +155,7 @@ def test_two_fleets_see_nothing_of_each_other(
         assert_counted(fleet.store, fleet.load)
         findings = [json.loads(line) for line in smidgen("doctor", "--json", *fleet.flags)[1]]
         lag = {one["check"]: one["detail"] for one in findings if one["check"].startswith("lag of ")}
-        assert lag["lag of aggregate"].endswith("profiles 0, metrics 0, changes 0, feedback 0")
+        assert lag["lag of aggregate"].endswith("profiles 0, metrics 0, requests 0, changes 0, feedback 0")
     assert dead_letters(blue) == ["blue.profiles"]
     assert dead_letters(green) == []
 
