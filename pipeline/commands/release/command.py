@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 from contextlib import ExitStack, closing
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -14,6 +14,7 @@ from rich.console import Console
 
 from pipeline.backtest.files import dataset_files
 from pipeline.clock import from_iso
+from pipeline.commands.of_agents import GroupWithAgents
 from pipeline.commands.options import Duration, FiniteRange, settings_options
 from pipeline.commands.release.reading import Asked, Comparison, Source, of_folder, of_store
 from pipeline.commands.release.requests import compare_requests
@@ -24,9 +25,6 @@ from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.outputs import check_outputs, write_output
 from pipeline.storage.connect import open_store
 from pipeline.strata.comparison import CompareConfig
-
-OF_AGENTS = {"routes": "agents.commands.routes"}
-"""Command → the module that defines it under its name."""
 
 EXIT_CODES = {"steady": 0, "slower": 1, "open": 3}
 
@@ -44,19 +42,8 @@ Examples:
 """
 
 
-class _Release(click.Group):
-    """Commands of this package, and those of agents, which read source: imported when they are used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all."""
-        return sorted([*super().list_commands(ctx), *OF_AGENTS])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command of either kind."""
-        if cmd_name not in OF_AGENTS:
-            return super().get_command(ctx, cmd_name)
-        command: click.Command = getattr(importlib.import_module(OF_AGENTS[cmd_name]), cmd_name)
-        return command
+class _Release(GroupWithAgents):
+    of_agents = MappingProxyType({"routes": "agents.commands.routes"})
 
 
 @click.group(cls=_Release)

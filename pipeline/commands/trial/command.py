@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ import orjson
 from click.core import ParameterSource
 
 from pipeline.codec.trials import verdict_to_json
+from pipeline.commands.of_agents import GroupWithAgents
 from pipeline.commands.options import Duration, FiniteRange
 from pipeline.commands.trial.covariates import with_covariates
 from pipeline.commands.trial.machines import machines, match
@@ -29,9 +30,6 @@ from pipeline.stages.gather.trial_models import load_models
 from pipeline.terminal import print_note, table_console
 from pipeline.trials import Bounds, Decision, ModelConfig, Sides, judge_trials
 
-OF_AGENTS = {"bisect": "agents.commands.bisect", "suggest": "agents.commands.suggest"}
-"""Command → the module that defines it under its name."""
-
 EXIT_CODES = {Decision.PASS: 0, Decision.FAIL: 1, Decision.NOT_ENOUGH: 3}
 
 _EXAMPLES = """\b
@@ -44,19 +42,8 @@ Examples:
 """
 
 
-class _Trial(click.Group):
-    """Commands of this package, and those of agents, which read repositories: imported when they are used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all."""
-        return sorted([*super().list_commands(ctx), *OF_AGENTS])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command of either kind."""
-        if cmd_name not in OF_AGENTS:
-            return super().get_command(ctx, cmd_name)
-        command: click.Command = getattr(importlib.import_module(OF_AGENTS[cmd_name]), cmd_name)
-        return command
+class _Trial(GroupWithAgents):
+    of_agents = MappingProxyType({"bisect": "agents.commands.bisect", "suggest": "agents.commands.suggest"})
 
 
 @click.group(cls=_Trial)
