@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import resource
 import threading
@@ -22,9 +23,12 @@ from agents.kernels import Kernel, Run, SamplerError, Sampling, make_kernel
 from agents.process import ExistingProcess
 from agents.sampler import Sampler, stop_limit_s
 from loadgen.bench.overhead.services import FUNCTIONS, Service
+from loadgen.bench.usage import process_cpu_s
 
-ORDER = (False, True, True, False)
-"""Whether the sampler is on in the blocks of a group: a drift that is steady cancels out."""
+ORDERS = ((False, True, True, False), (True, False, False, True))
+"""Whether the sampler is on in the blocks of a group, drawn for each: a drift that is steady cancels out."""
+
+ORDER_SEED = 1
 
 QUANTILES = {"p99": 0.99, "p99.9": 0.999}
 INTERVAL_S = 2.0
@@ -67,7 +71,7 @@ class Cost:
     program: str
     kernel: str
     hz: int
-    ratios: dict[str, Ratio]  # of throughput and latencies, on ÷ off
+    ratios: dict[str, Ratio]  # of throughput, latencies, and the service's CPU time a request, on ÷ off
     sampler_cpu: float  # share of one CPU that the kernel's own processes take
     samples: int  # in one of the functions
     share: float | None  # of them in the first function; None without any sample
@@ -101,9 +105,9 @@ def measure_cost(
     values: dict[bool, list[dict[str, float]]] = {False: [], True: []}
     found, spent = Counter[str](), np.zeros(len(FUNCTIONS))
     cpu_s = 0.0
-    for _ in range(load.groups):
+    for order in np.random.default_rng(ORDER_SEED).integers(len(ORDERS), size=load.groups):
         blocks: dict[bool, list[dict[str, float]]] = {False: [], True: []}
-        for on in ORDER:
+        for on in ORDERS[order]:
             if not on:
                 blocks[on].append(_block(service, load.block_s))
             else:
@@ -123,7 +127,7 @@ def measure_cost(
     samples, truth = found.total(), float(spent[0] / spent.sum())
     share = found[FUNCTIONS[0]] / samples if samples else None
     error = math.sqrt(truth * (1 - truth) / samples) if samples else None
-    sampled_s = load.groups * ORDER.count(True) * load.block_s
+    sampled_s = load.groups * ORDERS[0].count(True) * load.block_s
     return Cost(program, setting.kernel, setting.hz, ratios, cpu_s / sampled_s, samples, share, truth, error)
 
 
@@ -138,16 +142,34 @@ def count_functions(data: bytes) -> Counter[str]:
 
 
 def _block(service: Service, block_s: float) -> dict[str, float]:
-    """Send one request after the other; return requests a second, and latencies in seconds."""
+    """Send one request after the other; return requests a second, latencies and CPU a request in seconds."""
     latencies = []
-    begin = last = time.perf_counter()
-    while last < begin + block_s:
-        service.ask()
-        now = time.perf_counter()
-        latencies.append(now - last)
-        last = now
+    with _yielding():
+        cpu_before_s = process_cpu_s(service.pid)
+        begin = last = time.perf_counter()
+        while last < begin + block_s:
+            service.ask()
+            now = time.perf_counter()
+            latencies.append(now - last)
+            last = now
+        cpu_s = process_cpu_s(service.pid) - cpu_before_s
     quantiles = {name: float(np.quantile(latencies, q)) for name, q in QUANTILES.items()}
-    return {"throughput": len(latencies) / (last - begin), **quantiles}
+    return {"throughput": len(latencies) / (last - begin), **quantiles, "cpu": cpu_s / len(latencies)}
+
+
+@contextmanager
+def _yielding() -> Iterator[None]:
+    """Have this thread take no CPU from the service at the moment in which an answer wakes it.
+
+    Otherwise the service waits for a CPU inside of ``write`` most of the time, where other programs keep the
+    machine busy; py-spy counts threads that wait for a CPU, so that hardly a sample is in the functions.
+    """
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, *before)
 
 
 @contextmanager

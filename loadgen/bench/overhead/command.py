@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from agents.kernels import SamplerError, kernel_names, suitable_kernels
-from loadgen.bench.overhead.blocks import ORDER, Cost, Load, Setting, measure_cost
+from loadgen.bench.overhead.blocks import ORDERS, Cost, Load, Setting, measure_cost
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
 from loadgen.terminal import Duration, print_json, progress
 
@@ -50,7 +50,7 @@ class Skipped:
     type=click.IntRange(1, 1000),
     default=10,
     show_default=True,
-    help="Of four blocks each: off, on, on, off.",
+    help="Of four blocks each: off, on, on, off, or the other way round, as drawn.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
 def overhead(
@@ -64,10 +64,12 @@ def overhead(
     """Measure what sampling costs real programs, and how right its shares are.
 
     A Python web service and programs in C++, Go and Java are built in a temporary folder, and each is asked
-    one request after the other, with its kernels off and on in alternation. Throughput and latencies are on
-    ÷ off, with their 95 % interval over the groups: 0.99 of the throughput is a cost of 1 %. "kernel" is the
-    CPU that the kernel's own processes take, of one core. "error" is the share of the first of two functions
-    in samples, less its share of the CPU time that the program measured itself, beside the standard error
+    one request after the other, with its kernels off and on in alternation. Throughput and latencies are
+    on ÷ off, with their 95 % interval over the groups: 0.99 of the throughput is a cost of 1 %. "cpu" is
+    the CPU time that the program takes for a request, on ÷ off: other work on the machine changes it far
+    less, but it leaves out the time for which a kernel pauses the program. "kernel" is the CPU that the
+    kernel's own processes take, of one core. "error" is the share of the first of two functions in
+    samples, less its share of the CPU time that the program measured itself, beside the standard error
     that so many samples leave. What is not installed is left out with a line.
     """
     load = Load(duration, groups)
@@ -101,7 +103,7 @@ def _measure_program(
             for hz in rates:
                 what = f"{program}, {kernel}, {hz} Hz"
                 try:
-                    with progress(what, load.groups * len(ORDER)) as advance:
+                    with progress(what, load.groups * len(ORDERS[0])) as advance:
                         cost = measure_cost(program, service, Setting(kernel, hz, folder), load, advance)
                 except SamplerError as error:
                     yield Skipped(f"{program}, {kernel}", str(error))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from loadgen.bench.overhead import services
-from loadgen.bench.overhead.blocks import Cost, Ratio, count_functions, paired_ratio
+from loadgen.bench.overhead.blocks import Cost, Ratio, _block, count_functions, paired_ratio
 from loadgen.bench.overhead.command import line_of
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, Program, started
+from loadgen.bench.usage import process_cpu_s
 from pipeline.cli import smidgen
 
 
@@ -76,6 +79,28 @@ def test_what_cannot_be_built_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
             pass
 
 
+def test_who_asks_does_not_take_the_cpu_from_the_service_that_answers() -> None:
+    policies = []
+
+    class Asked:
+        pid = os.getpid()
+
+        def ask(self) -> tuple[int, ...]:
+            policies.append(os.sched_getscheduler(0))
+            return (0, 0)
+
+    before = os.sched_getscheduler(0)
+    measured = _block(Asked(), 0.001)  # type: ignore[arg-type]
+    assert set(policies) == {os.SCHED_BATCH}
+    assert os.sched_getscheduler(0) == before
+    assert set(measured) == {"throughput", "p99", "p99.9", "cpu"}
+
+
+def test_the_cpu_clock_of_a_process_is_its_own() -> None:
+    before, counted, after = time.process_time(), process_cpu_s(os.getpid()), time.process_time()
+    assert before <= counted <= after
+
+
 def test_a_short_run() -> None:
     words = ["bench", "overhead", "--program", "python", "--hz", "101", "--duration", "200ms"]
     words += ["--kernel", "py-spy", "--groups", "2", "--json"]
@@ -85,7 +110,7 @@ def test_a_short_run() -> None:
     if "reason" in cost:
         pytest.skip(cost["reason"])
     assert (cost["program"], cost["kernel"], cost["hz"]) == ("python", "py-spy", 101)
-    assert set(cost["ratios"]) == {"throughput", "p99", "p99.9"}
+    assert set(cost["ratios"]) == {"throughput", "p99", "p99.9", "cpu"}
     assert 0 < cost["truth"] < 1
 
 

@@ -11,12 +11,12 @@ spent = [0, 0]
 
 def total() -> int:
     """Work for a third as long as taxes."""
-    return sum(i * i for i in range(300))
+    return sum(i * i for i in range(3000))
 
 
 def taxes() -> int:
     """Work for three times as long as total."""
-    return sum(i * i for i in range(900))
+    return sum(i * i for i in range(9000))
 
 
 def handle() -> bytes:
