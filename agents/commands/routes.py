@@ -17,7 +17,7 @@ from pipeline.terminal import escape_controls, print_note, table_console
 _EXAMPLES = """\b
 Examples:
   smidgen release routes .
-  smidgen release routes services/shop --json
+  smidgen release routes src --json
   smidgen release routes . --app shop.main:app --python .venv/bin/python
 """
 

@@ -53,6 +53,7 @@ NOT_RUN: Mapping[str, str] = {
     r"agent run .*--native": "needs the right to trace, and a native process",
     r"lab": "many minutes; tests/unit/lab and tests/e2e/test_lab.py have its parts",
     r"replay (record|run|capacity|mock)": "needs services; tests/unit/agents/replay has them",
+    r"release routes .*--app": "imports an application; tests/unit/agents/routes has one",
     r"release compare": "needs two releases side by side; tests/e2e/test_release.py has them",
     r"why .*--ledger .*--data": "needs a candidate of its own backtest; tests/e2e/test_backtest.py has one",
     r"trial (bisect|suggest)": "needs a repository to measure; tests/unit/commands has one of each",
