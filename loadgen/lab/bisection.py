@@ -31,6 +31,7 @@ COMMITS = 16
 STEP = 0.05
 """Rounds of a password's hash that the slow commit adds; steps of less than THRESHOLD do not count."""
 THRESHOLD = 0.02
+CONFIDENCE = 0.99
 RUN = f"{shlex.quote(sys.executable)} -m front.cost"
 RUN_TIMEOUT_S = 300.0
 
@@ -103,7 +104,7 @@ def bisect_drawn(folder: Path, rng: random.Random) -> Bisected:
     plan = Plan(
         span,
         prior_of(versions[1:], {}),
-        SearchConfig(belief=BeliefConfig(threshold=THRESHOLD)),
+        SearchConfig(CONFIDENCE, belief=BeliefConfig(threshold=THRESHOLD)),
         Session(None, RUN, reading_of(exit_code=False, results=None, benchmark=None), 1.0, RUN_TIMEOUT_S),
     )
     with (

@@ -60,7 +60,7 @@ def lab(
 
     One is 1 % slower in one endpoint, one is harmless, one calls downstream more often. Traffic is recorded
     at the base, A/A trials say how noisy this machine is, and the judge's own code decides on each
-    experiment. With --bisect a commit that is 5 % slower in one endpoint is looked for among 16, another one
+    experiment. With --bisect a commit that makes one endpoint 5 % slower is looked for among 16, another one
     in each repeat. Exit code: 0 if every verdict, or every commit that is found, is right, 1 if one is not.
     """
     from loadgen.lab.experiments import LabConfig
