@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--repeats", type=click.IntRange(1), default=10, show_default=True, help="Of each commit.")
+@click.option("--bisect", is_flag=True, help="Bisect 16 commits instead, of which one is slower.")
 @click.option("--trials", type=click.IntRange(1), default=6, show_default=True, help="Of each experiment.")
 @click.option("--history", type=click.IntRange(2), default=6, show_default=True, help="A/A trials first.")
 @click.option(
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 )
 def lab(
     repeats: int,
+    bisect: bool,
     trials: int,
     history: int,
     requests: int,
@@ -58,7 +60,8 @@ def lab(
 
     One is 1 % slower in one endpoint, one is harmless, one calls downstream more often. Traffic is recorded
     at the base, A/A trials say how noisy this machine is, and the judge's own code decides on each
-    experiment. Exit code: 0 if every verdict is right, 1 if one is not.
+    experiment. With --bisect a commit that makes one endpoint 5 % slower is looked for among 16, another one
+    in each repeat. Exit code: 0 if every verdict, or every commit that is found, is right, 1 if one is not.
     """
     from loadgen.lab.experiments import LabConfig
     from pipeline.errors import ConfigError
@@ -77,12 +80,30 @@ def lab(
     folder = keep.resolve() if keep else Path(tempfile.mkdtemp(prefix="smidgen-lab-"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
+        if bisect:
+            return _bisect(folder, config)
         found = asyncio.run(_run(folder, config))
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
     _show(found)
     return 0 if all(judged.right for row in found for judged in row) else 1
+
+
+def _bisect(folder: Path, config: LabConfig) -> int:
+    """Bisect a range of commits in each repeat, and print what is found; 0 if all of it is right."""
+    import random
+
+    from loadgen.lab.bisection import bisect_drawn, summary
+
+    rng = random.Random(config.seed)
+    done = []
+    for repeat in range(1, config.repeats + 1):
+        one = bisect_drawn(folder / f"range-{repeat}", rng)
+        click.echo(f"repeat {repeat} of {config.repeats}: {one}")
+        done.append(one)
+    click.echo(summary(done))
+    return 0 if all(one.right for one in done) else 1
 
 
 async def _run(folder: Path, config: LabConfig) -> list[list[Judged]]:
