@@ -45,7 +45,7 @@ class Bisected:
 
     Args:
         culprit: Number of the slow commit, from 1 on.
-        found: What is named instead or as well: several if they cannot be told apart; none if no commit is.
+        found: What is named instead or as well: several if which of them is not known; none if no commit is.
         builds: Versions that were built.
         runs: Measurements.
         noise: Standard deviation of runs of the same version, relative to their mean.
