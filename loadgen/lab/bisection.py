@@ -44,14 +44,14 @@ class Bisected:
     """What a bisection found.
 
     Args:
-        culprit: Number of the slow commit, from 1 on.
-        found: What is named instead or as well: several if they cannot be told apart; none if no commit is.
+        slow: Number of the slow commit, from 1 on.
+        found: What is named instead or as well: several if which of them is not known; none if no commit is.
         builds: Versions that were built.
         runs: Measurements.
         noise: Standard deviation of runs of the same version, relative to their mean.
     """
 
-    culprit: int
+    slow: int
     found: tuple[int, ...]
     builds: int
     runs: int
@@ -60,12 +60,12 @@ class Bisected:
     @property
     def right(self) -> bool:
         """Whether the slow commit alone is named."""
-        return self.found == (self.culprit,)
+        return self.found == (self.slow,)
 
     def __str__(self) -> str:
         named = " or ".join(f"commit {number}" for number in self.found) or "no commit"
         return (
-            f"commit {self.culprit} is slower, {named} found by {self.builds} builds and {self.runs} runs, "
+            f"commit {self.slow} is slower, {named} found by {self.builds} builds and {self.runs} runs, "
             f"noise {self.noise:.2%}: {'right' if self.right else 'wrong'}"
         )
 
@@ -80,8 +80,8 @@ def summary(done: Sequence[Bisected]) -> str:
     )
 
 
-def write_range(folder: Path, culprit: int) -> Span:
-    """Make a git repository of the shop with COMMITS commits on its base; ``culprit`` counts from 1.
+def write_range(folder: Path, slow: int) -> Span:
+    """Make a git repository of the shop with COMMITS commits on its base; ``slow`` counts from 1.
 
     Raises:
         ConfigError: git is missing or fails.
@@ -90,7 +90,7 @@ def write_range(folder: Path, culprit: int) -> Span:
     git(folder, "init", "--quiet", "--initial-branch=main")
     for number in range(COMMITS + 1):
         if number:
-            apply_edit(folder, _slow() if number == culprit else _harmless(number))
+            apply_edit(folder, _slow() if number == slow else _harmless(number))
         git(folder, "add", "--all")
         git(folder, "commit", "--quiet", f"--message=Commit {number}", environ=_IDENTITY)
     return read_span(folder, f"HEAD~{COMMITS}..HEAD")
@@ -98,8 +98,8 @@ def write_range(folder: Path, culprit: int) -> Span:
 
 def bisect_drawn(folder: Path, rng: random.Random) -> Bisected:
     """Make a range in a new folder whose slow commit is drawn, and bisect it as ``smidgen trial bisect``."""
-    culprit = rng.randint(1, COMMITS)
-    span = write_range(folder, culprit)
+    slow = rng.randint(1, COMMITS)
+    span = write_range(folder, slow)
     versions = span.versions
     plan = Plan(
         span,
@@ -114,7 +114,7 @@ def bisect_drawn(folder: Path, rng: random.Random) -> Bisected:
         standing = bisect_range(plan, workbench, journal)
     found = tuple(number + 1 for number in standing.likeliest) if standing.outcome is Outcome.FOUND else ()
     runs = len(journal.of("value"))
-    return Bisected(culprit, found, len(journal.of("built")), runs, _noise(journal))
+    return Bisected(slow, found, len(journal.of("built")), runs, _noise(journal))
 
 
 def _noise(journal: Journal) -> float:
