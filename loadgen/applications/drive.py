@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import random
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,6 +17,7 @@ from loadgen.applications.catalogue import Application, Request
 from loadgen.kafka.probe import free_ports
 from pipeline.errors import SmidgenError
 from pipeline.model import FloatArray
+from pipeline.processes import Child
 
 CPU = "cpu"
 
@@ -177,8 +177,8 @@ def _served(application: Application, python: Path, side: Side) -> Iterator[tupl
     folder, injection = side.folder, side.injection
     more = [injection.kind, injection.function, str(injection.milliseconds)] if injection else []
     command = [str(python), str(SERVE), application.name, str(port), str(folder), *more]
-    with (folder.parent / f"{folder.name}.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+    child = Child(command)
+    child.drain()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWERED_S)
 
     def ask(request: Request) -> tuple[int, float]:
@@ -191,39 +191,26 @@ def _served(application: Application, python: Path, side: Side) -> Iterator[tupl
             answer.read()
         except (OSError, http.client.HTTPException) as error:
             connection.close()  # it takes no other request otherwise
-            raise NotServed(f"{application.name}: {request.line}: {error}{_last_line(log.name)}") from None
+            said = child.last_words() or "nothing"
+            raise NotServed(f"{application.name}: {request.line}: {error}; it said: {said}") from None
         return answer.status, time.perf_counter() - begin
 
+    probe = next(iter(application.requests.values()))(random.Random(0))
     try:
-        _wait_until_served(process, ask, application)
-        yield process.pid, ask
+        if not child.wait_ready(lambda: _is_answered(ask, probe), STARTED_S):
+            raise NotServed(f"{application.name} does not start: {child.last_words() or 'it said nothing'}")
+        yield child.pid, ask
     finally:
         connection.close()
-        process.terminate()
-        try:
-            process.wait(10.0)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        child.stop()
 
 
-def _last_line(log: str) -> str:
-    lines = Path(log).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return f"; its log ends: {lines[-1]}" if lines else ""
-
-
-def _wait_until_served(process: subprocess.Popen[bytes], ask: Ask, application: Application) -> None:
-    until = time.monotonic() + STARTED_S
-    probe = next(iter(application.requests.values()))(random.Random(0))
-    while True:
-        try:
-            ask(probe)
-        except NotServed:
-            if process.poll() is not None or time.monotonic() > until:
-                raise
-            time.sleep(0.1)
-        else:
-            return
+def _is_answered(ask: Ask, request: Request) -> bool:
+    try:
+        ask(request)
+    except NotServed:
+        return False
+    return True
 
 
 def _cpu_s(pid: int) -> float:

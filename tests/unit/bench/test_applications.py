@@ -118,7 +118,7 @@ def test_an_application_that_ends_is_said_with_its_last_line(
     script = tmp_path / "serve.py"
     script.write_text("raise SystemExit('no such database')", encoding="utf-8")
     monkeypatch.setattr(drive, "SERVE", script)
-    with pytest.raises(NotServed, match="its log ends: no such database"):
+    with pytest.raises(NotServed, match="small does not start: no such database"):
         record(SMALL, Path(sys.executable), [Side(tmp_path / "data", [["first"]])], lambda: None)
 
 
