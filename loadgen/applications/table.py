@@ -91,7 +91,7 @@ def judge(
         compared=not isinstance(compared, NotCompared),
         p=float("nan") if isinstance(compared, NotCompared) else compared.p,
         found=bool(named),
-        rank=_rank(named, true),
+        rank=_rank(named, true) if injected else 0,
         named=len(named),
         r_squared=forests.r_squared,
         forest_rank=forests.rank,
