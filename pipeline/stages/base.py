@@ -47,6 +47,8 @@ class Stage(ABC):
     """How much was refused, folded, cut or shortened here so far, by names of telemetry.LIMITED."""
     limits: Sequence[str] = ()
     """Names of telemetry.LIMITED that this stage may count: they are shown while there is nothing, too."""
+    idle_s = 0.0
+    """How often ``idle`` is called, in the one process that has the first partitions; 0 is never."""
 
     @property
     def unfinished(self) -> bool:
@@ -108,8 +110,16 @@ class Stage(ABC):
             QueryRefused: likewise; it may never succeed.
         """
 
+    def idle(self) -> list[Outgoing]:
+        """Return the messages that are due by the clock alone; ``settled`` is called once they are on topics.
+
+        Raises:
+            StoreUnavailable: nothing was decided; the same call is to be repeated.
+        """
+        return []
+
     def settled(self) -> None:  # noqa: B027 - likewise
-        """Learn that every message of the last ``handle`` is on its topic.
+        """Learn that every message of the last ``handle`` or ``idle`` is on its topic.
 
         Raises:
             StoreUnavailable: nothing was noted; the same call is to be repeated.

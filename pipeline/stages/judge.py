@@ -2,9 +2,9 @@
 
 Trials are stored under what they are and a digest of their message: one that comes again changes nothing, and
 it does not matter in which order they come. A verdict is decided by what the store has once an experiment is
-complete, or overdue by event time. It is stored before it is published, under an id of the trials that it is
-by, and noted as published afterwards: so after a kill the same verdict is published, and none is twice unless
-the kill falls between the two.
+complete, or overdue: by the event time of later trials, or by the clock where none come. It is stored before
+it is published, under an id of the trials that it is by, and noted as published afterwards: so after a kill
+the same verdict is published, and none is twice unless the kill falls between the two.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from pipeline.clock import Clock
 from pipeline.codec.events import encode_event
+from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.codec.records import columns_of
 from pipeline.codec.trials import (
     ExperimentVerdict,
@@ -50,7 +51,12 @@ from pipeline.trials import (
     judge_trials,
     standing_of,
 )
+from pipeline.trials.experiment import OVERDUE_S
 from pipeline.trials.verdict import with_marked
+from pipeline.units import MINUTE_S
+
+IDLE_S = 10 * MINUTE_S
+"""How often overdue experiments are looked for; a service is quiet whose trials are the same as last time."""
 
 POINTS_AT_ONCE = 2_000_000
 """Most points in one INSERT, unless one message has more."""
@@ -65,16 +71,21 @@ class JudgeStage(Stage):
     name = "judge"
     leaves_out = True
     limits = LIMITED_TRIALS
+    idle_s = IDLE_S
 
     def __init__(
         self, *, store: Store, clock: Clock, models: Mapping[str, Model], quotas: Quotas | None = None
     ) -> None:
         self._store = store
+        self._clock = clock
         self._models = models
         self._quotas = quotas or Quotas()
         self._report = QuotaReport(clock)
         self._refused: dict[str, Counter[str]] = {}
         self._unpublished: list[Row] = []
+        self._quiet: dict[str, float] = {}  # service → time of its last trial, when it was looked at last
+        self._closed: dict[str, float] = {}  # service → that time, once all that is overdue then is published
+        self._closing: dict[str, float] = {}
         self._decisions = Counter(dict.fromkeys(Decision, 0))
         self.limited: Counter[str] = Counter()
         self.inputs: Mapping[str, Decoder] = {"trials": lambda value: decode_trial(value, now=clock())}
@@ -97,6 +108,25 @@ class JudgeStage(Stage):
             self._take(service, messages)
             self._unpublished += self._due(service)
         self._report.move(self._refused, self.limited)
+        return self._messages()
+
+    def idle(self) -> list[Outgoing]:
+        """Return the verdicts on experiments of quiet services that are overdue by the clock."""
+        self._unpublished, self._closing = [], {}
+        now = self._clock()
+        latest: dict[str, float] = {}
+        for row in self._store.rows("trials", None, EARLIEST_S, LATEST_S, columns=("service",)):
+            latest[row["service"]] = max(row["time"], latest.get(row["service"], row["time"]))
+        quiet = {service for service, time in latest.items() if self._quiet.get(service) == time}
+        self._quiet = latest
+        for service in sorted(quiet):
+            time = latest[service]
+            if now - time >= OVERDUE_S and self._closed.get(service) != time:
+                self._unpublished += self._due(service, now)
+                self._closing[service] = time
+        return self._messages()
+
+    def _messages(self) -> list[Outgoing]:
         return [
             verdict_message(row["service"], row["experiment"], row["event"].encode())
             for row in self._unpublished
@@ -107,7 +137,8 @@ class JudgeStage(Stage):
         if self._unpublished:
             self._store.insert("trial_verdicts", verdict_columns(self._unpublished, "published"))
             self._decisions.update(Decision(row["decision"]) for row in self._unpublished)
-        self._unpublished = []
+        self._closed |= self._closing
+        self._unpublished, self._closing = [], {}
 
     def _take(self, service: str, messages: Sequence[Message]) -> None:
         """Store messages of a service that are new and within its quota; that they count is stored last."""
@@ -125,12 +156,15 @@ class JudgeStage(Stage):
         if admitted:
             self._store.insert("trials", columns_of(map(side_row, admitted)))
 
-    def _due(self, service: str) -> list[Row]:
-        """Return the verdicts of a service that are not published, those that are new decided and stored."""
+    def _due(self, service: str, now: float = 0.0) -> list[Row]:
+        """Return the verdicts of a service that are not published, those that are new decided and stored.
+
+        The time is that of its last trial, or ``now`` if that is later.
+        """
         experiments = gather_experiments(self._store, service)
         known = gather_verdicts(self._store, service)
         states = {(row["id"], row["state"]): row for row in known}
-        now = max((side.time for one in experiments for side in one.sides), default=0.0)
+        now = max([now, *(side.time for one in experiments for side in one.sides)])
         due: list[Row] = []
         for standing in (standing_of(experiment, now) for experiment in experiments):
             event_id = verdict_id(standing)

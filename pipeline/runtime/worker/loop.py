@@ -162,6 +162,28 @@ class StageLoop:
                 except Exception as error:  # the one place: whatever it is, the process stops unacknowledged
                     self._fail(topic, batch, error)
 
+    async def idle(self) -> None:
+        """Ask the stage again and again what is due though nothing came, until cancelled.
+
+        Only where the first partition of each input is: one process of the group asks.
+        """
+        while True:
+            await asyncio.sleep(self.stage.idle_s)
+            async with self._turn:
+                if self._give_up.is_set() or not all(
+                    0 in self._membership.partitions(topic) for topic in self._inputs
+                ):
+                    continue
+                try:
+                    await self._done(self.stage.idle, tries=1)
+                except QueryRefused as error:
+                    self._log(logging.WARNING, "%s: query refused, trying again later: %s", error)
+                except Exception as error:  # as in run
+                    self._stopping = True
+                    self._give_up.set()
+                    self._log(logging.ERROR, "%s: failed on what is due: %s", error)
+                    self._on_failure(error)
+
     async def pause(self) -> None:
         """Take no more batches, and wait until the present one is finished or given up.
 
@@ -299,7 +321,11 @@ class StageLoop:
         Raises:
             QueryRefused: the store refused what it takes so many times.
         """
-        outgoing = await self._stored(self.stage.handle, records, tries=tries if self.stage.leaves_out else 0)
+        return await self._done(self.stage.handle, records, tries=tries if self.stage.leaves_out else 0)
+
+    async def _done(self, call: Callable[..., list[Outgoing]], *arguments: Any, tries: int) -> bool:
+        """Have the stage decide, publish what it returns, settle; False if it was given up."""
+        outgoing = await self._stored(call, *arguments, tries=tries)
         if outgoing is None:
             return False
         oversized = [message for message in outgoing if not self._publisher.fits(message)]

@@ -59,11 +59,19 @@ class Judge:
 
     def __init__(self, store: Store, quotas: Quotas | None = None) -> None:
         self._store, self._quotas = store, quotas
+        self.now = T0
         self.events: list[dict[str, Any]] = []
         self.restart()
 
     def restart(self) -> None:
-        self.stage = JudgeStage(store=self._store, clock=lambda: T0, models=MODELS, quotas=self._quotas)
+        self.stage = JudgeStage(store=self._store, clock=lambda: self.now, models=MODELS, quotas=self._quotas)
+
+    def idle(self, service: str, *, settled: bool = True) -> list[dict[str, Any]]:
+        """Return what is due by the clock; other tests' services share the store."""
+        found = [orjson.loads(one.value) for one in self.stage.idle()]
+        if settled:
+            self.stage.settled()
+        return [event for event in found if event["data"]["service"] == service]
 
     def take(self, messages: Sequence[Message], *, settled: bool = True) -> list[dict[str, Any]]:
         records = [
@@ -156,6 +164,37 @@ def test_an_experiment_that_never_ends_is_not_enough_after_a_day_of_event_time(
     assert (data["trials"], data["half_trials"], data["expected_trials"]) == (1, 1, None)
     (revised,) = judge.take([*trials_of(service_name, "lost", 6), end_of(service_name, "lost")])
     assert (revised["data"]["revision"], revised["data"]["decision"]) == (2, "pass")
+
+
+def test_an_overdue_experiment_of_a_quiet_service_is_judged_by_the_clock(
+    store: Store, service_name: str
+) -> None:
+    judge = Judge(store)
+    judge.take(trials_of(service_name, "lost", 2)[:3])
+    judge.now = T0 + 60.0 + DAY_S
+    assert judge.idle(service_name) == []  # trials may still come
+    judge.take(trials_of(service_name, "lost", 2)[3:])
+    judge.now += 600.0
+    judge.restart()
+    assert judge.idle(service_name) == []
+    (event,) = judge.idle(service_name, settled=False)
+    assert (event["subject"], event["data"]["decision"], event["data"]["trials"]) == ("lost", "not enough", 2)
+    judge.restart()  # killed before it was published
+    judge.idle(service_name)
+    assert [one["id"] for one in judge.idle(service_name)] == [event["id"]]
+    assert judge.idle(service_name) == []
+    judge.restart()
+    assert [judge.idle(service_name) for _ in range(2)] == [[], []]
+
+
+def test_a_service_is_not_quiet_before_a_day_is_over(store: Store, service_name: str) -> None:
+    judge = Judge(store)
+    judge.take(trials_of(service_name, "lost", 1)[:1])
+    for judge.now in (T0, T0 + DAY_S - 1.0):
+        assert judge.idle(service_name) == []
+    judge.now = T0 + DAY_S
+    (event,) = judge.idle(service_name)
+    assert event["data"]["half_trials"] == 1
 
 
 def test_a_sequential_experiment_ends_once_it_is_decided(store: Store, service_name: str) -> None:

@@ -64,6 +64,8 @@ class FakeStage(Stage):
     seen: list[dict[int, int]] = field(default_factory=list)  # what it was said to be past
     passings: list[Callable[[], object]] = field(default_factory=list)
 
+    idlings: list[Callable[[], object]] = field(default_factory=list)
+
     omitted: list[int] = field(default_factory=list)  # offsets of records that were left out
     leaves_out: bool = False
 
@@ -83,6 +85,12 @@ class FakeStage(Stage):
         self.log.append(f"handle {[record.offset for record in batch]}")
         if self.outcomes:
             self.outcomes.pop(0)()
+        return self.outgoing
+
+    def idle(self) -> list[Outgoing]:
+        self.log.append("idle")
+        if self.idlings:
+            self.idlings.pop(0)()
         return self.outgoing
 
     def passed(self, topic: str, last: Mapping[int, int]) -> None:
@@ -126,6 +134,7 @@ class FakeMembership:
     oldest: int = 0
     came: tuple[int, ...] = ()
     begins: dict[int, int] = field(default_factory=dict)
+    owned: tuple[int, ...] = (0, 1)
     on_commit: Callable[[], Awaitable[None]] | None = None
 
     async def commit(self) -> None:
@@ -137,7 +146,7 @@ class FakeMembership:
         return self.number
 
     def partitions(self, topic: str) -> list[int]:
-        return [0, 1]
+        return list(self.owned)
 
     def committed(self, topic: str) -> dict[int, int]:
         return self.begins
