@@ -106,7 +106,7 @@ def test_an_idle_worker_stops_at_once(
     monkeypatch.setenv("SMIDGEN_DRAIN", "10m")
     with WorkerProcess(own_broker, store_dsn, "all") as worker:
         worker.wait_ready()
-        assert "ready: aggregate, detect, filter, dedup, rootcause" in worker.log
+        assert "ready: aggregate, detect, releases, filter, dedup, rootcause" in worker.log
         began = time.monotonic()
         assert worker.stop() == 0
         assert time.monotonic() - began < 60

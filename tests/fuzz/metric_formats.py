@@ -17,6 +17,7 @@ from agents.metrics import (
 )
 from agents.metrics.remote_write import V2_TYPE
 from pipeline.codec.inputs import decode_metric_points, encode_metric_points
+from pipeline.codec.requests import decode_requests
 from pipeline.errors import InvalidMessage
 from tests.support.metric_senders import add_metric, add_point, otlp_request, write_request
 
@@ -78,7 +79,7 @@ def check_access_log(data: bytes) -> None:
         )
         tally.add(lines)
         for message in [*tally.close(), *tally.finish()]:
-            decode_metric_points(message.value)
+            (decode_requests if message.topic == "requests" else decode_metric_points)(message.value)
 
 
 def write_requests() -> Iterator[bytes]:

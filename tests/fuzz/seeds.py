@@ -24,6 +24,7 @@ from pipeline.codec.inputs import (
     encode_silence,
 )
 from pipeline.codec.ledger import dropped_entries, entry_to_json, ledger_columns, reported_entries
+from pipeline.codec.requests import encode_requests
 from pipeline.codec.scans import encode_progress, encode_scan
 from pipeline.lifecycle import OpenRegression, Update
 from pipeline.model import (
@@ -33,10 +34,12 @@ from pipeline.model import (
     MetricPoints,
     Progress,
     Regression,
+    RequestCounts,
     Scan,
     Silence,
     StackChange,
     Suspect,
+    TypeCounts,
     Verdict,
 )
 from pipeline.topics import DEFAULT_PATH as TOPICS
@@ -61,6 +64,11 @@ def metrics() -> Iterator[bytes]:
     points = MetricPoints("shop", "throughput", T0 + np.arange(3.0), np.array([1.5, -2.0, 0.0]), setup=True)
     yield encode_metric_points(points)
     yield orjson.dumps({"service": "s", "metric": "m", "points": [["2026-01-31T12:00:00Z", 1]]})
+
+
+def request_counts() -> Iterator[bytes]:
+    types = (TypeCounts("GET /cart/:id", 7, (0, 6, 0, 0, 1), ((-160, 3), (5, 4))), TypeCounts("other", 1))
+    yield encode_requests(RequestCounts("shop", "web-1", 60.0 * 28_000_000, 30.0, types, "v2", "c0ffee"))
 
 
 def changes() -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from agents.changes.watch import State
 from loadgen.evaluation import reading
 from loadgen.fleet.scenario import load_scenario
 from pipeline.backtest.seriesfile import read_series
-from pipeline.codec import inputs, scans
+from pipeline.codec import inputs, requests, scans
 from pipeline.codec.quotas import read_quotas
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.kafka import bootstrap_servers
@@ -139,6 +139,9 @@ TARGETS: Mapping[str, Target] = {
     "profile": Target(check_profile, _INVALID, seeds.profiles),
     "metric": Target(
         twice(inputs.decode_metric_points, inputs.encode_metric_points), _INVALID, seeds.metrics
+    ),
+    "requests": Target(
+        twice(requests.decode_requests, requests.encode_requests), _INVALID, seeds.request_counts
     ),
     "change": Target(twice(inputs.decode_change, inputs.encode_change), _INVALID, seeds.changes),
     "feedback": Target(twice(inputs.decode_feedback, inputs.encode_feedback), _INVALID, seeds.feedback),

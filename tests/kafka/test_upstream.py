@@ -34,7 +34,8 @@ def test_a_partition_is_read_once_aggregate_has_committed_it(
         asyncio.run(watch.measure())
         return dict(readings.read_up_to(0, 10**9))
 
-    empty = {(name, p): 100.0 for name in ("profiles", "metrics") for p in range(TOPICS[name].partitions)}
+    counted = ("profiles", "metrics", "requests")
+    empty = {(name, p): 100.0 for name in counted for p in range(TOPICS[name].partitions)}
     assert measured(100.0) == empty, "there is nothing to read"
     loads = [build_load(service_name, 40, seed=seed) for seed in (1, 2)]
     for load in loads:  # the embedded broker hides what was published together last
