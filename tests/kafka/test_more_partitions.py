@@ -104,13 +104,15 @@ def test_topics_of_stages_are_raised_once_all_is_read_and_no_worker_runs(
         code, lines = apply()
         assert code == 1
         assert lines[-1].startswith("windows: not raised: detect has ")
+        assert ", releases has " in lines[-1]
         assert lines[-1].endswith(
             " messages to read: stop aggregate alone, and wait until they have read all"
         )
         assert {len(partitions(kafka_broker, name)) for name in ("profiles", *TOPICS.shared_key)} == {12, 6}
         assert aggregate.stop() == 0
-    with WorkerProcess(kafka_broker, store_dsn, "detect", "filter", "dedup", "rootcause") as worker:
-        busy = "windows: not raised: stop the workers of detect, filter, dedup, rootcause, and try again"
+    behind = ("detect", "releases", "filter", "dedup", "rootcause")
+    with WorkerProcess(kafka_broker, store_dsn, *behind) as worker:
+        busy = f"windows: not raised: stop the workers of {', '.join(behind)}, and try again"
 
         def refused_for_workers_alone() -> bool:
             """Scans take their time through the stages; until then they are what is in the way."""
