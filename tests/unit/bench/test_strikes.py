@@ -113,7 +113,7 @@ def test_a_store_fault_strikes_if_inserts_were_hit(hits: int, struck: bool) -> N
             object.__setattr__(self, name, value)
 
     hit = strikes.slow_store(context(proxy=Proxy()))
-    assert (hit.kind, hit.struck, hit.under_way) == ("slow", struck, 6)
+    assert (hit.kind, hit.struck, hit.under_way) == ("slow", struck, 10)
 
 
 @pytest.mark.usefixtures("impatient")

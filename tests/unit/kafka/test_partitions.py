@@ -74,7 +74,7 @@ def test_hosts_of_a_shard_use_all_its_partitions() -> None:
 def test_the_lines_name_every_partition_of_a_shard() -> None:
     assert shard_lines(TOPICS) == []
     assert shard_lines(SHARDED.of_fleet("b."))[0] == (
-        "checkout has for itself: partitions 12 to 15 of b.profiles, b.metrics; "
+        "checkout has for itself: partitions 12 to 15 of b.profiles, b.metrics, b.requests; "
         "partition 6 of b.windows, b.change-points, b.filtered, b.unique, b.regressions"
     )
 
