@@ -12,10 +12,10 @@ from agents.formats.source import ProfileSource, head_text
 MAX_EVENT_LINES = 100_000
 """Most lines of one event: many times what perf unwinds; a longer one counts as several."""
 
-_HEADER = re.compile(
-    r"(?P<command>\S.*?)\s+-?\d+(?:/-?\d+)?\s+"  # a command may hold spaces; its pid or pid/tid
-    r"(?:\[\d+\]\s+)?(?:\S{4,6}\s+)?"  # CPU, flags
-    r"(?:\d+\.\d+:\s*(?P<event>.*)|(?:\d+\s+)?(?P<untimed>[\w:/-]+:)\s*)"  # time, left out by some
+_HEADER = re.compile(  # possessive, and the command bounded: a line takes time by its length, and no more
+    r"(?P<command>\S.{0,255}?)(?<!\s)\s++-?\d++(?:/-?\d++)?\s++"  # it may hold spaces; pid or pid/tid
+    r"(?:\[\d++\]\s++)?(?:\S{4,6}\s++)?"  # CPU, flags
+    r"(?:\d++\.\d++:\s*+(?P<event>.*)|(?:\d++\s++)?(?P<untimed>[\w:/-]+:)\s*)"  # time, left out by some
 )
 _TIMED = r"\d+(?:/\d+)?\s+(?:\[\d+\]\s+)?\d+\.\d+:"
 _FRAME = re.compile(

@@ -13,7 +13,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pipeline.errors import ConfigError, MessagesSkipped, QueryRefused, StoreUnavailable
 from pipeline.kafka import MessagesRefused, is_set_within
@@ -27,6 +27,7 @@ from pipeline.runtime.dlq import (
     printable,
     source_of,
 )
+from pipeline.runtime.worker.group import Membership, MessagePublisher
 from pipeline.runtime.worker.intake import Event, Intake, Message, rejected
 from pipeline.runtime.worker.misplaced import Misplaced
 from pipeline.runtime.worker.omissions import FIRST_WAIT, Omissions
@@ -44,42 +45,6 @@ COMMIT_S = 2.0
 """How long a batch with dead letters waits for its commit."""
 
 T = TypeVar("T")
-
-
-class Membership(Protocol):
-    """What the consumer group gave to this process."""
-
-    def generation(self) -> int:
-        """Return the number of the present assignment."""
-
-    def partitions(self, topic: str) -> list[int]:
-        """Return the partitions of a topic (broker's name) that are assigned to this process."""
-
-    def committed(self, topic: str) -> Mapping[int, int]:
-        """Return the offset at which each of them goes on, of those of which something was committed."""
-
-    async def first(self, topic: str, partition: int) -> int:
-        """Return the offset of the oldest message of a partition (broker's name) that is still there."""
-
-    def fetched(self, topic: str, partition: int, begin: int, end: int) -> bool:
-        """Return whether any message of a partition from ``begin`` to before ``end`` came to this process."""
-
-    async def commit(self) -> object:
-        """Commit what is acknowledged."""
-
-
-class MessagePublisher(Protocol):
-    """Puts a stage's messages on their topics."""
-
-    def fits(self, message: Outgoing) -> bool:
-        """Return whether the topic takes a message of this size."""
-
-    async def publish(self, messages: Sequence[Outgoing], give_up: asyncio.Event) -> bool:
-        """Publish and wait; False if it was given up.
-
-        Raises:
-            MessagesRefused: the broker will never take some of them; the others are published.
-        """
 
 
 class StageLoop:

@@ -132,3 +132,20 @@ def test_only_the_first_event_counts_unless_another_one_is_asked_for() -> None:
 )
 def test_what_versions_of_perf_write(text: str, stacks: dict[tuple[str, ...], int]) -> None:
     assert stacks_of("", header=text) == stacks
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a" + " " * 100_000 + "b",
+        "a 12/13" + " " * 100_000 + "b",
+        "a 1" * 100_000,
+        "a " * 100_000 + "1/1 [0",
+        "a 1 [1] " + "x:" * 100_000,
+    ],
+    ids=["spaces", "spaces after the pid", "numbers", "words", "names"],
+)
+def test_a_long_line_takes_time_by_its_length(line: str) -> None:
+    """Where it took the square of it, this test would not end within its limit."""
+    assert PerfScriptFormat().recognises(f"{line}\n".encode()) is False
+    assert parse(PerfScriptFormat(), f"{line}\n".encode()).samples == 0
