@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from agents.routes.mounts import Key, Mounts
 from agents.routes.patterns import of_braces
 from agents.routes.python_source import chain_of
-from agents.routes.python_tree import VERBS, CallSite, Decorated, PythonTree, argument, decorated_handler
+from agents.routes.python_tree import (
+    VERBS,
+    CallSite,
+    Decorated,
+    PythonTree,
+    argument,
+    decorated_handler,
+    owner_of,
+)
 from agents.routes.resolve import Scope
 from agents.routes.route import Route, join_paths
 
@@ -64,14 +72,14 @@ def _mounts(tree: PythonTree) -> tuple[Mounts, dict[ast.Call, Key]]:
 
 
 def _decorated(tree: PythonTree, mounts: Mounts, each: Decorated) -> Iterator[Route]:
-    decorator = each.decorator
-    if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Attribute):
+    called = tree.method_called(each)
+    if called is None:
         return
-    key = tree.key(decorator.func.value, each.scope)
+    decorator, verb, key = called
     handler = decorated_handler(each)
     if key not in mounts or handler is None:
         return
-    found = _methods(tree, decorator, decorator.func.attr, each.scope)
+    found = _methods(tree, decorator, verb, each.scope)
     if found:
         methods, index = found
         text = tree.text(argument(decorator, index, "path"), each.scope)
@@ -115,5 +123,5 @@ def _whole(mounts: Mounts, key: Key | None, pattern: str | None) -> Iterator[str
 
 def _application(node: ast.Call) -> ast.expr | None:
     """Return what a router belongs to: ``app`` of ``app.router.add_get`` and of ``app.add_routes``."""
-    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    owner = owner_of(node)
     return owner.value if isinstance(owner, ast.Attribute) and owner.attr == "router" else owner

@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from agents.routes.mounts import Key, Mounts
 from agents.routes.patterns import of_braces
 from agents.routes.python_source import chain_of
-from agents.routes.python_tree import VERBS, CallSite, Decorated, PythonTree, argument, decorated_handler
+from agents.routes.python_tree import (
+    VERBS,
+    CallSite,
+    Decorated,
+    PythonTree,
+    argument,
+    decorated_handler,
+    owner_of,
+)
 from agents.routes.route import Route, join_paths
 
 FRAMEWORK = "fastapi"
@@ -43,18 +51,17 @@ def _mounts(tree: PythonTree) -> Mounts:
         mounting = chain[-1] == "mount"
         given = argument(site.node, 1, "app") if mounting else argument(site.node, 0, "router")
         prefix = argument(site.node, 0, "path") if mounting else argument(site.node, -1, "prefix")
-        parent, child = tree.key(_owner(site.node), site.scope), tree.key(given, site.scope)
+        parent, child = tree.key(owner_of(site.node), site.scope), tree.key(given, site.scope)
         if parent and child:
             mounts.mount(parent, child, of_braces(tree.text(prefix, site.scope) or ""))
     return mounts
 
 
 def _decorated(tree: PythonTree, mounts: Mounts, each: Decorated) -> Iterator[Route]:
-    decorator = each.decorator
-    if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Attribute):
+    called = tree.method_called(each)
+    if called is None:
         return
-    verb = decorator.func.attr
-    key = tree.key(decorator.func.value, each.scope)
+    decorator, verb, key = called
     if key not in mounts:
         return
     if verb.upper() in VERBS:
@@ -75,7 +82,7 @@ def _decorated(tree: PythonTree, mounts: Mounts, each: Decorated) -> Iterator[Ro
 def _added(tree: PythonTree, mounts: Mounts, site: CallSite) -> Iterator[Route]:
     """Yield what ``add_api_route`` and ``add_route`` add."""
     name = chain_of(site.node.func)[-1:]
-    key = tree.key(_owner(site.node), site.scope)
+    key = tree.key(owner_of(site.node), site.scope)
     if name not in (("add_api_route",), ("add_route",)) or key not in mounts:
         return
     handler = tree.handler(argument(site.node, 1, "endpoint"), site.scope)
@@ -130,7 +137,3 @@ def _calls_of(node: ast.expr | None) -> list[ast.Call]:
 
 def _whole(mounts: Mounts, key: Key | None, pattern: str) -> Iterator[str]:
     yield from (join_paths(prefix, of_braces(pattern)) for prefix in mounts.prefixes(key))
-
-
-def _owner(node: ast.Call) -> ast.expr | None:
-    return node.func.value if isinstance(node.func, ast.Attribute) else None

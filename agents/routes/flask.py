@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from agents.routes.mounts import Key, Mounts
 from agents.routes.patterns import of_flask
 from agents.routes.python_source import chain_of
-from agents.routes.python_tree import VERBS, CallSite, Decorated, PythonTree, argument, decorated_handler
+from agents.routes.python_tree import (
+    VERBS,
+    CallSite,
+    Decorated,
+    PythonTree,
+    argument,
+    decorated_handler,
+    owner_of,
+)
 from agents.routes.resolve import Scope
 from agents.routes.route import Route, join_paths
 
@@ -58,7 +66,7 @@ def _mounts(tree: PythonTree) -> Mounts:
         chain = chain_of(site.node.func)
         if len(chain) < 2 or chain[-1] not in _MOUNTING:
             continue
-        parent = tree.key(_owner(site.node), site.scope)
+        parent = tree.key(owner_of(site.node), site.scope)
         child = tree.key(site.node.args[0] if site.node.args else None, site.scope)
         if parent and child:
             given = argument(site.node, 1 if chain[-1] == "add_namespace" else -1, _MOUNTING[chain[-1]])
@@ -68,11 +76,10 @@ def _mounts(tree: PythonTree) -> Mounts:
 
 
 def _decorated(tree: PythonTree, mounts: Mounts, each: Decorated) -> Iterator[Route]:
-    decorator = each.decorator
-    if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Attribute):
+    called = tree.method_called(each)
+    if called is None:
         return
-    verb = decorator.func.attr
-    key = tree.key(decorator.func.value, each.scope)
+    decorator, verb, key = called
     if verb != "route" and not (verb.upper() in VERBS and key in mounts):
         return
     handler = decorated_handler(each)
@@ -114,7 +121,7 @@ def _added(tree: PythonTree, mounts: Mounts, site: CallSite) -> Iterator[Route]:
         return
     default: Sequence[str] = [] if handler.entity.type else ["GET"]
     methods = tree.texts(argument(node, -1, "methods"), scope) or default
-    key = tree.key(_owner(node), scope)
+    key = tree.key(owner_of(node), scope)
     for pattern in _texts(tree, patterns, scope):
         for whole in _whole(mounts, key, pattern):
             yield from tree.routes_of(handler, whole, methods, FRAMEWORK)
@@ -126,7 +133,3 @@ def _texts(tree: PythonTree, nodes: Sequence[ast.expr | None], scope: Scope) -> 
 
 def _whole(mounts: Mounts, key: Key | None, pattern: str) -> Iterator[str]:
     yield from (join_paths(prefix, of_flask(pattern)) for prefix in mounts.prefixes(key))
-
-
-def _owner(node: ast.Call) -> ast.expr | None:
-    return node.func.value if isinstance(node.func, ast.Attribute) else None

@@ -150,6 +150,13 @@ class PythonTree:
             return (entity.unit.path, entity.variable)
         return (scope.unit.path, ".".join(chain))
 
+    def method_called(self, each: Decorated) -> tuple[ast.Call, str, Key | None] | None:
+        """Return a decorator that calls a method, the method's name and its object; None of any other."""
+        call = each.decorator
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return None
+        return call, call.func.attr, self.key(call.func.value, each.scope)
+
     def bound_key(self, site: CallSite) -> Key | None:
         """Return the object that a call makes."""
         if not site.bound:
@@ -225,6 +232,11 @@ def decorated_handler(each: Decorated) -> Handler | None:
     unit = each.scope.unit
     function, type_ = unit.functions.get(each.qualified), unit.classes.get(each.qualified)
     return handler_of(Entity(unit, type_ if function is None else None, function))
+
+
+def owner_of(node: ast.Call) -> ast.expr | None:
+    """Return the object whose method a call is of."""
+    return node.func.value if isinstance(node.func, ast.Attribute) else None
 
 
 def argument(node: ast.Call, index: int, name: str) -> ast.expr | None:
