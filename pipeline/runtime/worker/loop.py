@@ -144,10 +144,7 @@ class StageLoop:
                 except QueryRefused as error:
                     self._log(logging.WARNING, "%s: query refused, trying again later: %s", error)
                 except Exception as error:  # as in run
-                    self._stopping = True
-                    self._give_up.set()
-                    self._log(logging.ERROR, "%s: failed on what is due: %s", error)
-                    self._on_failure(error)
+                    self._fail("", (), error)
 
     async def pause(self) -> None:
         """Take no more batches, and wait until the present one is finished or given up.
@@ -369,12 +366,13 @@ class StageLoop:
         else:
             spans = _spans(batch)
             text = ", ".join(f"partition {p} offsets {a} to {b}" for p, (a, b) in spans.items())
-            partition, (first, last) = next(iter(spans.items()))
-            position = (
-                {"partition": partition, "offset": first, "last_offset": last} if len(spans) == 1 else {}
-            )
+            position = {}
+            if len(spans) == 1:
+                partition, (first, last) = next(iter(spans.items()))
+                position = {"partition": partition, "offset": first, "last_offset": last}
             extra = {"stage": self.stage.name, "topic": topic, **position}
-            logger.error("%s: failed on %s %s", self.stage.name, topic, text, exc_info=error, extra=extra)
+            where = f"{topic} {text}" if spans else "what is due by the clock"
+            logger.error("%s: failed on %s", self.stage.name, where, exc_info=error, extra=extra)
         self._on_failure(error)
 
     def _log(self, level: int, text: str, *arguments: object, **extra: object) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from pipeline.errors import QueryRefused
 from pipeline.model import Outgoing
 from tests.unit.runtime.faked_loop import Bench, bug, drive, unavailable
@@ -42,9 +44,12 @@ def test_an_unavailable_store_is_tried_again_and_a_refusal_is_left_for_later() -
     assert not bench.failures
 
 
-def test_a_bug_stops_the_process() -> None:
+def test_a_bug_stops_the_process_and_says_where(caplog: pytest.LogCaptureFixture) -> None:
     bench = bench_with(bug)
     drive(idle_until(bench, 9))
+    (record,) = caplog.records
+    assert record.getMessage() == "fake: failed on what is due by the clock"
+    assert record.exc_info is not None
     assert [type(error) for error in bench.failures] == [KeyError]
     assert bench.log == ["idle"]
 
