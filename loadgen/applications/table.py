@@ -10,8 +10,9 @@ import numpy as np
 from agents.logs import RequestTypes
 from loadgen.applications.catalogue import Application, Position
 from loadgen.applications.drive import CPU, Injection, Recorded
+from loadgen.requests.table import ask_forests
 from pipeline.model import FloatArray
-from pipeline.releases import CompareConfig, NotCompared, choose_types, compare_releases, seen_load
+from pipeline.releases import CompareConfig, NotCompared, compare_releases
 from pipeline.releases.baseline import compare_response_times
 from pipeline.releases.periods import Periods, Releases, joined
 
@@ -135,18 +136,11 @@ def _by_type(recorded: Recorded, types: RequestTypes) -> dict[str, FloatArray]:
 
 
 def _forests(releases: Releases, true: str) -> _Forests:
-    """Return what the paper's own method says; a type that others stand for has their effect."""
-    from pipeline.releases.forest import compare_forests
-
-    try:
-        seen, _ = seen_load(releases)
-        selection = choose_types(seen)
-    except NotCompared:
+    found = ask_forests(releases, true, seed=1)
+    if found is None:
         return _Forests()
-    found = compare_forests(seen.of_types(selection.kept), seed=1)
-    stands = (true, *selection.left_out.get(true, ()))
-    right = [number for number, effect in enumerate(found.effects) if effect.type in stands]
-    others = [effect.effect for effect in found.effects if effect.type not in stands]
+    right = [number for number, effect in enumerate(found.effects) if effect.type == true]
+    others = [effect.effect for effect in found.effects if effect.type != true]
     return _Forests(
         found.r_squared,
         right[0] + 1 if right else 0,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +14,14 @@ from pipeline.releases import (
     EVERY,
     CompareConfig,
     NotCompared,
+    Releases,
     choose_types,
     compare_releases,
     seen_load,
 )
+
+if TYPE_CHECKING:
+    from pipeline.releases.forest import ForestComparison
 
 PAPER_R_SQUARED = 0.38
 """The least R² that the paper has for a release with a regression (Table 4)."""
@@ -90,20 +95,29 @@ def _by_costs(case: Case, alpha: float) -> _Found | None:
 
 
 def _by_forest(case: Case, seed: int) -> _Found | None:
-    """Judge as the paper does; a type that others stand for counts as named where they are."""
+    found = ask_forests(case.releases, case.type, seed)
+    if found is None:
+        return None
+    effects = found.effects if found.r_squared >= PAPER_R_SQUARED else ()
+    return _Found(tuple(effect.type for effect in effects), found.r_squared)
+
+
+def ask_forests(releases: Releases, true: str, seed: int) -> ForestComparison | None:
+    """Return what the paper's own method says; None if the load cannot be compared.
+
+    Types that stand for the true one, which the model left out, go by its name: they are the same there.
+    """
     from pipeline.releases.forest import compare_forests
 
     try:
-        releases, _ = seen_load(case.releases)
-        selection = choose_types(releases)
+        seen, _ = seen_load(releases)
+        selection = choose_types(seen)
     except NotCompared:
         return None
-    found = compare_forests(releases.of_types(selection.kept), seed)
-    if found.r_squared < PAPER_R_SQUARED:
-        return _Found((), found.r_squared)
-    stands = selection.left_out.get(case.type, ())
-    names = tuple(case.type if effect.type in stands else effect.type for effect in found.effects)
-    return _Found(names, found.r_squared)
+    found = compare_forests(seen.of_types(selection.kept), seed)
+    stands = selection.left_out.get(true, ())
+    named = (replace(each, type=true) if each.type in stands else each for each in found.effects)
+    return replace(found, effects=tuple(named))
 
 
 def _row(
