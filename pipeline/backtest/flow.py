@@ -14,7 +14,7 @@ from pipeline.config import Settings
 from pipeline.model import Outgoing, Record, Scan
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Stage, handle_whole
-from pipeline.stages.factory import SCAN_STAGES, build_stage
+from pipeline.stages.factory import SCAN_STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.interface import Store
 from pipeline.workloads import Workload
@@ -39,14 +39,14 @@ class Flow:
         without: Without = NOTHING,
     ) -> None:
         self.store = store
-        self._arguments: dict[str, Any] = {
-            "settings": settings,
-            "workloads": tuple(workloads),
-            "store": store,
-            "streams": one_stream(stream),
-            "clock": clock,
-            "without": without,
-        }
+        self._needs = StageNeeds(
+            settings=settings,
+            workloads=tuple(workloads),
+            store=store,
+            streams=one_stream(stream),
+            clock=clock,
+            without=without,
+        )
         self.stages: dict[str, Stage] = {}
         for name in stages:
             self.restart(name)
@@ -55,7 +55,7 @@ class Flow:
 
     def restart(self, name: str) -> None:
         """Replace a stage by a new one, as after a crash: it knows only what is in the store."""
-        self.stages[name] = build_stage(name, **self._arguments)
+        self.stages[name] = build_stage(name, self._needs)
 
     def send(self, topic: str, values: Iterable[bytes], *, partition: int = 0) -> None:
         """Hand messages to the stages that read their topic, as one batch, and on until nothing is left."""

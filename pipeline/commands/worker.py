@@ -26,7 +26,7 @@ from pipeline.kafka import (
     require_topics,
 )
 from pipeline.runtime.worker import BrokerCheck, Check, Service, StoreCheck, health_address
-from pipeline.stages.factory import STAGES, build_stage
+from pipeline.stages.factory import STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import LOGGED_TOPICS, TopicIdentity, streams_of
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
@@ -106,12 +106,14 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
         built = [
             build_stage(
                 name,
-                settings=settings,
-                workloads=workloads,
-                store=store,
-                streams=streams,
-                clock=system_clock,
-                readings=readings,
+                StageNeeds(
+                    settings=settings,
+                    workloads=workloads,
+                    store=store,
+                    streams=streams,
+                    clock=system_clock,
+                    readings=readings,
+                ),
             )
             for name, store in zip(names, stores, strict=False)
         ]

@@ -17,7 +17,7 @@ import pytest
 from pipeline.cli import run
 from pipeline.config import Settings
 from pipeline.embedded.stack import EmbeddedStore
-from pipeline.stages.factory import STAGES, build_stage
+from pipeline.stages.factory import STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
@@ -251,11 +251,13 @@ def test_doctor_knows_what_each_stage_reads() -> None:
     for name in STAGES:
         stage = build_stage(
             name,
-            settings=settings,
-            workloads=load_workloads(settings.workloads),
-            store=ArrayStore(),
-            streams=one_stream("s"),
-            clock=time.time,
+            StageNeeds(
+                settings=settings,
+                workloads=load_workloads(settings.workloads),
+                store=ArrayStore(),
+                streams=one_stream("s"),
+                clock=time.time,
+            ),
         )
         assert tuple(stage.inputs) == load_topics().inputs(name)
 

@@ -16,7 +16,7 @@ from pipeline.detect.schedule import MAX_CATCH_UP
 from pipeline.errors import ConfigError, StoreUnavailable
 from pipeline.model import Outgoing, Profile, Record, Scan
 from pipeline.stages.base import Stage, handle_whole
-from pipeline.stages.factory import STAGES, build_stage
+from pipeline.stages.factory import STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.interface import Store, Table
 from tests.support.builders import build_candidate, build_profile
@@ -54,11 +54,13 @@ class FailingStore:
 def build(name: str, store: Store | FailingStore, stream: str, now: float = START + 500) -> Stage:
     return build_stage(
         name,
-        settings=SETTINGS,
-        workloads=(LIVE,),
-        store=store,
-        streams=one_stream(stream),
-        clock=lambda: now,
+        StageNeeds(
+            settings=SETTINGS,
+            workloads=(LIVE,),
+            store=store,
+            streams=one_stream(stream),
+            clock=lambda: now,
+        ),
     )
 
 

@@ -10,7 +10,7 @@ from pipeline.codec.quotas import read_quotas
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.quota.limits import Quota
-from pipeline.stages.factory import build_stage
+from pipeline.stages.factory import StageNeeds, build_stage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 
@@ -50,9 +50,11 @@ def test_a_wrong_quotas_file_stops_the_worker_before_it_starts(tmp_path: Path, t
     with pytest.raises(ConfigError, match=wrong):
         build_stage(
             "aggregate",
-            settings=Settings(quotas=file),
-            workloads=(),
-            store=ArrayStore(),
-            streams=one_stream("log"),
-            clock=lambda: 0.0,
+            StageNeeds(
+                settings=Settings(quotas=file),
+                workloads=(),
+                store=ArrayStore(),
+                streams=one_stream("log"),
+                clock=lambda: 0.0,
+            ),
         )

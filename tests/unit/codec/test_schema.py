@@ -18,7 +18,7 @@ from pipeline.clock import system_clock
 from pipeline.codec.schema.generate import asyncapi_document, generated_files, message_schemas
 from pipeline.config import load_settings
 from pipeline.runtime.dlq.writer import DeadLetterWriter, Rejected
-from pipeline.stages.factory import STAGES, build_stage
+from pipeline.stages.factory import STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 from pipeline.topics import OUTSIDE, load_topics
@@ -171,11 +171,13 @@ def test_stages_are_said_to_read_what_they_read() -> None:
     for stage in STAGES:
         built = build_stage(
             stage,
-            settings=settings,
-            workloads=(),
-            store=store,
-            streams=one_stream("test"),
-            clock=system_clock,
+            StageNeeds(
+                settings=settings,
+                workloads=(),
+                store=store,
+                streams=one_stream("test"),
+                clock=system_clock,
+            ),
         )
         assert TOPICS.inputs(stage) == tuple(built.inputs)
     for topic in TOPICS.values():

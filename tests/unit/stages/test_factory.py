@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
-from pipeline.stages.factory import STAGES, build_stage
+from pipeline.stages.factory import STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 
@@ -16,11 +16,13 @@ from pipeline.storage.arrays import ArrayStore
 def build(name: str, settings: Settings) -> object:
     return build_stage(
         name,
-        settings=settings,
-        workloads=(),
-        store=ArrayStore(),
-        streams=one_stream("log"),
-        clock=lambda: 0.0,
+        StageNeeds(
+            settings=settings,
+            workloads=(),
+            store=ArrayStore(),
+            streams=one_stream("log"),
+            clock=lambda: 0.0,
+        ),
     )
 
 
