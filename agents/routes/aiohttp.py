@@ -18,7 +18,7 @@ from agents.routes.python_tree import (
     owner_of,
 )
 from agents.routes.resolve import Scope
-from agents.routes.route import Route, join_paths
+from agents.routes.route import Route
 
 FRAMEWORK = "aiohttp"
 
@@ -80,10 +80,12 @@ def _decorated(tree: PythonTree, mounts: Mounts, each: Decorated) -> Iterator[Ro
     if key not in mounts or handler is None:
         return
     found = _methods(tree, decorator, verb, each.scope)
-    if found:
-        methods, index = found
-        text = tree.text(argument(decorator, index, "path"), each.scope)
-        for whole in _whole(mounts, key, text):
+    if not found:
+        return
+    methods, index = found
+    text = tree.text(argument(decorator, index, "path"), each.scope)
+    if text is not None:
+        for whole in mounts.paths(key, of_braces(text)):
             yield from tree.routes_of(handler, whole, methods, FRAMEWORK)
 
 
@@ -101,8 +103,9 @@ def _added(tree: PythonTree, mounts: Mounts, owners: dict[ast.Call, Key], site: 
         return
     methods, index = found
     handler = tree.handler(argument(node, index + 1, "handler"), site.scope)
-    if handler:
-        for whole in _whole(mounts, key, tree.text(argument(node, index, "path"), site.scope)):
+    text = tree.text(argument(node, index, "path"), site.scope)
+    if handler and text is not None:
+        for whole in mounts.paths(key, of_braces(text)):
             yield from tree.routes_of(handler, whole, methods, FRAMEWORK)
 
 
@@ -114,11 +117,6 @@ def _methods(tree: PythonTree, node: ast.Call, name: str, scope: Scope) -> tuple
         return None
     method = tree.text(argument(node, 0, "method"), scope)
     return ([] if method in (None, "*") else [method or ""]), 1
-
-
-def _whole(mounts: Mounts, key: Key | None, pattern: str | None) -> Iterator[str]:
-    if pattern is not None:
-        yield from (join_paths(prefix, of_braces(pattern)) for prefix in mounts.prefixes(key))
 
 
 def _application(node: ast.Call) -> ast.expr | None:

@@ -55,8 +55,7 @@ def find_django(tree: PythonTree) -> Iterator[Route]:
         handler = tree.handler(entry.view, entry.scope)
         if handler is None:
             continue
-        for prefix in reader.mounts.prefixes(entry.key):
-            pattern = join_paths(prefix, entry.pattern)
+        for pattern in reader.mounts.paths(entry.key, entry.pattern):
             yield from tree.routes_of(handler, pattern, _methods(tree, handler, entry), FRAMEWORK)
     yield from _view_sets(tree, reader.mounts)
 
@@ -179,8 +178,8 @@ def _view_sets(tree: PythonTree, mounts: Mounts) -> Iterator[Route]:
             handler = tree.handler(argument(site.node, 1, "viewset"), site.scope)
             key = tree.key(site.node.func.value, site.scope)
             if prefix is not None and handler and handler.entity.type:
-                for before in mounts.prefixes(key):
-                    yield from _view_set(tree, handler, join_paths(before, of_regex(prefix)))
+                for pattern in mounts.paths(key, of_regex(prefix)):
+                    yield from _view_set(tree, handler, pattern)
 
 
 def _view_set(tree: PythonTree, handler: Handler, pattern: str) -> Iterator[Route]:

@@ -8,7 +8,7 @@ from agents.routes.javascript_source import ExpressCall, JavaScriptFile
 from agents.routes.mounts import Key, Mounts
 from agents.routes.patterns import of_colons
 from agents.routes.resolve import Resolver, Scope
-from agents.routes.route import Route, join_paths
+from agents.routes.route import Route
 from agents.routes.source import Chain, Unit
 
 FRAMEWORK = "express"
@@ -63,6 +63,5 @@ def _routes(resolver: Resolver, mounts: Mounts, file: JavaScriptFile, call: Expr
     if function is None or entity is None or entity.unit is None:
         return
     methods = () if call.method == "all" else (call.method.upper(),)
-    for prefix in mounts.prefixes((file.unit.path, ".".join(call.target))):
-        pattern = join_paths(prefix, of_colons(call.pattern))
+    for pattern in mounts.paths((file.unit.path, ".".join(call.target)), of_colons(call.pattern)):
         yield Route(methods, pattern, function.name, entity.unit.path, function.line, FRAMEWORK)

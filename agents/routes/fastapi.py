@@ -75,7 +75,7 @@ def _decorated(tree: PythonTree, mounts: Mounts, each: Decorated) -> Iterator[Ro
     handler = decorated_handler(each)
     pattern = tree.text(argument(decorator, 0, "path"), each.scope)
     if handler and pattern is not None:
-        for whole in _whole(mounts, key, pattern):
+        for whole in mounts.paths(key, of_braces(pattern)):
             yield from tree.routes_of(handler, whole, methods, FRAMEWORK)
 
 
@@ -90,7 +90,7 @@ def _added(tree: PythonTree, mounts: Mounts, site: CallSite) -> Iterator[Route]:
     methods = tree.texts(argument(site.node, 2, "methods"), site.scope)
     if handler and pattern is not None:
         default = [] if handler.entity.type else ["GET"]
-        for whole in _whole(mounts, key, pattern):
+        for whole in mounts.paths(key, of_braces(pattern)):
             yield from tree.routes_of(handler, whole, methods or default, FRAMEWORK)
 
 
@@ -126,14 +126,9 @@ def _one_listed(
         return
     methods = tree.texts(argument(site.node, -1, "methods"), site.scope)
     default = [] if handler.entity.type else ["GET"]
-    for prefix in mounts.prefixes(key):
-        whole = join_paths(prefix, inside, of_braces(pattern))
+    for whole in mounts.paths(key, inside, of_braces(pattern)):
         yield from tree.routes_of(handler, whole, methods or default, "starlette")
 
 
 def _calls_of(node: ast.expr | None) -> list[ast.Call]:
     return [each for each in node.elts if isinstance(each, ast.Call)] if isinstance(node, ast.List) else []
-
-
-def _whole(mounts: Mounts, key: Key | None, pattern: str) -> Iterator[str]:
-    yield from (join_paths(prefix, of_braces(pattern)) for prefix in mounts.prefixes(key))

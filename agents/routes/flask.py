@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from agents.routes.mounts import Key, Mounts
+from agents.routes.mounts import Mounts
 from agents.routes.patterns import of_flask
 from agents.routes.python_source import chain_of
 from agents.routes.python_tree import (
@@ -18,7 +18,7 @@ from agents.routes.python_tree import (
     owner_of,
 )
 from agents.routes.resolve import Scope
-from agents.routes.route import Route, join_paths
+from agents.routes.route import Route
 
 FRAMEWORK = "flask"
 
@@ -91,7 +91,7 @@ def _decorated(tree: PythonTree, mounts: Mounts, each: Decorated) -> Iterator[Ro
     default: Sequence[str] = [] if handler.entity.type else ["GET"]
     methods = tree.texts(argument(decorator, -1, "methods"), each.scope) or default
     for pattern in [text for text in patterns if text is not None]:
-        for whole in _whole(mounts, key, pattern):
+        for whole in mounts.paths(key, of_flask(pattern)):
             yield from tree.routes_of(handler, whole, methods if verb == "route" else [verb], FRAMEWORK)
 
 
@@ -123,13 +123,9 @@ def _added(tree: PythonTree, mounts: Mounts, site: CallSite) -> Iterator[Route]:
     methods = tree.texts(argument(node, -1, "methods"), scope) or default
     key = tree.key(owner_of(node), scope)
     for pattern in _texts(tree, patterns, scope):
-        for whole in _whole(mounts, key, pattern):
+        for whole in mounts.paths(key, of_flask(pattern)):
             yield from tree.routes_of(handler, whole, methods, FRAMEWORK)
 
 
 def _texts(tree: PythonTree, nodes: Sequence[ast.expr | None], scope: Scope) -> Iterator[str]:
     yield from (text for node in nodes if (text := tree.text(node, scope)) is not None)
-
-
-def _whole(mounts: Mounts, key: Key | None, pattern: str) -> Iterator[str]:
-    yield from (join_paths(prefix, of_flask(pattern)) for prefix in mounts.prefixes(key))

@@ -55,6 +55,15 @@ class Mounts:
         found = list(dict.fromkeys(self._ways(key, frozenset())))
         return found[:_MOST_WAYS] or [self._own.get(key, "")]
 
+    def paths(self, key: Key | None, *parts: str) -> Iterator[str]:
+        """Yield the whole paths of a route of an object, one for each way to be mounted.
+
+        Args:
+            key: The object.
+            parts: Of the path, from the object's prefix on.
+        """
+        yield from (join_paths(prefix, *parts) for prefix in self.prefixes(key))
+
     def _ways(self, key: Key, seen: frozenset[Key]) -> Iterator[str]:
         own = self._own.get(key, "")
         if not self._mounts.get(key):
