@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-import signal
 import socket
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from agents.broker import check_broker, connect, publish_once, quiet_client
-from agents.buffer import Buffer
+from agents.commands.changes import until_stopped
 from agents.options import (
     agent_settings,
     checked_by,
@@ -31,26 +30,25 @@ from pipeline.errors import ConfigError
 from pipeline.model import Outgoing
 from pipeline.outputs import check_outputs, write_output
 from pipeline.terminal import escape_controls
-from pipeline.units import DAY_S, parse_duration_s
+from pipeline.units import DAY_S, counted, parse_duration_s
 
 _EXAMPLES = """\b
 Examples:
   smidgen agent logs access.log.2.gz access.log.1 access.log --service shop
   smidgen agent logs --follow /var/log/nginx/access.log --service shop --latency \\
     --format '$remote_addr [$time_local] "$request" $status $request_time'
+  smidgen agent logs --follow /var/log/nginx/access.log --service shop --state shop-log.json
 """
 
 POLL_S = 0.5
 CLOSE_S = 10.0
-BUFFER_MESSAGES = 100_000
-BUFFER_BYTES = 16 * 1024**2
-LEARNT = 20_000
-"""Requests of the beginning that are seen before the first is counted."""
+OUTBOX_BYTES = 4 * 1024**2
+"""So many bytes of messages wait for the broker; then lines stay in the log until it is back."""
 
 if TYPE_CHECKING:
-    from agents.logs import RequestTally
-
-Begin = Callable[[Sequence[str]], "RequestTally"]
+    from agents.logs import LineFormat, RequestTally
+    from agents.logs.log_follower import Counting
+    from agents.logs.state_file import StateFile
 
 
 def _lateness(text: str) -> float:
@@ -108,6 +106,13 @@ def _lateness(text: str) -> float:
     help="Write the counts to a table instead, for `smidgen release requests`. No broker is asked.",
 )
 @click.option("--follow", is_flag=True, help="Wait for what is written from now on, through rotation.")
+@click.option(
+    "--state",
+    "state_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File in which --follow keeps its position and open periods; without it a restart begins anew.",
+)
 @agent_settings
 def logs(
     settings: Settings,
@@ -125,20 +130,26 @@ def logs(
     errors: bool,
     table: Path | None,
     follow: bool,
+    state_file: Path | None,
 ) -> None:
     """Count the requests of access logs by type and period, and publish that.
 
     On the topic `requests` it is by release, for `smidgen worker releases`; as set-up metrics it explains
     regressions and is not judged. - is standard input; gzip is read.
+    With --state, --follow goes on after a restart where it was, through rotation, and counts each line once.
     What could not be read is counted, and said at the end; if that is every line, the exit code is 2.
     """
-    from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
+    from agents.logs import RequestTypes, TallyOptions, line_format
     from agents.logs.log_file import first_line
+    from agents.logs.log_follower import Counting
+    from agents.logs.state_file import StateFile
 
     if follow and (len(files) > 1 or str(files[0]) == "-"):
         raise click.UsageError("--follow: takes one file")
     if follow and table:
         raise click.UsageError("--follow and --table: choose one")
+    if state_file and not follow:
+        raise click.UsageError("--state is for --follow")
     if table:
         check_outputs({"--table": table}, files)
     else:
@@ -152,18 +163,20 @@ def logs(
         latency,
         errors,
     )
-    types = RequestTypes(rules, most)
 
-    def begin(head: Sequence[str]) -> RequestTally:
-        """Return the tally of a log that begins with these lines."""
-        format_of_lines = line_format(format_, first_line(head), dict(keys))
-        types.learn([fields[1] for line in head[:LEARNT] if (fields := format_of_lines.parse(line))])
-        return RequestTally(options, format_of_lines, types)
+    def format_of(head: Sequence[str]) -> LineFormat:
+        return line_format(format_, first_line(head), dict(keys))
 
+    counting = Counting(options, RequestTypes(rules, most), format_of)
     if table:
-        tally = _write_table(files, table, begin)
+        tally = _write_table(files, table, counting)
+    elif follow:
+        state = None
+        if state_file:
+            state = StateFile(state_file, service=service, log=files[0], period_s=period_s)
+        tally = _follow(files[0], settings, counting, state)
     else:
-        tally = _follow(files[0], settings, begin) if follow else _import(files, settings, begin)
+        tally = _import(files, settings, counting)
     click.echo(escape_controls(tally.summary()))
 
 
@@ -173,7 +186,7 @@ def _check(tally: RequestTally, path: Path) -> None:
         raise ConfigError(f"{path}: no line could be read ({tally.invalid:,}): is --format right?")
 
 
-def _import(files: Sequence[Path], settings: Settings, begin: Begin) -> RequestTally:
+def _import(files: Sequence[Path], settings: Settings, counting: Counting) -> RequestTally:
     """Publish what files hold, together."""
     from agents.logs.log_file import read_log
 
@@ -181,7 +194,7 @@ def _import(files: Sequence[Path], settings: Settings, begin: Begin) -> RequestT
     messages: list[Outgoing] = []
     for path in files:
         for lines in read_log(path):
-            tally = tally or begin(lines)
+            tally = tally or counting.begin(lines)
             tally.add(lines)
             messages += tally.close()
     if tally is None:
@@ -191,14 +204,14 @@ def _import(files: Sequence[Path], settings: Settings, begin: Begin) -> RequestT
     return tally
 
 
-def _write_table(files: Sequence[Path], path: Path, begin: Begin) -> RequestTally:
+def _write_table(files: Sequence[Path], path: Path, counting: Counting) -> RequestTally:
     """Write the counts of files by period and type as CSV."""
     from agents.logs.log_file import read_log
 
     tally: RequestTally | None = None
     for file in files:
         for lines in read_log(file):
-            tally = tally or begin(lines)
+            tally = tally or counting.begin(lines)
             tally.add(lines)
     if tally is None:
         raise ConfigError(f"{files[0]}: is empty")
@@ -212,38 +225,30 @@ def _write_table(files: Sequence[Path], path: Path, begin: Begin) -> RequestTall
     return tally
 
 
-def _follow(path: Path, settings: Settings, begin: Begin) -> RequestTally:
+def _follow(path: Path, settings: Settings, counting: Counting, state: StateFile | None) -> RequestTally:
     """Publish what is written to a file until SIGINT or SIGTERM."""
-    from agents.logs.log_file import FollowedLog
+    from agents.logs.log_follower import LogFollower
+    from agents.logs.outbox import Outbox
 
     check_broker(settings)
     topics = settings.read_topics()
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    publisher = Publisher(
-        lambda: connect(settings, topics), Buffer(max_messages=BUFFER_MESSAGES, max_bytes=BUFFER_BYTES)
-    )
-    log = FollowedLog(path)
-    head = log.head()
-    tally = begin(head)
-    publisher.start()
-    try:
-        while not stop.is_set():
-            lines = log.read()
-            if lines and not head:  # it was not there or empty, and now says what it is like
-                head = log.head() or lines
-                tally = begin(head)
-            now = system_clock()
-            tally.add(lines, now)
-            for message in tally.close(now):
-                publisher.offer(message)
-            if not lines:
-                stop.wait(POLL_S)
-    finally:
-        log.close()
-        delivery = publisher.close(CLOSE_S)
-    if lost := delivery.dropped.messages + delivery.unsent.messages:
-        click.echo(f"{lost} messages were not published", err=True)
-    _check(tally, path)
-    return tally
+    outbox = Outbox(OUTBOX_BYTES)
+    publisher = Publisher(lambda: connect(settings, topics), outbox)
+    with until_stopped() as stop, state.locked() if state else nullcontext():
+        follower = LogFollower(path, counting, state, outbox, publisher.offer)
+        publisher.start()
+        try:
+            while not stop.is_set():
+                if not follower.step(system_clock()):
+                    stop.wait(POLL_S)
+            follower.step(system_clock())  # what was written before the end
+        finally:
+            delivery = publisher.close(CLOSE_S)
+            follower.close(system_clock())
+    if kept := len(outbox):
+        said = "are kept for the next start" if state else "were not published"
+        click.echo(f"{counted(kept, 'message')} {said}", err=True)
+    if delivery.dropped.messages:
+        click.echo(f"{counted(delivery.dropped.messages, 'message')} were refused", err=True)
+    _check(follower.tally, path)
+    return follower.tally

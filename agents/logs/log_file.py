@@ -1,4 +1,4 @@
-"""Log files: read to their end, compressed ones too, or followed through rotation."""
+"""Log files, read to their end; compressed ones too."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def read_log(path: Path) -> Iterator[list[str]]:
     """
     if str(path) == STDIN:
         with file_errors("standard input"):
-            yield from _chunks(_decompressed(sys.stdin.buffer))
+            yield from _chunks(decompressed(sys.stdin.buffer))
         return
     with file_errors(path), path.open("rb") as stream, shown_progress(stream, str(path)) as advance:
         read = 0
         try:
-            for lines in _chunks(_decompressed(stream)):
+            for lines in _chunks(decompressed(stream)):
                 yield lines
                 advance(stream.seek(0, os.SEEK_CUR) - read)
                 read = stream.seek(0, os.SEEK_CUR)
@@ -43,79 +43,7 @@ def read_log(path: Path) -> Iterator[list[str]]:
             raise ConfigError(f"{path}: damaged: {error}") from None
 
 
-class FollowedLog:
-    """A log that is written: what comes after now, through rotation by renaming or by truncation.
-
-    It need not exist yet. ``read`` never waits.
-    """
-
-    def __init__(self, path: Path, *, from_start: bool = False) -> None:
-        self._path = path
-        self._stream: BinaryIO | None = None
-        self._rest = b""
-        self._open()
-        if self._stream and not from_start:
-            self._stream.seek(0, os.SEEK_END)
-
-    def head(self) -> list[str]:
-        """Return the first lines of the file, which say what it is like; empty if it is not there yet."""
-        if self._stream is None:
-            return []
-        position = self._stream.seek(0, os.SEEK_CUR)
-        self._stream.seek(0)
-        lines = _lines(self._stream.read(CHUNK_BYTES).rpartition(b"\n")[0])
-        self._stream.seek(position)
-        return lines
-
-    def read(self) -> list[str]:
-        """Return the lines that were written since the last call; one that has no end yet is kept back.
-
-        Raises:
-            ConfigError: the file is there and cannot be read.
-        """
-        with file_errors(self._path):
-            if self._stream is None:
-                self._open()
-            if self._stream is None:
-                return []
-            if os.fstat(self._stream.fileno()).st_size < self._stream.seek(0, os.SEEK_CUR):
-                self._rest = b""
-                self._stream.seek(0)  # it was copied and truncated
-            data = self._rest + self._stream.read(CHUNK_BYTES)
-            if len(data) == len(self._rest) and self._is_replaced():
-                self._stream.close()
-                self._open()
-                return _lines(data)  # the last one, if it has no end
-        data, _, self._rest = data.rpartition(b"\n")
-        if len(self._rest) > MAX_LINE_BYTES:
-            self._rest = self._rest[:MAX_LINE_BYTES]
-        return _lines(data)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._stream:
-            self._stream.close()
-
-    def _open(self) -> None:
-        self._rest = b""
-        with file_errors(self._path):
-            try:
-                self._stream = self._path.open("rb")
-            except FileNotFoundError:
-                self._stream = None
-
-    def _is_replaced(self) -> bool:
-        """Return whether the path leads to another file; while it leads to none, the old one is kept."""
-        assert self._stream is not None
-        try:
-            there = self._path.stat()
-        except FileNotFoundError:
-            return False
-        mine = os.fstat(self._stream.fileno())
-        return (there.st_ino, there.st_dev) != (mine.st_ino, mine.st_dev)
-
-
-def _decompressed(stream: BinaryIO) -> BinaryIO:
+def decompressed(stream: BinaryIO) -> BinaryIO:
     """Return what a stream holds, by its first bytes."""
     buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
     is_packed = buffered.peek(2)[:2] == _GZIP
@@ -130,12 +58,12 @@ def _chunks(stream: BinaryIO) -> Iterator[list[str]]:
         if len(rest) > MAX_LINE_BYTES:
             rest = rest[:MAX_LINE_BYTES]
         if data:
-            yield _lines(data)
+            yield lines_of(data)
     if rest:
-        yield _lines(rest)
+        yield lines_of(rest)
 
 
-def _lines(data: bytes) -> list[str]:
+def lines_of(data: bytes) -> list[str]:
     """Return lines as texts; only a line feed ends one."""
     data = data.removeprefix(codecs.BOM_UTF8)
     return data.decode("utf-8", errors="replace").replace("\r\n", "\n").split("\n") if data else []

@@ -13,6 +13,7 @@ import xxhash
 from agents.logs.line_format import NOTHING, LineFormat
 from agents.logs.log_time import log_time
 from agents.logs.request_type import RequestTypes
+from agents.logs.tally_state import CellState, PeriodState, TallyState
 from agents.metrics.exponential import Exponential
 from pipeline.codec.inputs import encode_metric_points
 from pipeline.codec.requests import encode_requests, requests_message
@@ -61,6 +62,18 @@ class _Cell:
     durations: dict[int, int] = field(default_factory=dict)  # bucket → requests
     statuses: dict[str, int] = field(default_factory=dict)  # first digit → responses
 
+    def state(self) -> CellState:
+        return CellState(
+            requests=self.requests,
+            errors=self.errors,
+            durations=tuple(self.durations.items()),
+            statuses=self.statuses,
+        )
+
+    @classmethod
+    def of(cls, state: CellState) -> _Cell:
+        return cls(state.requests, state.errors, dict(state.durations), dict(state.statuses))
+
 
 class RequestTally:
     """Counts lines, and returns requests and metrics of the periods that are closed.
@@ -82,11 +95,59 @@ class RequestTally:
         self._is_begun = False  # whether the period that began before the log did is done with
         self._latest_s = -math.inf
         self._open_cells = 0
+        self._parts: dict[int, int] = {}  # of periods of which others sent a part, how many did
         self.lines = 0
         self.requests = 0
         self.late = 0
         self.invalid = 0
         self.invalid_lines: list[int] = []
+
+    def use(self, format_: LineFormat) -> None:
+        """Read the lines that come now in another format."""
+        self._format = format_
+        self._buckets.clear()
+
+    def state(self) -> TallyState:
+        """Return what another tally needs to go on."""
+        return TallyState(
+            host=self._options.host,
+            release=self._options.release,
+            periods=tuple(
+                PeriodState(period=period, cells={type_: cell.state() for type_, cell in cells.items()})
+                for period, cells in self._cells.items()
+            ),
+            parts=tuple(each for each in self._parts.items() if each[0] >= self._closed),
+            seen=tuple(sorted(self._seen)),
+            closed=self._closed,
+            is_begun=self._is_begun,
+            latest_s=self._latest_s if math.isfinite(self._latest_s) else None,
+        )
+
+    def restore(self, state: TallyState) -> list[Outgoing]:
+        """Go on from a state; return the messages of what was open under another host or release.
+
+        Such a period is sent in parts, whose requests add up, and has no metrics.
+        """
+        self._seen, self._parts = set(state.seen), dict(state.parts)
+        self._closed, self._is_begun = state.closed, state.is_begun
+        self._latest_s = -math.inf if state.latest_s is None else state.latest_s
+        restored = {
+            each.period: {type_: _Cell.of(cell) for type_, cell in each.cells.items()}
+            for each in state.periods
+        }
+        if (state.host, state.release) == (self._options.host, self._options.release):
+            self._cells = restored
+            self._open_cells = sum(map(len, restored.values()))
+            return []
+        if restored and not self._is_begun:
+            first = min(restored)
+            del restored[first]
+            self._is_begun, self._closed = True, max(self._closed, first + 1)
+        others = replace(self._options, host=state.host, release=state.release)
+        messages = [self._requests(period, restored[period], others) for period in sorted(restored)]
+        for period in restored:
+            self._parts[period] = self._parts.get(period, 0) + 1
+        return messages
 
     def add(self, lines: Sequence[str], now: float | None = None) -> None:
         """Count lines; those more than a day ahead of the clock's time ``now`` count as unreadable.
@@ -235,7 +296,9 @@ class RequestTally:
         points: dict[str, list[tuple[float, float]]] = {}
         requests: list[Outgoing] = []
         for period, cells in self._take(periods):
-            requests.append(self._requests(period, cells))
+            requests.append(self._requests(period, cells, self._options))
+            if self._parts.pop(period, 0):
+                continue  # of which this is a part
             for metric, value in self._values(cells):
                 metrics.setdefault(metric.metric, metric)
                 points.setdefault(metric.metric, []).append((period * self._options.period_s, value))
@@ -243,17 +306,18 @@ class RequestTally:
             message for name, metric in metrics.items() for message in _encoded(metric, points[name])
         ]
 
-    def _requests(self, period: int, cells: dict[str, _Cell]) -> Outgoing:
+    def _requests(self, period: int, cells: dict[str, _Cell], options: TallyOptions) -> Outgoing:
         """Return the message of a period's requests; its id is that of its content."""
         counts = RequestCounts(
-            service=self._options.service,
-            host=self._options.host,
-            start=period * self._options.period_s,
-            period_s=self._options.period_s,
+            service=options.service,
+            host=options.host,
+            start=period * options.period_s,
+            period_s=options.period_s,
             types=tuple(_counts(type_, cell) for type_, cell in sorted(cells.items())),
-            release=self._options.release,
+            release=options.release,
         )
-        return requests_message(replace(counts, id=xxhash.xxh3_128_hexdigest(encode_requests(counts))))
+        part = f"/{self._parts[period]}".encode() if period in self._parts else b""
+        return requests_message(replace(counts, id=xxhash.xxh3_128_hexdigest(encode_requests(counts) + part)))
 
     def _values(self, cells: dict[str, _Cell]) -> Iterator[tuple[MetricPoints, float]]:
         """Yield the metrics of a period, each with its value."""

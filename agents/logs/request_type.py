@@ -6,6 +6,8 @@ import fnmatch
 import re
 from collections.abc import Sequence
 
+from agents.logs.tally_state import TypesState
+
 OTHER = "other"
 
 MOST_CHILDREN = 30
@@ -59,6 +61,17 @@ class RequestTypes:
                 self._known.clear()
             self._known[request] = found
         return found
+
+    def state(self) -> TypesState:
+        """Return what names depend on, besides rules and ``most``."""
+        children = tuple((parent, tuple(sorted(names))) for parent, names in self._children.items())
+        return TypesState(types=tuple(sorted(self._types)), children=children)
+
+    def restore(self, state: TypesState) -> None:
+        """Go on from a state, of which rules may have changed since."""
+        self._known.clear()
+        self._types = set(state.types)
+        self._children = {parent: set(names) for parent, names in state.children}
 
     def learn(self, requests: Sequence[str]) -> None:
         """See requests before they are counted: names that are too many are folded from the first one on."""

@@ -62,6 +62,7 @@ def test_files_are_counted_together(tmp_path: Path, published: list[Outgoing]) -
         (["a", "--rule", "x"], "LEFT=RIGHT"),
         (["a", "--lateness", "2d", "--follow"], "at most 1d"),
         (["a", "--period", "0s"], "--period"),
+        (["a", "--state", "b"], "--state is for --follow"),
     ],
 )
 def test_wrong_usage_is_said(arguments: list[str], problem: str) -> None:
@@ -138,3 +139,15 @@ def test_a_table_that_cannot_be_written_is_refused_before(tmp_path: Path, extra:
     arguments = ["agent", "logs", str(log), "--service", "shop", "--table", str(log), *extra]
     assert CliRunner().invoke(smidgen, arguments).exit_code != 0
     assert log.read_text() == LINE.format(0, 0, 0)
+
+
+@pytest.mark.parametrize("state", ["absent/state", "."])
+def test_a_state_that_cannot_be_written_is_refused_before(
+    tmp_path: Path, state: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a").write_text(LINE.format(0, 0, 0))
+    arguments = ["--follow", str(tmp_path / "a"), "--service", "shop", "--broker", "127.0.0.1:1"]
+    assert run(["agent", "logs", *arguments, "--state", str(tmp_path / state)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 or "Usage" in error
+    assert "--state" in error

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gzip
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import orjson
 import pytest
 
 from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
-from agents.logs.log_file import FollowedLog, read_log
+from agents.logs.log_file import read_log
 from pipeline.codec.inputs import decode_metric_points
 from pipeline.codec.requests import decode_requests
 from pipeline.codec.schema.requests import MAX_BUCKET, MIN_BUCKET
@@ -173,42 +172,6 @@ def test_gzip_and_plain_files_are_read(tmp_path: Path) -> None:
         list(read_log(tmp_path / "cut.gz"))
 
 
-@pytest.mark.parametrize("way", ["rename", "truncate"])
-def test_rotation_loses_no_line(tmp_path: Path, way: str) -> None:
-    path = tmp_path / "access.log"
-    path.write_text("before\n")
-    log = FollowedLog(path)
-    with path.open("a") as stream:
-        stream.write("one\ntw")
-        stream.flush()
-        assert log.read() == ["one"]
-        stream.write("o\nlast")
-        stream.flush()
-        found = log.read()
-        if way == "rename":
-            os.rename(path, tmp_path / "access.log.1")
-            stream.write(" of it\n")
-            stream.flush()
-            found += log.read()
-            path.write_text("new\n")
-        else:
-            os.truncate(path, 0)
-            path.write_text("new\n")
-    for _ in range(3):
-        found += log.read()
-    expected = ["two", "last of it", "new"] if way == "rename" else ["two", "new"]
-    assert [one for one in found if one] == expected
-    log.close()
-
-
 def test_a_byte_order_mark_is_no_part_of_a_line(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("{}\n", encoding="utf-8-sig")
     assert list(read_log(tmp_path / "a.log")) == [["{}"]]
-
-
-def test_a_log_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
-    log = FollowedLog(tmp_path / "later.log")
-    assert (log.head(), log.read()) == ([], [])
-    (tmp_path / "later.log").write_text("a\n")
-    assert log.read() == ["a"]
-    log.close()

@@ -1,0 +1,151 @@
+"""Follower of a log: its lines become counts, and counts messages, each line in exactly one.
+
+    read lines → count → write the state: position, open periods, messages → publish the messages
+
+What is published stands in the state before. After a kill the same messages are published again, which
+count once by their ids, and lines after the position are read again, of which nothing was published.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.buffer import Pending
+from agents.logs.followed_log import FollowedLog
+from agents.logs.line_format import LineFormat
+from agents.logs.outbox import Outbox
+from agents.logs.request_tally import RequestTally, TallyOptions
+from agents.logs.request_type import RequestTypes
+from agents.logs.state_file import StateFile
+from pipeline.errors import ConfigError
+from pipeline.model import Outgoing
+
+log = logging.getLogger(__name__)
+
+LEARNT = 20_000
+"""Requests of the beginning that are seen before the first is counted."""
+
+SAVE_S = 5.0
+"""How often the state is written while no period ends: so much is read again after a kill."""
+
+Offer = Callable[[Outgoing], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How lines are counted. ``format_of`` returns the format of a log that begins with some lines."""
+
+    options: TallyOptions
+    types: RequestTypes
+    format_of: Callable[[Sequence[str]], LineFormat]
+
+    def begin(self, head: Sequence[str]) -> RequestTally:
+        """Return the tally of a log that begins with these lines."""
+        return RequestTally(self.options, self.learn(head), self.types)
+
+    def learn(self, head: Sequence[str], *, names: bool = True) -> LineFormat:
+        """Return the format of a log that begins with these lines, and see ``names`` before they count."""
+        format_ = self.format_of(head)
+        requests = [fields[1] for line in head[:LEARNT] if (fields := format_.parse(line))]
+        if names:
+            self.types.learn(requests)
+        return format_
+
+
+class LogFollower:
+    """Follows a log; each call of ``step`` is one round of its loop. ``state`` None keeps nothing.
+
+    Raises:
+        ConfigError: the log or the state cannot be read, or the state cannot be written.
+    """
+
+    def __init__(
+        self, path: Path, counting: Counting, state: StateFile | None, outbox: Outbox, offer: Offer
+    ) -> None:
+        self._counting = counting
+        self._state = state
+        self._outbox = outbox
+        self._offer = offer
+        self._unsaved: list[Outgoing] = []  # messages that are not in the state yet
+        self._has_news = False  # lines that are not
+        self._kept = 0  # messages that are
+        self._saved_at = 0.0
+        self._is_failing = False
+        kept = state.read() if state else None
+        position = kept.position if kept else None
+        self._log = FollowedLog(path, position, is_new=kept is not None)
+        self._head = self._log.head()
+        self._learns = not (kept and kept.types.types)
+        if kept:
+            counting.types.restore(kept.types)
+        self.tally = RequestTally(counting.options, self._format(), counting.types)
+        if kept:
+            self._unsaved = self.tally.restore(kept.tally)
+            for message in kept.outbox:
+                outbox.put(Pending(Outgoing(message.topic, message.key, message.value.encode())))
+        if state:
+            self._write()
+
+    def step(self, now: float) -> bool:
+        """Read, count and publish what there is; return whether there may be more at once."""
+        lines: list[str] = []
+        if not self._unsaved and self._outbox.has_room:
+            lines = self._log.read()
+            self._note_format(lines)
+            self.tally.add(lines, now)
+            # By the clock a period ends only if all of its lines were read.
+            self._unsaved = self.tally.close(now if self._log.is_at_end else None)
+            self._has_news = self._has_news or bool(lines)
+        is_behind = self._has_news or len(self._outbox) < self._kept
+        is_due = is_behind and not 0 <= now - self._saved_at < SAVE_S
+        if (self._unsaved or is_due) and not self._save(now):
+            return False
+        messages, self._unsaved = self._unsaved, []
+        for message in messages:
+            self._offer(message)
+        return bool(lines or messages)
+
+    def close(self, now: float) -> None:
+        """Write the state a last time, once nothing is published any more, and close the log."""
+        if self._state:
+            self._save(now)
+        self._log.close()
+
+    def _format(self) -> LineFormat:
+        return self._counting.learn(self._head, names=self._learns)
+
+    def _note_format(self, lines: list[str]) -> None:
+        """Go by the first lines of a log that was not there or empty, and now says what it is like."""
+        if lines and not self._head:
+            self._head = self._log.head() or lines
+            self.tally.use(self._format())
+
+    def _save(self, now: float) -> bool:
+        """Write the state; return whether that was possible, or there is none. It is tried again later."""
+        if not self._state:
+            return True
+        try:
+            self._write()
+        except ConfigError as error:
+            if not self._is_failing:
+                log.warning("%s; until the state can be written nothing is published", error)
+            self._is_failing = True
+            return False
+        if self._is_failing:
+            log.warning("the state can be written again")
+        self._is_failing, self._has_news, self._saved_at = False, False, now
+        return True
+
+    def _write(self) -> None:
+        assert self._state
+        outbox = [*self._outbox.unconfirmed, *self._unsaved]
+        self._state.write(
+            self._log.position,
+            self.tally.state(),
+            self._counting.types.state(),
+            outbox,
+        )
+        self._kept = len(outbox)

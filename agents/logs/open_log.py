@@ -1,0 +1,185 @@
+"""One file of a log, open: its lines, and the position up to which they were read."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+import zlib
+from pathlib import Path
+from typing import Annotated, BinaryIO, Self
+
+import xxhash
+from pydantic import Field
+
+from agents.logs.log_file import CHUNK_BYTES, MAX_LINE_BYTES, decompressed, lines_of
+from pipeline.errors import file_errors
+from pipeline.validation import StrictModel
+
+log = logging.getLogger(__name__)
+
+FINGERPRINT_BYTES = 1024
+"""So many bytes at the beginning of a file, and before a position, say which file it is."""
+
+_DAMAGES = (EOFError, zlib.error, gzip.BadGzipFile)
+
+_Number = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
+_Identity = Annotated[int, Field(ge=0, lt=2**64, strict=True)]
+_Text = Annotated[str, Field(strict=True, max_length=64)]
+
+
+class Position(StrictModel):
+    """How far a file was read: ``offset`` bytes, of its content if it is compressed.
+
+    ``head`` is a hash of the file's first bytes, ``tail`` of the last ones before the offset. A file in
+    which nothing was read is known by device and inode alone.
+    """
+
+    device: _Identity
+    inode: _Identity
+    offset: _Number
+    head: _Text
+    tail: _Text
+
+
+class OpenLog:
+    """A file of a log, read from its beginning unless ``go_to`` says otherwise. ``read`` never waits."""
+
+    def __init__(self, file: BinaryIO, stream: BinaryIO) -> None:
+        self.name = Path(file.name).name
+        status = os.fstat(file.fileno())
+        self.device, self.inode, self.modified_ns = status.st_dev, status.st_ino, status.st_mtime_ns
+        self._file = file
+        self._stream = stream
+        self._head = b""  # the first FINGERPRINT_BYTES that were returned
+        self._tail = b""  # and the last
+        self._rest = b""  # of a line without an end, its first MAX_LINE_BYTES
+        self._rest_bytes = 0  # all of it
+        self._behind = b""  # its last FINGERPRINT_BYTES
+        self._begin_at(0, b"", b"")
+
+    @classmethod
+    def open(cls, path: Path, *, is_rotated: bool = False) -> Self | None:
+        """Open a file; None if there is none. A rotated one may be compressed.
+
+        Raises:
+            ConfigError: it is there and cannot be read.
+        """
+        with file_errors(path):
+            try:
+                file = path.open("rb")
+            except FileNotFoundError:
+                return None
+            return cls(file, decompressed(file) if is_rotated else file)
+
+    @property
+    def position(self) -> Position:
+        """Where the first line begins that was not returned yet."""
+        return Position(
+            device=self.device,
+            inode=self.inode,
+            offset=self._offset,
+            head=xxhash.xxh3_128_hexdigest(self._head),
+            tail=xxhash.xxh3_128_hexdigest(self._tail),
+        )
+
+    @property
+    def size(self) -> int:
+        """Bytes on the disk."""
+        return os.fstat(self._file.fileno()).st_size
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether the file does not hold any more what was read of it, even if it is as long again."""
+        if self._stream is not self._file:
+            return False  # nothing is written to a compressed file
+        last = (self._tail + self._behind)[-FINGERPRINT_BYTES:]
+        position = self._stream.seek(0, os.SEEK_CUR)
+        return os.pread(self._file.fileno(), len(last), position - len(last)) != last
+
+    def go_to(self, position: Position) -> bool:
+        """Read on from a position; return False, and stand at the beginning, if it is none of this file."""
+        try:
+            if self._goes_on_at(position):
+                return True
+        except _DAMAGES:
+            log.debug("%s: damaged", self.name)
+        self._stream.seek(0)
+        self._begin_at(0, b"", b"")
+        return False
+
+    def go_to_end(self) -> None:
+        """Read on from the end."""
+        size = self._stream.seek(0, os.SEEK_END)
+        self._begin_at(size, *self._around(size))
+
+    def head(self) -> list[str]:
+        """Return the first lines, which say what the file is like."""
+        before = self._stream.seek(0, os.SEEK_CUR)
+        self._stream.seek(0)
+        lines = lines_of(self._stream.read(CHUNK_BYTES).rpartition(b"\n")[0])
+        self._stream.seek(before)
+        return lines
+
+    def read(self) -> list[str]:
+        """Return lines, about a megabyte at most; one that has no end yet is kept back."""
+        try:
+            found = self._stream.read(CHUNK_BYTES)
+        except _DAMAGES:
+            found, self.is_damaged = b"", True
+        self.is_at_end = len(found) < CHUNK_BYTES
+        whole, end, rest = found.rpartition(b"\n")
+        data = self._rest + whole
+        if end:
+            self._pass(data, self._behind + whole + end, self._rest_bytes + len(whole) + 1)
+        self._rest = (self._rest + rest)[:MAX_LINE_BYTES]
+        self._rest_bytes += len(rest)
+        self._behind = (self._behind + rest)[-FINGERPRINT_BYTES:]
+        return lines_of(data) if end else []
+
+    def finish(self) -> list[str]:
+        """Return the last line if it has no end: nothing more is written to this file."""
+        rest = self._rest
+        if rest:
+            self._pass(rest, self._behind, self._rest_bytes)
+        return lines_of(rest)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _pass(self, data: bytes, behind: bytes, size: int) -> None:
+        """Note that ``size`` bytes more were returned, which begin like ``data`` and end like ``behind``."""
+        if len(self._head) < FINGERPRINT_BYTES:
+            missing = FINGERPRINT_BYTES - len(self._head)
+            self._head += (data + b"\n")[: min(missing, size)]
+        self._tail = (self._tail + behind)[-FINGERPRINT_BYTES:]
+        self._offset += size
+        self._rest, self._rest_bytes, self._behind = b"", 0, b""
+
+    def _begin_at(self, offset: int, head: bytes, tail: bytes) -> None:
+        self._offset, self._head, self._tail = offset, head, tail
+        self._rest, self._rest_bytes, self._behind = b"", 0, b""
+        self.is_at_end = False
+        self.is_damaged = False
+
+    def _goes_on_at(self, position: Position) -> bool:
+        if not position.offset:
+            return (self.device, self.inode) == (position.device, position.inode)
+        self._stream.seek(0)
+        head = self._stream.read(min(position.offset, FINGERPRINT_BYTES))
+        if xxhash.xxh3_128_hexdigest(head) != position.head:
+            return False
+        head, tail = self._around(position.offset)
+        if xxhash.xxh3_128_hexdigest(tail) != position.tail:
+            return False
+        self._begin_at(position.offset, head, tail)
+        return True
+
+    def _around(self, offset: int) -> tuple[bytes, bytes]:
+        """Return the first bytes of the file and those before an offset, and stand there."""
+        wanted = min(offset, FINGERPRINT_BYTES)
+        self._stream.seek(0)
+        head = self._stream.read(wanted)
+        self._stream.seek(offset - wanted)
+        return head, self._stream.read(wanted)
