@@ -21,7 +21,7 @@ from pipeline.dashboard.api import routes as api_routes
 from pipeline.dashboard.api_silences import routes as silence_routes
 from pipeline.dashboard.json_body import json_response
 from pipeline.dashboard.oidc import Oidc
-from pipeline.dashboard.pages import badge, explorer, operations, regressions, services, settings
+from pipeline.dashboard.pages import badge, explorer, operations, regressions, services, settings, trials
 from pipeline.dashboard.pages import login as logins
 from pipeline.dashboard.site import SITE, Site, Sources, site_of
 from pipeline.dashboard.warmup import warm_up
@@ -90,7 +90,7 @@ def create_app(
     app[operations.DIAGNOSIS] = operations.Diagnosis()
     if oidc is not None:
         app[logins.OIDC] = oidc
-    pages = (regressions, services, explorer, operations, settings, logins, badge)
+    pages = (regressions, trials, services, explorer, operations, settings, logins, badge)
     for part in (
         routes,
         *(page.routes for page in pages),

@@ -8,7 +8,7 @@ from pipeline.trials.experiment import Experiment, Side, Standing, WholeTrial, s
 from pipeline.trials.models import MODELS, Model
 from pipeline.trials.needed import half_widths, trials_needed
 from pipeline.trials.sequential import anytime_valid
-from pipeline.trials.verdict import ModelConfig, Sides, Verdict, judge_trials
+from pipeline.trials.verdict import ModelConfig, Sides, Verdict, differences_by_trial, judge_trials
 from pipeline.trials.warmup import discard_warm_up, warm_up_points
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "anytime_valid",
     "choose",
     "decide",
+    "differences_by_trial",
     "discard_warm_up",
     "half_widths",
     "judge_trials",

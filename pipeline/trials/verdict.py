@@ -141,13 +141,24 @@ def judge_trials(
     return [_decided(each, float(p_value)) for each, p_value in zip(found, adjusted, strict=True)]
 
 
-def steady_differences(sides: Sides) -> FloatArray:
-    """Return the relative difference of each trial that becomes steady, without its warm-up: (trials,).
+def differences_by_trial(sides: Sides) -> FloatArray:
+    """Return the relative difference of each trial without its warm-up: (trials,).
 
-    Of trials that have no level, as all that is left of side A is 0, there are none.
+    It is NaN of a trial that never becomes steady, and of all where all that is left of side A is 0.
     """
-    experiments = _prepare(sides).experiments
-    return trial_differences(experiments)[0] if _has_level(experiments) else np.empty(0)
+    prepared = _prepare(sides)
+    found = np.full(len(sides.a), np.nan)
+    if _has_level(prepared.experiments):
+        steady = np.delete(np.arange(len(found)), prepared.unsteady)
+        found[steady] = trial_differences(prepared.experiments)[0]
+    return found
+
+
+def steady_differences(sides: Sides) -> FloatArray:
+    """Return the relative differences of trials that become steady; see ``differences_by_trial``."""
+    found = differences_by_trial(sides)
+    steady: FloatArray = found[~np.isnan(found)]
+    return steady
 
 
 def with_marked(verdict: Verdict, marked: Sequence[int]) -> Verdict:

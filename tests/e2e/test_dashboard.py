@@ -26,6 +26,7 @@ from pipeline.storage.interface import Store
 from tests.e2e.worker_process import TOPICS
 from tests.support.axe import audit
 from tests.support.browser import CHROMIUM, DESKTOP, PHONE, Browser, chromium
+from tests.support.judged_trials import judge_experiments
 from tests.support.looked_into import SEARCH, SHOP, WEEKLY_FIELDS, look_into
 
 pytestmark = [
@@ -66,6 +67,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             for scenario in (SHOP, SEARCH):
                 look_into(store, scenario, end=time.time())
             _judge(store)
+            judge_experiments(store, time.time())
         command = [sys.executable, "-m", "pipeline", "dashboard", "--port", "0", "--no-idempotent-producer"]
         addresses = ["--broker", stack.broker, "--store", stack.store, "--workloads", str(workload)]
         child = Child([*command, *addresses, "--diff-url", "https://git.invalid/{service}/{change}"])
@@ -262,6 +264,8 @@ async def _pages(browser: Browser, url: str) -> dict[str, str]:
         **{"service": "/services/shop", "candidate": dropped, "operations": "/operations"},
         **{"explorer": "/explorer?service=shop&against=week", "missing": "/regressions/none"},
         "settings": "/settings?workload=weekly&other_threshold=0.01",
+        **{"trials": "/trials", "trial": "/trials/shop/pr-1", "models": "/trials/models"},
+        "model": "/trials/models?service=shop&metric=cpu",
     }
 
 

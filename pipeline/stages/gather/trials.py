@@ -14,7 +14,18 @@ from pipeline.rootcause.trials import missed_regressions
 from pipeline.stages.gather.past_changes import caused_regressions
 from pipeline.stages.gather.trial_findings import trial_findings
 from pipeline.storage.interface import Store
-from pipeline.trials import Bounds, Choice, Experiment, Model, Side, Sides, Standing, WholeTrial, standing_of
+from pipeline.trials import (
+    Bounds,
+    Choice,
+    Experiment,
+    Model,
+    Side,
+    Sides,
+    Standing,
+    WholeTrial,
+    differences_by_trial,
+    standing_of,
+)
 from pipeline.trials.experiment import HISTORY_S, Measured, bounds_of, metrics_of, sides_of
 from pipeline.units import DAY_S
 
@@ -68,6 +79,24 @@ def gather_experiments(store: Store, service: str) -> tuple[Experiment, ...]:
 def gather_verdicts(store: Store, service: str) -> list[dict[str, Any]]:
     """Return the verdicts on a service's experiments, each in every state that it was in, oldest first."""
     return store.rows("trial_verdicts", service, EARLIEST_S, LATEST_S)
+
+
+def gather_differences(store: Store, standing: Standing, metric: str) -> dict[str, float]:
+    """Return the relative difference of one metric by trial; see ``differences_by_trial``.
+
+    Trials whose points the store has forgotten, or that did not measure it, are absent.
+    """
+    service, name = standing.experiment.service, standing.experiment.name
+    rows = store.rows("trial_points", service, EARLIEST_S, LATEST_S, experiment=name, metric=metric)
+    measured = _measured(rows)
+    whole = [
+        trial for trial in standing.whole if all((one.digest, metric) in measured for one in trial.sides)
+    ]
+    if not whole:
+        return {}
+    sides, _ = sides_of(metrics_of(whole, measured)[metric])
+    differences = differences_by_trial(sides).tolist()
+    return {trial.name: value for trial, value in zip(whole, differences, strict=True)}
 
 
 def gather_evidence(
