@@ -91,12 +91,13 @@ def gateway(
     """Take profiles and metrics that existing agents push, and publish them, until Ctrl-C.
 
     Pyroscope (POST /ingest, /push.v1.PusherService/Push), OpenTelemetry (POST /v1development/profiles),
-    Parca (POST /profiles/writeraw), Smidgen's sampler inside Python (POST /profiles), plain files (POST
-    /pprof?service=NAME); metrics of Prometheus (POST /api/v1/write) and OpenTelemetry (POST /v1/metrics).
-    The first line printed is the address; GET /healthz says ok. With http_token_file, or clients in
-    --rules, a token is asked for: as a bearer token, or as a user's password. With --scrape, profiles of
-    Go services and pages of metrics are fetched as well. With --agents, host agents follow a file's rules,
-    at rates that let the --workloads see a threshold, and smidgen agent list shows how it is with them.
+    Parca (POST /profiles/writeraw), Datadog (POST /profiling/v1/input), Smidgen's sampler inside Python
+    (POST /profiles), plain files (POST /pprof?service=NAME); metrics of Prometheus (POST /api/v1/write) and
+    OpenTelemetry (POST /v1/metrics). The first line printed is the address; GET /healthz says ok. With
+    http_token_file, or clients in --rules, a token is asked for: as a bearer token, or as a user's password.
+    With --scrape, profiles of Go services and pages of metrics are fetched as well. With --agents, host
+    agents follow a file's rules, at rates that let the --workloads see a threshold, and smidgen agent list
+    shows how it is with them.
     """
     from agents.agent import OVERHEAD_BYTES
     from agents.broker import check_broker, connect, quiet_client

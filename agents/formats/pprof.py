@@ -63,8 +63,14 @@ _MESSAGES: Mapping[str, Fields] = {
     },
 }
 _WIRES = {**dict.fromkeys((1, 2, 3, 4, 5, 6, 11), 2), **dict.fromkeys((7, 8, 9, 10, 12, 14, 15), 0), 13: 2}
+_CPU_TIME = "cpu-time"
+"""Datadog's: its counts hold threads that wait, too."""
+
 _COUNTS = ("samples", "sample", "events")
-_TIMES = ("cpu", "wall")
+_TIMES = ("cpu", "wall", _CPU_TIME)
+
+_NO_PERIOD_NS = 1
+"""What libdatadog writes where it says no period: no sampler takes a sample each nanosecond."""
 
 
 class PprofFormat:
@@ -82,18 +88,20 @@ class PprofFormat:
     content = "samples of pprof (a protocol buffer, perhaps compressed)"
 
     def recognises(self, head: bytes) -> bool:
-        """Take a message of a profile's fields: types of values, or else two kinds of tables."""
+        """Take a message of a profile's fields: types of values, or else samples or two kinds of tables."""
         tables: set[int] = set()
+        samples = 0
         for number, wire, content in walk_fields(head):
             if number not in _WIRES or _WIRES[number] != wire:
                 return False
             if number == 1 and content:
                 return _is_value_type(content)
+            samples += number == 2 and _is_sample(content)  # libdatadog writes all of them before any table
             tables.add(number)
-        return len(tables & {3, 4, 5, 6}) > 1
+        return samples > 1 or len(tables & {3, 4, 5, 6}) > 1
 
     def read(self, source: ProfileSource, value: str) -> Reading:
-        """Read one of the values: ``value`` by its type, else samples, else time, else the first."""
+        """Read one value: ``value`` by its type, else Datadog's CPU time, samples, time, or the first."""
         try:
             profile = profile_messages()["Profile"].FromString(source.read_all())
         except DecodeError:
@@ -120,17 +128,21 @@ class _Tables:
         self._functions = {function.id: function for function in profile.function}
         self._mappings = {mapping.id: self.string(mapping.filename) for mapping in profile.mapping}
         self.frames = {location.id: self._named(location) for location in profile.location}
+        self._period_unit = self.string(profile.period_type.unit)
+        is_none = self._period_unit == "nanoseconds" and profile.period == _NO_PERIOD_NS
+        self._period = 0 if is_none else profile.period
 
     def column(self, wanted: str) -> tuple[int, Measure]:
         """Return which value to read, and what it counts: time without counts has the profile's period."""
         types = [(self.string(each.type), self.string(each.unit)) for each in self._profile.sample_type]
-        period = self._profile.period
-        usual = next((type_ for type_, unit in types if unit == "count" and type_ in _COUNTS), "")
+        period = self._period
+        usual = next((type_ for type_, _ in types if type_ == _CPU_TIME), "")
+        usual = usual or next((type_ for type_, unit in types if unit == "count" and type_ in _COUNTS), "")
         usual = usual or next((type_ for type_, _ in types if type_ in _TIMES and period > 0), types[0][0])
         chosen = choose_value((type_ for type_, _ in types), wanted, usual)
         column = [type_ for type_, _ in types].index(chosen)
         type_, unit = types[column]
-        its_own = self.string(self._profile.period_type.unit) in (unit, "")
+        its_own = self._period_unit in (unit, "")
         timed = type_ in _TIMES or type_ == self.string(self._profile.period_type.type)
         return column, Measure(type_, unit, float(period) if timed and its_own and period > 0 else 0.0)
 
@@ -143,11 +155,11 @@ class _Tables:
     def recorded(self) -> Recorded:
         """Return when and how often samples were taken; a period of time is that of CPUs."""
         profile = self._profile
-        timed = self.string(profile.period_type.unit) == "nanoseconds" and profile.period > 0
+        timed = self._period_unit == "nanoseconds" and self._period > 0
         return Recorded(
             start=max(profile.time_nanos, 0) / 1e9,
             duration_s=max(profile.duration_nanos, 0) / 1e9,
-            rate_hz=1e9 / profile.period if timed else 0.0,
+            rate_hz=1e9 / self._period if timed else 0.0,
         )
 
     def _named(self, location: Any) -> tuple[str, ...]:
@@ -182,6 +194,13 @@ def _records(samples: Any, column: int, tables: _Tables, endpoints: Sequence[str
             yield Sample((*tables.endpoint(sample.label, endpoints), *stack), weight)
         else:
             yield Sample(stack, weight)
+
+
+def _is_sample(data: bytes) -> bool:
+    """Return whether a message holds numbers of locations, values, and nothing but labels beside them."""
+    fields = [(number, wire) for number, wire, _ in walk_fields(data)]
+    known = all(number in (1, 2, 3) and (wire == 2 or (wire == 0 and number < 3)) for number, wire in fields)
+    return known and {1, 2} <= {number for number, _ in fields}
 
 
 def _is_value_type(data: bytes) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.gateway.quota import Rates
@@ -27,6 +27,16 @@ class Client:
     def may_send(self, service: str) -> bool:
         """Return whether the service is one of the client's."""
         return any(fnmatch.fnmatchcase(service, glob) for glob in self.services)
+
+
+def authorization_of(headers: Mapping[str, str]) -> str | None:
+    """Return the header that holds a token; Datadog's agent and clients send it as the key of an account.
+
+    Args:
+        headers: Names in lower case.
+    """
+    key = headers.get("dd-api-key")
+    return headers.get("authorization") or (f"Bearer {key}" if key else None)
 
 
 def find_client(clients: Sequence[Client], authorization: str | None) -> Client | None:

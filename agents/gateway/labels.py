@@ -25,7 +25,7 @@ DEFAULT_NAMES: Mapping[str, tuple[str, ...]] = {
         *("version", "service_version", "service.version", "service_git_ref", "release"),
         *("vcs.ref.head.revision", "git_commit"),
     ),
-    "endpoint": ("endpoint", "http.route", "route", "span_name"),
+    "endpoint": ("endpoint", "http.route", "route", "span_name", "trace endpoint"),
     "region": ("region", "cloud.region", "cloud_region"),
 }
 """What each label of ours is called elsewhere, the first that has a value counts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.gateway import (
+    datadog,
     otlp_profiles,
     parca,
     pprof_upload,
@@ -18,6 +19,7 @@ RECEIVERS: tuple[Receiver, ...] = (
     otlp_profiles.RECEIVER,
     parca.RECEIVER,
     pprof_upload.RECEIVER,
+    datadog.RECEIVER,
     profile_message.RECEIVER,
 )
 """Every protocol that the gateway speaks."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from aiohttp import ClientPayloadError, web
 
+from agents.gateway.access import authorization_of
 from agents.gateway.base import Receiver, Refusal, Reply, Request, Result
 from agents.gateway.intake import Intake
 from pipeline.clock import Clock
@@ -69,7 +70,7 @@ async def _answer(receiver: Receiver, sent: web.Request, intake: Intake, clock: 
     request = Request(sent.path, b"", clock(), sent.remote or "", dict(sent.query), headers)
     try:
         size = _size(sent)
-        client = intake.admit(headers.get("authorization"), size)
+        client = intake.admit(authorization_of(headers), size)
         with intake.under_way(size):
             request = replace(request, body=await _body(sent))
             result = await intake.take(receiver, client, request)

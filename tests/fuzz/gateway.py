@@ -27,6 +27,7 @@ _SEEDS: Mapping[str, Callable[[], tuple[bytes, ...]]] = {
         requests.as_json({"labels": _PAIRS}),
     ),
     "pprof": lambda: (b"main;price 3\n", requests.pprof()),
+    "datadog": lambda: (requests.datadog(), requests.datadog(**{"cpu.pprof": requests.pprof()})),
     "smidgen": lambda: (requests.message({("price (shop/cart.py)", "tax (shop/cart.py)"): 3}),),
 }
 TOKENS = (b"\x0a\x04", b"\x12\x02", b"\xff" * 9, b"--" + requests.BOUNDARY.encode(), b"\r\n\r\n", b"\x1f\x8b")

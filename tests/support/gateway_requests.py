@@ -7,10 +7,12 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+import cramjam
 import orjson
 
 from agents.formats import Measure, Sample
 from agents.formats.otlp import otlp_messages
+from agents.formats.pprof import profile_messages
 from agents.formats.writers import WRITERS
 from agents.gateway.parca import write_messages
 from agents.gateway.pyroscope_push import push_messages
@@ -91,6 +93,45 @@ def exported(*services: str) -> Any:
         profile.period_type.type_strindex, profile.period_type.unit_strindex = 3, 4
         profile.samples.add(stack_index=1, values=[7])
     return message
+
+
+def libdatadog_pprof() -> bytes:
+    """Return a profile as libdatadog writes it: samples before all tables, and a period of a nanosecond.
+
+    Its counts hold a thread that waits, too: ``main;price`` for 4 s and ``main;wait`` have 400 samples each.
+    """
+    profile = profile_messages()["Profile"]
+    words = ["", "cpu-time", "nanoseconds", "cpu-samples", "count", "main", "price", "wait"]
+    words += ["trace endpoint", "/b"]
+    tables = profile(string_table=[word.encode() for word in words], period=1)
+    tables.period_type.type, tables.period_type.unit = 1, 2
+    tables.sample_type.add(type=1, unit=2)
+    tables.sample_type.add(type=3, unit=4)
+    for number, name in enumerate((5, 6, 7), 1):
+        tables.function.add(id=number, name=name)
+        tables.location.add(id=number).line.add(function_id=number)
+    samples = profile()
+    samples.sample.add(location_id=[2, 1], value=[4 * 10**9, 400]).label.add(key=8, str=9)
+    samples.sample.add(location_id=[3, 1], value=[10**6, 400])
+    return bytes(samples.SerializeToString() + tables.SerializeToString())
+
+
+def datadog_event(**changed: Any) -> bytes:
+    event = {
+        "attachments": ["profile.pprof"],
+        "tags_profiler": "service:shop,version:v7,region:eu,service:other",
+        "start": "2026-09-21T14:12:50.123456789Z",
+        "end": "2026-09-21T14:13:00Z",
+        "family": "python",
+        "version": "4",
+        "internal": {"sampling_interval_us": 3458},
+    }
+    return orjson.dumps({**event, **changed})
+
+
+def datadog(**files: bytes) -> bytes:
+    given = files or {"profile.pprof": bytes(cramjam.zstd.compress(libdatadog_pprof()))}
+    return form(event=datadog_event(), **given)
 
 
 def message(stacks: Mapping[tuple[str, ...], int]) -> bytes:

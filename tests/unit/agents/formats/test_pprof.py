@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from agents.formats import AUTO, find_format, parse, source
+from agents.formats import AUTO, ProfileSource, find_format, parse, source
 from agents.formats.pprof import PprofFormat, profile_messages
+from tests.support.gateway_requests import libdatadog_pprof
 from tests.support.paths import REAL_DATA
 
 SAMPLES = REAL_DATA / "profiles"
 COUNTS, TIMES = ("samples", "count"), ("cpu", "nanoseconds")
+DATADOG = ("cpu-time", "nanoseconds")
 
 
 class Builder:
@@ -65,12 +67,23 @@ def build(types: Sequence[tuple[str, str]], values: Sequence[int], period: int =
         pytest.param((TIMES,), (30_000_000,), 10_000_000, 3, id="times alone, by the period"),
         pytest.param((("wall", "nanoseconds"),), (20,), 10, 2, id="time on the wall"),
         pytest.param((("alloc_space", "bytes"),), (7,), 0, 7, id="something else: the first value"),
+        pytest.param((COUNTS, DATADOG), (3, 40), 10, 4, id="CPU time of Datadog before its counts"),
     ],
 )
 def test_what_counts(
     types: Sequence[tuple[str, str]], values: Sequence[int], period: int, count: int
 ) -> None:
     assert parse(PprofFormat(), build(types, values, period)).stacks == {("main", "f"): count}
+
+
+def test_a_period_of_a_nanosecond_is_none() -> None:
+    """libdatadog writes it: nanoseconds would pass for samples."""
+    reading = PprofFormat().read(ProfileSource.of(libdatadog_pprof()), "")
+    assert (reading.measure.period, reading.recorded.rate_hz) == (0, 0)
+
+
+def test_a_file_that_begins_with_its_samples_is_recognised() -> None:
+    assert find_format(AUTO, libdatadog_pprof()[:40]).name == "pprof"
 
 
 def test_inlined_frames_stand_under_what_they_were_inlined_into() -> None:

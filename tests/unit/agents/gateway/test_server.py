@@ -109,6 +109,12 @@ def test_a_token_is_asked_for(authorization: str, status: int) -> None:
     assert len(bench.outbox.messages) == (status == 200)
 
 
+def test_the_key_of_an_account_of_datadog_is_a_token() -> None:
+    bench = Bench(Rules(clients=(Client("shop-team", TOKEN),)))
+    assert post(bench, dd_api_key=TOKEN)[0] == 200
+    assert post(bench, dd_api_key="wrong")[0] == 401
+
+
 def test_a_client_sends_its_services_only() -> None:
     bench = Bench(Rules(clients=(Client("shop-team", TOKEN, ("till*",)),)))
     assert post(bench, Authorization=f"Bearer {TOKEN}")[0] == 403

@@ -1,0 +1,142 @@
+"""Datadog's intake of profiles: a form with ``event.json`` and profiles of pprof or flight recordings.
+
+Source: what ``ddtrace`` for Python and ``dd-trace-go`` send, and the notes on their payload by Datadog
+(DataDog/go-profiler-notes). Its agent forwards the same form with the key of its account.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from agents.formats import find_format
+from agents.formats.source import HEAD_BYTES
+from agents.gateway.base import Decoded, Receiver, Refusal, Request, Setup, Skipped
+from agents.gateway.forms import read_form
+from agents.gateway.profiles import Pushed, joined, profile_parts
+from agents.gateway.raw_series import mapping
+from pipeline.errors import InvalidMessage
+from pipeline.unpacking import UnpackError, gunzip, unlz4, unzstd
+
+EVENT = "event"
+ADDITIONAL_TAGS = "x-datadog-additional-tags"
+"""Header in which Datadog's agent says its host."""
+
+USUAL_HZ = 100.0
+"""How often Datadog's clients sample where they do not say it."""
+
+_UNPACKERS: Mapping[bytes, Callable[[bytes, int], bytes]] = {
+    b"\x1f\x8b": gunzip,
+    b"\x28\xb5\x2f\xfd": unzstd,
+    b"\x04\x22\x4d\x18": unlz4,
+}
+"""By the first bytes: clients compress each file by itself, and say so nowhere."""
+
+_FORMATS = ("pprof", "jfr")
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """What the form says of all its files."""
+
+    labels: Mapping[str, str]
+    start: float  # epoch seconds
+    end: float
+    rate_hz: float
+
+
+def decode(request: Request, setup: Setup) -> Decoded:
+    """Read the profiles of a form; its other files are left out.
+
+    Raises:
+        InvalidMessage: it is no such form, or its tags or times make no sense.
+    """
+    if request.media_type != "multipart/form-data":
+        raise InvalidMessage("should be multipart/form-data, as Datadog's clients send")
+    fields = dict(read_form(request.headers["content-type"], request.body))
+    event = _read_event(fields.pop(EVENT, b""), request.headers.get(ADDITIONAL_TAGS, ""))
+    return joined([_file(name, data, event, request, setup) for name, data in fields.items()])
+
+
+def counted_hz(interval_us: float) -> float:
+    """Return the rate at which CPU time counts as samples: 100 Hz, halved or doubled, at most the true one.
+
+    Clients change their rate by themselves. Each rate is a stratum of its own downstream, so there are few.
+
+    Args:
+        interval_us: Between two samples, in microseconds.
+    """
+    halvings = math.ceil(math.log2(USUAL_HZ * interval_us / 1e6) - 1e-9)
+    return math.ldexp(USUAL_HZ, -min(max(halvings, -3), 7))
+
+
+def _read_event(data: bytes, additional: str) -> _Event:
+    if not data:
+        raise InvalidMessage("form: has no event.json: update the client")
+    try:
+        event = mapping(orjson.loads(data), "event")
+    except orjson.JSONDecodeError as error:
+        raise InvalidMessage(f"event: not JSON: {error}") from None
+    labels = {**_tags(additional), **_tags(event.get("tags_profiler", ""))}
+    interval_us = mapping(event.get("internal") or {}, "internal").get("sampling_interval_us")
+    rate_hz = USUAL_HZ
+    if isinstance(interval_us, int | float) and 0 < interval_us < 1e9:
+        rate_hz = counted_hz(interval_us)
+    return _Event(labels, _moment(event, "start"), _moment(event, "end"), rate_hz)
+
+
+def _tags(text: Any) -> dict[str, str]:
+    """Return tags, of which the first of a name counts: ``service:shop,version:v7``."""
+    if not isinstance(text, str):
+        raise InvalidMessage("tags_profiler: should be text")
+    pairs = [tag.partition(":") for tag in text.split(",")]
+    return {name.strip(): value.strip() for name, _, value in reversed(pairs) if name.strip()}
+
+
+def _moment(event: Mapping[str, Any], name: str) -> float:
+    try:
+        found = datetime.fromisoformat(event[name])
+    except (KeyError, TypeError, ValueError):
+        raise InvalidMessage(f"event: {name} should be a time, as 2026-01-01T00:00:00Z") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _file(name: str, data: bytes, event: _Event, request: Request, setup: Setup) -> Decoded:
+    """Return the messages of one file; one that makes no sense does not take the others with it."""
+    try:
+        unpacked = _unpacked(data, setup.max_unpacked_bytes)
+        format_ = next(_formats_of(unpacked), "")
+        if not format_:
+            return Decoded(skipped=(Skipped("not_cpu", f"{name}: no profile", is_wrong=False),))
+        pushed = Pushed(unpacked, event.labels, event.start, event.end, event.rate_hz, format_, identity=name)
+        return profile_parts(pushed, request, setup)
+    except InvalidMessage as error:
+        return Decoded(skipped=(Skipped("malformed", f"{name}: {error}"),))
+    except Refusal as refusal:
+        return Decoded(skipped=(Skipped(refusal.reason, f"{name}: {refusal.text}"),))
+
+
+def _formats_of(data: bytes) -> Iterator[str]:
+    for name in _FORMATS:
+        if find_format(name, b"").recognises(data[:HEAD_BYTES]):
+            yield name
+
+
+def _unpacked(data: bytes, max_bytes: int) -> bytes:
+    unpack = next((unpack for magic, unpack in _UNPACKERS.items() if data.startswith(magic)), None)
+    if unpack is None:
+        return data
+    try:
+        return unpack(data, max_bytes)
+    except UnpackError as error:
+        if "more than" in str(error):
+            raise Refusal(413, "too_large", str(error)) from None
+        raise InvalidMessage(str(error)) from None
+
+
+RECEIVER = Receiver("datadog", ("/profiling/v1/input", "/api/v2/profile"), decode)
