@@ -8,7 +8,7 @@ import numpy as np
 
 from loadgen.requests.simulate import PRESETS, simulate
 from pipeline.model import SeriesMatrix
-from pipeline.releases import Rollout, look, look_ends
+from pipeline.releases import LooksMade, Rollout, look, next_look
 
 _WIDTH_S = 30.0
 
@@ -42,9 +42,11 @@ def measure_looks(name: str, share: float, beside: float, cases: int, seed: int)
     named = judged = looks = 0
     for number in range(cases):
         rollout, metrics, type_ = _rollout(name, share, beside, (seed, number))
-        for end in look_ends(rollout):
+        made = LooksMade()
+        while (end := next_look(rollout.new_ends, len(rollout.types), made)) is not None:
             seen = rollout.until(end)
             found = look(seen, metrics)
+            made = LooksMade(end, made.many + 1, bool(found.candidates))
             looks += 1
             judged += all(each.decision.code == "small" for each in found.dropped)
             if found.candidates:
@@ -52,7 +54,6 @@ def measure_looks(name: str, share: float, beside: float, cases: int, seed: int)
                 named += any(
                     type_ in (one.subjects[0], *one.subjects[3:]) for one in found.candidates[0].passed
                 )
-                break
     return LooksRow(
         name,
         share,

@@ -44,13 +44,15 @@ class RequestCounts:
 
 @dataclass(frozen=True, slots=True)
 class RequestPeriods:
-    """Requests of a service in a span of time, of all hosts together.
+    """Requests of a service in a span of time, of all hosts together: series × periods.
 
-    There is a row for each release, type and period; rows are sorted by these.
+    A series is of a release and a type, or of all types of a release, whose type is empty then. Series are
+    sorted by these. Where hosts count by periods of different lengths, those are added up by the longest.
+    Periods without any request are left out.
     """
 
-    releases: tuple[str, ...]  # (rows,)
-    types: tuple[str, ...]  # (rows,)
-    starts: FloatArray  # (rows,) epoch seconds
-    widths_s: FloatArray  # (rows,)
-    requests: FloatArray  # (rows,)
+    releases: tuple[str, ...]  # (series,)
+    types: tuple[str, ...]  # (series,)
+    starts: FloatArray  # (periods,) epoch seconds, ascending, multiples of width_s
+    width_s: float  # 0 without requests
+    requests: FloatArray  # (series, periods)

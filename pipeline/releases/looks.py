@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.model import Candidate, Decision, Dropped, SeriesMatrix
+from pipeline.model import Candidate, Decision, Dropped, FloatArray, SeriesMatrix
 from pipeline.releases.compare import CompareConfig, ReleaseComparison, compare_releases
 from pipeline.releases.costs import CostChange, spelt
 from pipeline.releases.periods import NotCompared, Periods, Releases
@@ -57,23 +57,51 @@ class Looked:
     dropped: tuple[Dropped, ...]
 
 
-def look_ends(rollout: Rollout) -> list[float]:
-    """Return when each look is due, as far as there are periods: the ends of periods, epoch seconds."""
-    ends = rollout.starts[rollout.has_new] + rollout.width_s
-    first = first_periods(rollout)
-    return [float(ends[first * 2**look - 1]) for look in range(LOOKS) if first * 2**look <= len(ends)]
+@dataclass(frozen=True, slots=True)
+class LooksMade:
+    """The looks at a new release so far.
+
+    Args:
+        last: End of the last one, epoch seconds.
+        many: How many there are.
+        found: Whether one found a regression.
+    """
+
+    last: float = 0.0
+    many: int = 0
+    found: bool = False
+
+    @property
+    def done(self) -> bool:
+        """Whether there are no more."""
+        return self.found or self.many >= LOOKS
 
 
-def periods_ahead(rollout: Rollout) -> int:
+def next_look(new_ends: FloatArray, types: int, made: LooksMade) -> float | None:
+    """Return the end of the look that is due, epoch seconds; None if none is.
+
+    Args:
+        new_ends: (periods,) ends of the new release's periods so far, ascending.
+        types: How many types of requests came.
+        made: Looks so far.
+    """
+    periods = _next_periods(new_ends, types, made)
+    return None if made.done or len(new_ends) < periods else float(new_ends[periods - 1])
+
+
+def periods_ahead(new_ends: FloatArray, types: int, made: LooksMade) -> int:
     """Return how many periods there are at least until a look is due, of this release or of the next."""
-    seen, first = int(rollout.has_new.sum()), first_periods(rollout)
-    left = [first * 2**look - seen for look in range(LOOKS) if first * 2**look > seen]
-    return int(min([FIRST_PERIODS, *left]))
+    left = _next_periods(new_ends, types, made) - len(new_ends)
+    return FIRST_PERIODS if made.done else max(1, min(FIRST_PERIODS, left))
 
 
-def first_periods(rollout: Rollout) -> int:
-    """Return how many periods of the new release the first look takes."""
-    return max(FIRST_PERIODS, 2 * (len(rollout.types) + 2))
+def _next_periods(new_ends: FloatArray, types: int, made: LooksMade) -> int:
+    """Return how many periods of the new release the next look takes: about twice those of the last."""
+    before = int(np.searchsorted(new_ends, made.last, side="right"))
+    periods = max(FIRST_PERIODS, 2 * (types + 2))
+    while 2 * periods < 3 * before:  # late periods and new types make it somewhat more or less
+        periods *= 2
+    return periods
 
 
 def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfig()) -> Looked:
@@ -95,7 +123,7 @@ def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfi
     return _decided(rollout, found, config)
 
 
-def _releases(rollout: Rollout, metric: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Releases:
+def _releases(rollout: Rollout, metric: FloatArray) -> Releases:
     new = rollout.has_new
     return Releases(
         rollout.types,

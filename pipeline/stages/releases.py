@@ -20,10 +20,10 @@ from pipeline.codec.scans import decode_progress, scan_messages
 from pipeline.detect.idleness import Readings
 from pipeline.detect.schedule import ServiceProgress
 from pipeline.model import Outgoing, Progress, Record, Scan
-from pipeline.releases import LookConfig, Rollout, look, look_ends, periods_ahead
+from pipeline.releases import LookConfig, Rollout, look, next_look, periods_ahead
 from pipeline.releases.looks import FIRST_PERIODS
 from pipeline.stages.base import Decoder, Stage
-from pipeline.stages.gather.rollouts import gather_looks, gather_metrics, gather_rollout
+from pipeline.stages.gather.rollouts import gather_looks, gather_metrics, gather_rollout, gather_succession
 from pipeline.stages.gather.streams import COUNTED_TOPICS
 from pipeline.stages.scan_rows import scan_row
 from pipeline.stages.upstream_progress import UpstreamProgress
@@ -54,11 +54,15 @@ class _Service:
         progress: Of its partitions.
         low: Event time up to which all that is live is counted.
         next_at: Event time before which no look can be due.
+        release: The one that was looked at last.
+        types: How many types of requests it and the one before had then; 0 until they are read.
     """
 
     progress: ServiceProgress = field(default_factory=ServiceProgress)
     low: float = 0.0
     next_at: float = 0.0
+    release: str = ""
+    types: int = 0
 
 
 class ReleasesStage(Stage):
@@ -159,19 +163,21 @@ class ReleasesStage(Stage):
     def _look(self, service: str) -> Scan | None:
         """Make the oldest look that is due of a service; None if none is."""
         one = self._services[service]
-        rollout, width_s = gather_rollout(self._store, service, one.low)
-        if rollout is None:
+        succession, width_s = gather_succession(self._store, service, one.low)
+        if succession is None:
             # A release that begins now has run for so long at its first look.
             one.next_at = one.low + width_s * FIRST_PERIODS
             return None
-        made, found = gather_looks(self._store, service, rollout)
-        due = (
-            [] if found else [end for end in look_ends(rollout)[len(made) :] if end > max(made, default=0.0)]
-        )
-        if not due:
-            one.next_at = one.low + rollout.width_s * periods_ahead(rollout)
-            return None
-        return self._scan(service, rollout.until(due[0]), due[0])
+        made = gather_looks(self._store, service, succession)
+        if one.release != succession.new:
+            one.release, one.types = succession.new, 0
+        if next_look(succession.new_ends, one.types, made) is not None:
+            rollout = gather_rollout(self._store, service, succession)
+            one.types = len(rollout.types)
+            if (end := next_look(rollout.new_ends, one.types, made)) is not None:
+                return self._scan(service, rollout.until(end), end)
+        one.next_at = one.low + width_s * periods_ahead(succession.new_ends, one.types, made)
+        return None
 
     def _scan(self, service: str, rollout: Rollout, end: float) -> Scan:
         metrics = gather_metrics(self._store, service, rollout)

@@ -6,27 +6,36 @@ from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.detect.matrix import select_rows
 from pipeline.detect.metric_direction import worse_direction
 from pipeline.model import MetricMetadata, SeriesMatrix
-from pipeline.releases import Rollout, find_rollout
+from pipeline.releases import LooksMade, Rollout, Succession, build_rollout, find_succession
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
 from pipeline.workloads import RELEASE_COSTS
 
 SPAN_S = 2 * DAY_S
-"""How far back requests are read: a day of the release before, and as long for the new one."""
+"""How long a new release is looked at."""
 
 HISTORY_S = DAY_S
 """How long before the new release the one before is looked at: all hours of a day."""
 
 
-def gather_rollout(store: Store, service: str, end: float) -> tuple[Rollout | None, float]:
-    """Return the latest release of a service beside the one before, up to a time, and how long periods are.
+def gather_succession(store: Store, service: str, end: float) -> tuple[Succession | None, float]:
+    """Return the latest release of a service after the one before, up to a time, and how long periods are.
 
-    It is None without two releases, and periods are 0 s long without requests.
+    It is None where no release has come within SPAN_S, and periods are 0 s long without requests. All types
+    are read together: that is all that most calls need.
     """
-    requests = store.requests(service, end - SPAN_S, end)
-    found = find_rollout(requests)
-    width_s = float(max(requests.widths_s, default=0.0))
-    return found and found.since(found.begun - HISTORY_S).until(end), width_s
+    totals = store.requests(service, end - SPAN_S - HISTORY_S, end)
+    found = find_succession(totals)
+    if found is None or found.begun < end - SPAN_S:
+        return None, totals.width_s
+    return found.between(found.begun - HISTORY_S, end), totals.width_s
+
+
+def gather_rollout(store: Store, service: str, succession: Succession) -> Rollout:
+    """Return a succession with the requests of both releases by type."""
+    start, end = float(succession.starts[0]), float(succession.starts[-1]) + succession.width_s
+    releases = (succession.old, succession.new)
+    return build_rollout(succession, store.requests(service, start, end, releases))
 
 
 def gather_metrics(store: Store, service: str, rollout: Rollout) -> SeriesMatrix:
@@ -49,8 +58,9 @@ def gather_metrics(store: Store, service: str, rollout: Rollout) -> SeriesMatrix
     return select_rows(matrix, chosen)
 
 
-def gather_looks(store: Store, service: str, rollout: Rollout) -> tuple[list[float], bool]:
-    """Return the ends of the looks at a rollout so far, and whether one of them found a regression."""
-    since = rollout.begun + rollout.width_s  # looks at the release before end with that at the latest
-    rows = store.rows("scans", service, since, LATEST_S, workload=RELEASE_COSTS.name)
-    return [float(row["time"]) for row in rows], any(row["candidates"] for row in rows)
+def gather_looks(store: Store, service: str, succession: Succession) -> LooksMade:
+    """Return the looks at a new release so far."""
+    since = succession.begun + succession.width_s  # looks at the release before end with that at the latest
+    rows = store.rows("scans", service, since, LATEST_S, columns=("candidates",), workload=RELEASE_COSTS.name)
+    last = max((float(row["time"]) for row in rows), default=0.0)
+    return LooksMade(last, len(rows), any(row["candidates"] for row in rows))

@@ -14,7 +14,8 @@ from pipeline.codec.inputs import encode_metric_points
 from pipeline.codec.requests import encode_requests
 from pipeline.codec.scans import scan_messages
 from pipeline.config import Settings
-from pipeline.model import FloatArray, MetricPoints, RequestCounts, Scan, TypeCounts
+from pipeline.model import FloatArray, MetricPoints, RequestCounts, RequestPeriods, Scan, TypeCounts
+from pipeline.stages.gather.store_view import StoreView
 from pipeline.storage.interface import Store
 from pipeline.workloads import RELEASE_COSTS, Workload
 from tests.support.builders import build_candidate
@@ -152,6 +153,31 @@ def test_what_cannot_be_judged_is_in_the_ledger(subject: Releases) -> None:
     assert subject.ledger == [("cpu", "release_costs", "no_metric")]
     (row,) = subject.store.rows("ledger", subject.service, *EVER)
     assert row["reason"] == "release v2 not judged against v1: the service sends no metric of CPU"
+
+
+class Counting(StoreView):
+    """Counts how often requests are read, of all types together and by type."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.together, self.by_type = 0, 0
+        self.series = store.series
+
+    def requests(
+        self, service: str, start: float, end: float, releases: Sequence[str] | None = None
+    ) -> RequestPeriods:
+        self.together += releases is None
+        self.by_type += releases is not None
+        return super().requests(service, start, end, releases)
+
+
+def test_types_are_read_for_looks_alone(store: Store, service_name: str) -> None:
+    reads = Counting(store)
+    subject = Releases(reads, service_name)
+    subject.run(messages(service_name, 130), cpu(service_name, 130, 0.0))
+    assert len(subject.looks) == 3
+    assert reads.by_type == 3
+    assert reads.together <= 20  # of 250 periods
 
 
 def gcpu_scan(service: str, end: float) -> Scan:
