@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import signal
 import socket
 import threading
@@ -207,7 +208,7 @@ def _write_table(files: Sequence[Path], path: Path, begin: Begin) -> RequestTall
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in zip(*columns.values(), strict=True):
-        writer.writerow(f"{value:.12g}" for value in row)
+        writer.writerow("" if math.isnan(value) else f"{value:.12g}" for value in row)
     write_output(path, text.getvalue().encode())
     return tally
 

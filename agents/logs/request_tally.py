@@ -18,7 +18,7 @@ from pipeline.codec.inputs import encode_metric_points
 from pipeline.codec.requests import encode_requests, requests_message
 from pipeline.codec.schema.requests import MAX_BUCKET, MIN_BUCKET
 from pipeline.frames import cut_name
-from pipeline.model import RESPONSE_CLASSES, MetricPoints, Outgoing, RequestCounts, TypeCounts
+from pipeline.model import RESPONSE_CLASSES, MetricPoints, Outgoing, RequestCounts, TypeCounts, time_column
 from pipeline.units import DAY_S
 
 SCALE = 5
@@ -149,13 +149,18 @@ class RequestTally:
     def table(self) -> dict[str, list[float]]:
         """Return the requests of each type by period: columns, of which ``time`` has epoch seconds.
 
-        The periods are those of ``finish``. One in which nothing came is left out: its log may be missing.
+        The periods are those of ``finish``. One in which nothing came is left out: its log may be missing. If
+        the log has response times, columns with their geometric means follow, in seconds; NaN without any.
         """
         counted = list(self._take(self._last()))
         columns = {"time": [period * self._options.period_s for period, _ in counted]}
+        times: dict[str, list[float]] = {}
         for type_ in sorted(self._seen):
-            columns[type_] = [float(cells.get(type_, _NO_REQUESTS).requests) for _, cells in counted]
-        return columns
+            each = [cells.get(type_, _NO_REQUESTS) for _, cells in counted]
+            columns[type_] = [float(cell.requests) for cell in each]
+            times[time_column(type_)] = [_typical_s(cell.durations) for cell in each]
+        has_times = any(math.isfinite(value) for column in times.values() for value in column)
+        return columns | times if has_times else columns
 
     def summary(self) -> str:
         """Return one line: what was counted, and what was not."""
@@ -289,6 +294,15 @@ def _counts(type_: str, cell: _Cell) -> TypeCounts:
             times[min(max(bucket, MIN_BUCKET), MAX_BUCKET)] += requests
     responses = tuple(cell.statuses.get(each[0], 0) for each in RESPONSE_CLASSES)
     return TypeCounts(type_, cell.requests, responses, tuple(sorted(times.items())))
+
+
+def _typical_s(durations: dict[int, int]) -> float:
+    """Return the geometric mean of the durations above 0, in seconds; NaN without any."""
+    positive = {bucket: count for bucket, count in durations.items() if bucket > _ZERO}
+    if not positive:
+        return math.nan
+    total = sum((bucket + 0.5) * count for bucket, count in positive.items())
+    return float(2.0 ** (total / sum(positive.values()) / 2**SCALE))
 
 
 def _quantiles(durations: dict[int, int]) -> Iterator[tuple[float, float]]:

@@ -18,7 +18,14 @@ from pipeline.model.messages import (
 from pipeline.model.metric_kind import METRIC_KINDS, AnnotationKind, MetricKind, is_gcpu
 from pipeline.model.metric_metadata import MetricMetadata
 from pipeline.model.regression import Regression, SetupExplanation, StackChange, Suspect
-from pipeline.model.requests import RESPONSE_CLASSES, RequestCounts, RequestPeriods, TypeCounts
+from pipeline.model.requests import (
+    RESPONSE_CLASSES,
+    RequestCounts,
+    RequestPeriods,
+    TypeCounts,
+    is_time_column,
+    time_column,
+)
 from pipeline.model.scan import Rename, Scan, Unjudged
 from pipeline.model.series import (
     Detector,
@@ -91,4 +98,6 @@ __all__ = [
     "VerdictKind",
     "divide",
     "is_gcpu",
+    "is_time_column",
+    "time_column",
 ]

@@ -9,6 +9,8 @@ from pipeline.model.arrays import FloatArray
 RESPONSE_CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
 """Classes of responses, by the first digit of their status."""
 
+_TIMES = "response_time"
+
 
 @dataclass(frozen=True, slots=True)
 class TypeCounts:
@@ -56,3 +58,13 @@ class RequestPeriods:
     starts: FloatArray  # (periods,) epoch seconds, ascending, multiples of width_s
     width_s: float  # 0 without requests
     requests: FloatArray  # (series, periods)
+
+
+def time_column(type_: str) -> str:
+    """Return the name of a table's column of response times of a type."""
+    return f"{_TIMES}{{{type_}}}"
+
+
+def is_time_column(name: str) -> bool:
+    """Return whether a table's column holds response times."""
+    return name.startswith(f"{_TIMES}{{")

@@ -26,6 +26,7 @@ from scipy import special
 from pipeline.model import FloatArray
 from pipeline.releases.bootstrap import dependent_signs, memory
 from pipeline.releases.periods import Releases
+from pipeline.releases.response_times import Shifts, log_evidence, response_shifts
 
 BASE = ""
 """The type that stands for what is used without requests."""
@@ -110,11 +111,12 @@ def compare_costs(
     """
     metric = np.concatenate([releases.old.metric, releases.new.metric])
     common, changed = _columns(releases, metric)
+    shifts = response_shifts(releases.old, releases.new)
     chosen: list[int] = []
     steps: list[_Step] = []
     while len(chosen) < MOST_CHANGES:
         explained = np.column_stack([common, changed[:, chosen]])
-        step = _best_change(metric, explained, changed, len(releases.old), rng, draws)
+        step = _best_change(metric, explained, changed, shifts, len(releases.old), rng, draws)
         steps.append(step)
         if step.p > alpha:
             break
@@ -188,11 +190,15 @@ def _best_change(
     metric: FloatArray,
     explained: FloatArray,
     changed: FloatArray,
+    shifts: Shifts,
     old: int,
     rng: np.random.Generator,
     draws: int,
 ) -> _Step:
-    """Return the type by whose change what is explained would gain most."""
+    """Return the type that most likely changed, by what is explained and by response times.
+
+    The chance is that of the largest gain of any type: response times do not count for it.
+    """
     fresh = _Fresh.of(explained, changed)
     residuals = metric - fresh.basis @ (fresh.basis.T @ metric)
     drawn = _drawn(fresh.basis, fresh.columns, residuals, old, rng, draws)
@@ -203,7 +209,9 @@ def _best_change(
     best = int(np.abs(gains).argmax())
     left = residuals - fresh.columns[:, best] * gains[best]
     independent = len(left) / memory((left[:old], left[old:]))
-    return _Step(best, p, _likely(float(residuals @ residuals) - np.square(gains), independent))
+    evidence = np.concatenate([[0.0], log_evidence(shifts, np.sign(gains[1:-1])), [0.0]])
+    likely = _likely(float(residuals @ residuals) - np.square(gains), independent, evidence)
+    return _Step(next(iter(likely)), p, likely)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +260,7 @@ def _drawn(
     return np.concatenate([columns.T @ (noise[:, None] * part) for part in signs], axis=1)
 
 
-def _likely(squares: FloatArray, independent: float) -> dict[int, float]:
+def _likely(squares: FloatArray, independent: float, evidence: FloatArray) -> dict[int, float]:
     """Return the columns that hold _AS_LIKELY of the probability that the change is theirs.
 
     Before, all are as likely.
@@ -260,9 +268,10 @@ def _likely(squares: FloatArray, independent: float) -> dict[int, float]:
     Args:
         squares: (columns,) squared residuals that are left if it is that column's.
         independent: As how many independent periods there are.
+        evidence: (columns,) of response times, as the logarithm of a Bayes factor.
     """
     floor = max(float(squares.max()) * 1e-12, np.finfo(np.float64).tiny)
-    chances = special.softmax(-independent / 2.0 * np.log(np.maximum(squares, floor)))
+    chances = special.softmax(evidence - independent / 2.0 * np.log(np.maximum(squares, floor)))
     order = np.argsort(-chances, kind="stable")
     count = int(np.searchsorted(np.cumsum(chances[order]), _AS_LIKELY)) + 1
     return {int(each): float(chances[each]) for each in order[:count]}
