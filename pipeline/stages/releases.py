@@ -128,7 +128,7 @@ class ReleasesStage(Stage):
         if (scan := self._unsettled) is None:
             return
         self._store.insert("scans", columns_of([scan_row(scan)]))
-        self._outcomes["slower" if scan.candidates else "not judged" if scan.dropped else "no change"] += 1
+        self._outcomes["slower" if scan.candidates else "no change" if scan.series else "not judged"] += 1
         self._unsettled = None
 
     def _take(self, batch: Sequence[Record]) -> list[str]:
@@ -189,7 +189,7 @@ class ReleasesStage(Stage):
             rollout.old,
             to_iso(end),
             len(rollout.starts),
-            len(metrics.names),
+            looked.compared,
             len(looked.candidates),
             ",".join(one.decision.code for one in looked.dropped) or "none",
         )
@@ -200,7 +200,7 @@ class ReleasesStage(Stage):
             analysis_start=rollout.begun,
             analysis_end=end,
             end=end,
-            series=len(metrics.names),
+            series=looked.compared,
             candidates=looked.candidates,
             dropped=looked.dropped,
             resolution_s=max(1.0, round(rollout.width_s * math.ceil(WINDOW_S / rollout.width_s))),

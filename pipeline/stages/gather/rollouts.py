@@ -59,8 +59,9 @@ def gather_metrics(store: Store, service: str, rollout: Rollout) -> SeriesMatrix
 
 
 def gather_looks(store: Store, service: str, succession: Succession) -> LooksMade:
-    """Return the looks at a new release so far."""
+    """Return the looks at a new release so far; those that compared have series."""
     since = succession.begun + succession.width_s  # looks at the release before end with that at the latest
-    rows = store.rows("scans", service, since, LATEST_S, columns=("candidates",), workload=RELEASE_COSTS.name)
+    columns = ("series", "candidates")
+    rows = store.rows("scans", service, since, LATEST_S, columns=columns, workload=RELEASE_COSTS.name)
     last = max((float(row["time"]) for row in rows), default=0.0)
-    return LooksMade(last, len(rows), any(row["candidates"] for row in rows))
+    return LooksMade(last, sum(row["series"] > 0 for row in rows), any(row["candidates"] for row in rows))
