@@ -20,7 +20,7 @@ from pipeline.codec.scans import decode_progress, scan_messages
 from pipeline.detect.idleness import Readings
 from pipeline.detect.schedule import ServiceProgress
 from pipeline.model import Outgoing, Progress, Record, Scan
-from pipeline.releases import LookConfig, Rollout, look, next_look, periods_ahead
+from pipeline.releases import LookConfig, ReleaseMetrics, Rollout, look, next_look, periods_ahead
 from pipeline.releases.looks import FIRST_PERIODS
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.rollouts import gather_looks, gather_metrics, gather_rollout, gather_succession
@@ -77,6 +77,7 @@ class ReleasesStage(Stage):
         clock: Clock,
         streams: Mapping[str, str],
         partition_idle_s: float,
+        metrics: ReleaseMetrics | None = None,
         config: LookConfig | None = None,
         readings: Readings | None = None,
     ) -> None:
@@ -84,6 +85,7 @@ class ReleasesStage(Stage):
         self._clock = clock
         self._streams = streams
         self._partition_idle_s = partition_idle_s
+        self._metrics = metrics or ReleaseMetrics()
         self._config = config or LookConfig()
         self._upstream = UpstreamProgress(readings, clock)
         self._services: dict[str, _Service] = {}
@@ -180,7 +182,7 @@ class ReleasesStage(Stage):
         return None
 
     def _scan(self, service: str, rollout: Rollout, end: float) -> Scan:
-        metrics = gather_metrics(self._store, service, rollout)
+        metrics = gather_metrics(self._store, service, rollout, self._metrics)
         looked = look(rollout, metrics, self._config)
         log.info(
             "look service=%s release=%s before=%s end=%s periods=%d metrics=%d candidates=%d not_judged=%s",
