@@ -46,9 +46,9 @@ def measure_looks(name: str, share: float, beside: float, cases: int, seed: int)
         while (end := next_look(rollout.new_ends, len(rollout.types), made)) is not None:
             seen = rollout.until(end)
             found = look(seen, metrics)
-            made = LooksMade(end, made.many + 1, bool(found.candidates))
+            made = LooksMade(end, made.many + (found.compared > 0), bool(found.candidates))
             looks += 1
-            judged += all(each.decision.code == "small" for each in found.dropped)
+            judged += found.compared > 0
             if found.candidates:
                 periods.append(int(seen.has_new.sum()))
                 named += any(

@@ -10,6 +10,7 @@ from pipeline.releases.compare import (
 )
 from pipeline.releases.costs import BASE, EVERY, CostChange, CostComparison, compare_costs, spelt
 from pipeline.releases.looks import LookConfig, Looked, LooksMade, look, next_look, periods_ahead
+from pipeline.releases.metric_rules import MetricRule, ReleaseMetrics
 from pipeline.releases.periods import NotCompared, Periods, Releases, align, joined
 from pipeline.releases.rollout import Rollout, Succession, build_rollout, find_succession
 from pipeline.releases.selection import Selection, choose_types
@@ -23,9 +24,11 @@ __all__ = [
     "LookConfig",
     "Looked",
     "LooksMade",
+    "MetricRule",
     "NotCompared",
     "Periods",
     "ReleaseComparison",
+    "ReleaseMetrics",
     "Releases",
     "Rollout",
     "Selection",

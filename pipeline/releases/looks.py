@@ -1,12 +1,12 @@
 """Looks at a rollout as its periods come: when, and what each decides.
 
-Whoever looks again and again finds something at last. So there are LOOKS of them at most, each when the new
-release has run for twice as many periods as at the look before, and each has its share of the level: the
-chance that a release that costs the same is reported is at most ``alpha`` over all looks, however much they
-have in common (Bonferroni; a spending function with as much for each, Lan and DeMets 1983). Within a look,
-chances hold for all types of requests together (see ``costs``), and are adjusted for the number of metrics
-(Benjamini and Hochberg 1995): of several metrics, ``alpha`` is the share of false ones among those found.
-After a look that finds something there is none.
+Whoever looks again and again finds something at last. So LOOKS of them at most compare anything, each when
+the new release has run for about twice as many periods as at the look before, and each has its share of the
+level: the chance that a release that costs the same is reported is at most ``alpha`` over all looks, however
+much they have in common (Bonferroni; a spending function with as much for each, Lan and DeMets 1983). Within
+a look, chances hold for all types of requests together (see ``costs``), and are adjusted for the number of
+metrics (Benjamini and Hochberg 1995): of several metrics, that share is the one of false ones among those
+found. After a look that finds something there is none.
 
 While both releases run side by side, the metric is that of both. What is looked for is then what the requests
 of the new release cost more than the same of the old one: see ``Periods.own``.
@@ -41,20 +41,22 @@ class LookConfig:
     Args:
         alpha: Chance that a release that costs the same is reported, over all its looks.
         least_share: Of the metric, that a change must be to matter.
-        draws: Of the bootstrap: enough for a chance of alpha in one look of several metrics.
     """
 
     alpha: float = 0.01
     least_share: float = 0.005
-    draws: int = 2999
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a look decided: regressions, and what was not judged or does not matter."""
+    """What a look decided: regressions, and what was not judged or does not matter.
+
+    ``compared`` is of how many metrics.
+    """
 
     candidates: tuple[Candidate, ...]
     dropped: tuple[Dropped, ...]
+    compared: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class LooksMade:
 
     Args:
         last: End of the last one, epoch seconds.
-        many: How many there are.
+        many: How many compared anything: only those take their share of the level.
         found: Whether one found a regression.
     """
 
@@ -118,8 +120,8 @@ def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfi
         for name, values in zip(metrics.names, metrics.samples, strict=True)
     }
     if not releases:
-        return Looked((), (Dropped(_candidate(rollout, "cpu", None), _not_judged(rollout, "no_metric")),))
-    found = compare_releases(releases, CompareConfig(config.alpha / LOOKS, draws=config.draws))
+        return Looked((), (Dropped(_candidate(rollout, "cpu", None), _not_judged(rollout, "no_metric")),), 0)
+    found = compare_releases(releases, CompareConfig(config.alpha / LOOKS))
     return _decided(rollout, found, config)
 
 
@@ -151,7 +153,8 @@ def _decided(
             dropped.append(Dropped(candidate, small))
         else:
             candidates.append(candidate)
-    return Looked(tuple(candidates), tuple(dropped))
+    compared = sum(isinstance(each, ReleaseComparison) for each in found.values())
+    return Looked(tuple(candidates), tuple(dropped), compared)
 
 
 def _candidate(rollout: Rollout, metric: str, found: ReleaseComparison | None) -> Candidate:

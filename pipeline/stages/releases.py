@@ -20,7 +20,7 @@ from pipeline.codec.scans import decode_progress, scan_messages
 from pipeline.detect.idleness import Readings
 from pipeline.detect.schedule import ServiceProgress
 from pipeline.model import Outgoing, Progress, Record, Scan
-from pipeline.releases import LookConfig, Rollout, look, next_look, periods_ahead
+from pipeline.releases import LookConfig, ReleaseMetrics, Rollout, look, next_look, periods_ahead
 from pipeline.releases.looks import FIRST_PERIODS
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.rollouts import gather_looks, gather_metrics, gather_rollout, gather_succession
@@ -77,6 +77,7 @@ class ReleasesStage(Stage):
         clock: Clock,
         streams: Mapping[str, str],
         partition_idle_s: float,
+        metrics: ReleaseMetrics | None = None,
         config: LookConfig | None = None,
         readings: Readings | None = None,
     ) -> None:
@@ -84,6 +85,7 @@ class ReleasesStage(Stage):
         self._clock = clock
         self._streams = streams
         self._partition_idle_s = partition_idle_s
+        self._metrics = metrics or ReleaseMetrics()
         self._config = config or LookConfig()
         self._upstream = UpstreamProgress(readings, clock)
         self._services: dict[str, _Service] = {}
@@ -128,7 +130,7 @@ class ReleasesStage(Stage):
         if (scan := self._unsettled) is None:
             return
         self._store.insert("scans", columns_of([scan_row(scan)]))
-        self._outcomes["slower" if scan.candidates else "not judged" if scan.dropped else "no change"] += 1
+        self._outcomes["slower" if scan.candidates else "no change" if scan.series else "not judged"] += 1
         self._unsettled = None
 
     def _take(self, batch: Sequence[Record]) -> list[str]:
@@ -180,7 +182,7 @@ class ReleasesStage(Stage):
         return None
 
     def _scan(self, service: str, rollout: Rollout, end: float) -> Scan:
-        metrics = gather_metrics(self._store, service, rollout)
+        metrics = gather_metrics(self._store, service, rollout, self._metrics)
         looked = look(rollout, metrics, self._config)
         log.info(
             "look service=%s release=%s before=%s end=%s periods=%d metrics=%d candidates=%d not_judged=%s",
@@ -189,7 +191,7 @@ class ReleasesStage(Stage):
             rollout.old,
             to_iso(end),
             len(rollout.starts),
-            len(metrics.names),
+            looked.compared,
             len(looked.candidates),
             ",".join(one.decision.code for one in looked.dropped) or "none",
         )
@@ -200,7 +202,7 @@ class ReleasesStage(Stage):
             analysis_start=rollout.begun,
             analysis_end=end,
             end=end,
-            series=len(metrics.names),
+            series=looked.compared,
             candidates=looked.candidates,
             dropped=looked.dropped,
             resolution_s=max(1.0, round(rollout.width_s * math.ceil(WINDOW_S / rollout.width_s))),

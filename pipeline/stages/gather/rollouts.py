@@ -6,7 +6,7 @@ from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.detect.matrix import select_rows
 from pipeline.detect.metric_direction import worse_direction
 from pipeline.model import MetricMetadata, SeriesMatrix
-from pipeline.releases import LooksMade, Rollout, Succession, build_rollout, find_succession
+from pipeline.releases import LooksMade, ReleaseMetrics, Rollout, Succession, build_rollout, find_succession
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
 from pipeline.workloads import RELEASE_COSTS
@@ -38,29 +38,24 @@ def gather_rollout(store: Store, service: str, succession: Succession) -> Rollou
     return build_rollout(succession, store.requests(service, start, end, releases))
 
 
-def gather_metrics(store: Store, service: str, rollout: Rollout) -> SeriesMatrix:
-    """Return the metrics that requests add up to, in the periods of a rollout: those of RELEASE_COSTS.
-
-    What a metric of such a name says of itself counts: one in which a rise is no regression is left out.
-    """
+def gather_metrics(store: Store, service: str, rollout: Rollout, chosen: ReleaseMetrics) -> SeriesMatrix:
+    """Return the metrics by which releases of a service are compared, in the periods of a rollout."""
     start, end = float(rollout.starts[0]), float(rollout.starts[-1]) + rollout.width_s
     matrix = store.series("service", service, start, end, rollout.width_s)
     rows = store.rows("metric_metadata", service, EARLIEST_S, LATEST_S) if matrix.names else []
-    worse = {
-        row["metric"]: worse_direction(MetricMetadata(row["unit"], row["kind"], row["direction"]))
-        for row in rows
-    }
-    chosen = [
-        row
-        for row, name in enumerate(matrix.names)
-        if RELEASE_COSTS.looks_at(name) and worse.get(name, "up") in (None, "up")
+    said = {row["metric"]: MetricMetadata(row["unit"], row["kind"], row["direction"]) for row in rows}
+    every = [said.get(name, MetricMetadata()) for name in matrix.names]
+    taken = [
+        chosen.takes(service, name, one, worse_direction(one))
+        for name, one in zip(matrix.names, every, strict=True)
     ]
-    return select_rows(matrix, chosen)
+    return select_rows(matrix, [row for row, is_taken in enumerate(taken) if is_taken])
 
 
 def gather_looks(store: Store, service: str, succession: Succession) -> LooksMade:
-    """Return the looks at a new release so far."""
+    """Return the looks at a new release so far; those that compared have series."""
     since = succession.begun + succession.width_s  # looks at the release before end with that at the latest
-    rows = store.rows("scans", service, since, LATEST_S, columns=("candidates",), workload=RELEASE_COSTS.name)
+    columns = ("series", "candidates")
+    rows = store.rows("scans", service, since, LATEST_S, columns=columns, workload=RELEASE_COSTS.name)
     last = max((float(row["time"]) for row in rows), default=0.0)
-    return LooksMade(last, len(rows), any(row["candidates"] for row in rows))
+    return LooksMade(last, sum(row["series"] > 0 for row in rows), any(row["candidates"] for row in rows))

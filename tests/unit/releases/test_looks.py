@@ -140,7 +140,8 @@ def test_what_cannot_be_judged_is_no_verdict(values: dict[str, FloatArray], code
     metrics = (
         matrix(values) if values else SeriesMatrix(START, WIDTH, (), (), np.empty((0, 420)), np.ones(420))
     )
-    assert said(look(rollout, metrics)) == ([], [code])
+    found = look(rollout, metrics)
+    assert (*said(found), found.compared) == ([], [code], 0)
 
 
 def test_load_that_the_old_release_never_saw_is_no_verdict() -> None:
@@ -162,13 +163,19 @@ def test_a_change_that_is_too_small_to_matter_is_in_the_ledger() -> None:
     assert said(look(rollout, metrics, LookConfig(least_share=0.5))) == ([], ["small"])
 
 
-def test_several_metrics_are_judged_at_once() -> None:
-    rollout, metrics = case(rise=0.3)
+@pytest.mark.parametrize(("risen", "equal"), [(0, 1), (0, 12), (1, 0), (1, 12), (4, 8), (12, 0)])
+def test_of_several_metrics_those_that_rose_are_found(risen: int, equal: int) -> None:
     rng = np.random.default_rng(3)
-    values: dict[str, FloatArray] = {"cpu": metrics.samples[0]}
-    values |= {f"cpu of {n}": np.asarray(rng.standard_normal(len(values["cpu"]))) for n in range(4)}
+    rollout, _ = case()
+    cost = rollout.counts @ COSTS
+    values: dict[str, FloatArray] = {}
+    for number in range(risen + equal):
+        extra = rollout.own @ (COSTS * [0.0, 0.2, 0.0]) if number < risen else 0.0
+        noise = 1.0 + 0.02 * rng.standard_normal(len(cost))
+        values[f"{number:02}"] = np.asarray((0.1 + cost + extra) * noise)
     found = look(rollout, matrix(values))
-    assert [each.metric for each in found.candidates] == ["cpu"]
+    assert [each.metric for each in found.candidates] == [f"{number:02}" for number in range(risen)]
+    assert (found.compared, found.dropped) == (risen + equal, ())
 
 
 def test_looks_are_due_at_doubling_numbers_of_periods() -> None:
