@@ -18,7 +18,15 @@ from pipeline.codec.inputs import encode_metric_points
 from pipeline.codec.requests import encode_requests, requests_message
 from pipeline.codec.schema.requests import MAX_BUCKET, MIN_BUCKET
 from pipeline.frames import cut_name
-from pipeline.model import RESPONSE_CLASSES, MetricPoints, Outgoing, RequestCounts, TypeCounts, time_column
+from pipeline.model import (
+    BUCKETS_AN_OCTAVE,
+    RESPONSE_CLASSES,
+    MetricPoints,
+    Outgoing,
+    RequestCounts,
+    TypeCounts,
+    time_column,
+)
 from pipeline.units import DAY_S
 
 SCALE = 5
@@ -158,7 +166,7 @@ class RequestTally:
         for type_ in sorted(self._seen):
             each = [cells.get(type_, _NO_REQUESTS) for _, cells in counted]
             columns[type_] = [float(cell.requests) for cell in each]
-            times[time_column(type_)] = [_typical_s(cell.durations) for cell in each]
+            times[time_column(type_)] = [_typical_s(cell) for cell in each]
         has_times = any(math.isfinite(value) for column in times.values() for value in column)
         return columns | times if has_times else columns
 
@@ -288,21 +296,24 @@ _NO_REQUESTS = _Cell()
 
 
 def _counts(type_: str, cell: _Cell) -> TypeCounts:
+    responses = tuple(cell.statuses.get(each[0], 0) for each in RESPONSE_CLASSES)
+    return TypeCounts(type_, cell.requests, responses, tuple(sorted(_sketch(cell).items())))
+
+
+def _sketch(cell: _Cell) -> Counter[int]:
+    """Return the response times by bucket; none at all are in the lowest."""
     times: Counter[int] = Counter()
     for bucket, requests in cell.durations.items():
         if bucket >= _ZERO:  # others said no time
             times[min(max(bucket, MIN_BUCKET), MAX_BUCKET)] += requests
-    responses = tuple(cell.statuses.get(each[0], 0) for each in RESPONSE_CLASSES)
-    return TypeCounts(type_, cell.requests, responses, tuple(sorted(times.items())))
+    return times
 
 
-def _typical_s(durations: dict[int, int]) -> float:
-    """Return the geometric mean of the durations above 0, in seconds; NaN without any."""
-    positive = {bucket: count for bucket, count in durations.items() if bucket > _ZERO}
-    if not positive:
-        return math.nan
-    total = sum((bucket + 0.5) * count for bucket, count in positive.items())
-    return float(2.0 ** (total / sum(positive.values()) / 2**SCALE))
+def _typical_s(cell: _Cell) -> float:
+    """Return the geometric mean of the response times, in seconds; NaN without any."""
+    times = _sketch(cell)
+    total = sum((bucket + 0.5) * requests for bucket, requests in times.items())
+    return float(2.0 ** (total / times.total() / BUCKETS_AN_OCTAVE)) if times else math.nan
 
 
 def _quantiles(durations: dict[int, int]) -> Iterator[tuple[float, float]]:

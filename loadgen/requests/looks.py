@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loadgen.requests.simulate import PRESETS, simulate
-from pipeline.model import SeriesMatrix
-from pipeline.releases import LooksMade, Rollout, look, next_look
+from pipeline.model import FloatArray, SeriesMatrix
+from pipeline.releases import LooksMade, Periods, Rollout, look, next_look
 
 _WIDTH_S = 30.0
 
@@ -78,6 +78,11 @@ def _rollout(
     own = np.concatenate([np.zeros_like(old.counts), beside * new.counts])
     starts = np.asarray(_WIDTH_S * np.arange(len(counts)), np.float64)
     types = risen.releases.types
-    rollout = Rollout("old", "new", float(starts[len(old)]), _WIDTH_S, starts, types, counts, own)
+    times = np.concatenate([_times(old), _times(new)])
+    rollout = Rollout("old", "new", float(starts[len(old)]), _WIDTH_S, starts, types, counts, own, times)
     ones = np.ones(len(starts))
     return rollout, SeriesMatrix(0.0, _WIDTH_S, ("service",), ("cpu",), metric[None], ones), risen.type
+
+
+def _times(periods: Periods) -> FloatArray:
+    return np.full(periods.counts.shape, np.nan) if periods.times is None else periods.times

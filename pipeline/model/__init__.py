@@ -19,6 +19,7 @@ from pipeline.model.metric_kind import METRIC_KINDS, AnnotationKind, MetricKind,
 from pipeline.model.metric_metadata import MetricMetadata
 from pipeline.model.regression import Regression, SetupExplanation, StackChange, Suspect
 from pipeline.model.requests import (
+    BUCKETS_AN_OCTAVE,
     RESPONSE_CLASSES,
     RequestCounts,
     RequestPeriods,
@@ -41,6 +42,7 @@ from pipeline.model.trial import ExperimentEnd, ExperimentKind, SideName, TrialM
 from pipeline.model.verdict import Verdict, VerdictKind
 
 __all__ = [
+    "BUCKETS_AN_OCTAVE",
     "RATE_LABEL",
     "METRIC_KINDS",
     "RESPONSE_CLASSES",

@@ -9,6 +9,9 @@ from pipeline.model.arrays import FloatArray
 RESPONSE_CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
 """Classes of responses, by the first digit of their status."""
 
+BUCKETS_AN_OCTAVE = 32
+"""Of sketches of response times."""
+
 _TIMES = "response_time"
 
 
@@ -58,6 +61,8 @@ class RequestPeriods:
     starts: FloatArray  # (periods,) epoch seconds, ascending, multiples of width_s
     width_s: float  # 0 without requests
     requests: FloatArray  # (series, periods)
+    timed: FloatArray  # (series, periods) those of them with a response time; 0 of all types together
+    log_times: FloatArray  # (series, periods) sum of the logarithms of these times, of seconds
 
 
 def time_column(type_: str) -> str:

@@ -129,8 +129,8 @@ def _releases(rollout: Rollout, metric: FloatArray) -> Releases:
     new = rollout.has_new
     return Releases(
         rollout.types,
-        Periods(rollout.counts[~new], metric[~new]),
-        Periods(rollout.counts[new], metric[new], rollout.own[new]),
+        Periods(rollout.counts[~new], metric[~new], times=rollout.times[~new]),
+        Periods(rollout.counts[new], metric[new], rollout.own[new], rollout.times[new]),
     )
 
 

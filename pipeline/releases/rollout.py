@@ -56,6 +56,8 @@ class Rollout:
         types: (types,) of requests.
         counts: (periods, types) requests of both.
         own: (periods, types) those of them that the new release got.
+        times: (periods, types) mean of the logarithm of response times, of seconds: of the new release where
+            it got requests, else of the old one; NaN where none is known.
     """
 
     old: str
@@ -66,6 +68,7 @@ class Rollout:
     types: tuple[str, ...]
     counts: FloatArray
     own: FloatArray
+    times: FloatArray
 
     @property
     def has_new(self) -> BoolArray:
@@ -80,10 +83,10 @@ class Rollout:
     def until(self, end: float) -> Rollout:
         """Return the periods that end by then, with the types that came in them."""
         kept = self.starts + self.width_s <= end
-        counts, own = self.counts[kept], self.own[kept]
-        came = np.flatnonzero(counts.any(axis=0))
+        came = np.flatnonzero(self.counts[kept].any(axis=0))
         types = tuple(self.types[column] for column in came.tolist())
-        return replace(self, starts=self.starts[kept], types=types, counts=counts[:, came], own=own[:, came])
+        counts, own, times = (each[kept][:, came] for each in (self.counts, self.own, self.times))
+        return replace(self, starts=self.starts[kept], types=types, counts=counts, own=own, times=times)
 
 
 def find_succession(totals: RequestPeriods) -> Succession | None:
@@ -131,12 +134,14 @@ def build_rollout(succession: Succession, requests: RequestPeriods) -> Rollout:
     own_starts = np.floor(requests.starts / width_s + 1e-6) * width_s
     period = np.searchsorted(starts, own_starts)
     known = np.flatnonzero(np.isin(own_starts, starts))
-    counts, own = np.zeros((len(starts), len(types))), np.zeros((len(starts), len(types)))
-    for release, type_, many in zip(requests.releases, requests.types, requests.requests, strict=True):
-        added = np.bincount(period[known], many[known], minlength=len(starts))
-        counts[:, column[type_]] += added
-        if release == succession.new:
-            own[:, column[type_]] += added
+    # Of the old release and of the new one: requests, those with a response time, sum of its logarithms.
+    sums = np.zeros((2, 3, len(starts), len(types)))
+    for row, (release, type_) in enumerate(zip(requests.releases, requests.types, strict=True)):
+        for number, each in enumerate((requests.requests, requests.timed, requests.log_times)):
+            added = np.bincount(period[known], each[row, known], minlength=len(starts))
+            sums[int(release == succession.new), number, :, column[type_]] += added
+    counts, own = sums[:, 0].sum(axis=0), sums[1, 0]
+    _, timed, logs = np.where(own.any(axis=1)[:, None], sums[1], sums[0])
     found = Rollout(
         old=succession.old,
         new=succession.new,
@@ -146,6 +151,7 @@ def build_rollout(succession: Succession, requests: RequestPeriods) -> Rollout:
         types=types,
         counts=counts,
         own=own,
+        times=np.divide(logs, timed, out=np.full(timed.shape, np.nan), where=timed > 0.0),
     )
     return found.until(np.inf)
 

@@ -5,13 +5,12 @@ Numbers come apart from names, so that half a million counts are arrays and no P
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pipeline.model import FloatArray, IntArray, RequestPeriods
+from pipeline.model import BUCKETS_AN_OCTAVE, FloatArray, IntArray, RequestPeriods
 from pipeline.storage.answers import rows_of
 from pipeline.storage.gcpu_series import Columns, Numbers
 
@@ -19,7 +18,9 @@ _RELEASE_COUNTS = """
 SELECT
     cityHash64(toString(release)) AS series,
     toUnixTimestamp64Milli(window) AS place,
-    toFloat64(sum(requests.requests)) AS count
+    toFloat64(sum(requests.requests)) AS count,
+    0.0 AS timed,
+    0.0 AS logs
 FROM requests
 WHERE service = {service:String}
     AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
@@ -41,7 +42,9 @@ _TYPE_COUNTS = """
 SELECT
     cityHash64(toString(release), type) AS series,
     toUnixTimestamp64Milli(window) AS place,
-    toFloat64(sum(requests.requests)) AS count
+    toFloat64(sum(requests.requests)) AS count,
+    toFloat64(sum(arraySum(mapValues(times)))) AS timed,
+    toFloat64(sum(arraySum((at, many) -> (at + 0.5) * many, mapKeys(times), mapValues(times)))) AS logs
 FROM requests
 WHERE service = {service:String}
     AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
@@ -85,16 +88,16 @@ def read_requests(
         [(names[index], types[index]) for index in found],
         np.asarray(row, np.int64),
         counts["place"],
-        counts["count"],
+        [counts[name] for name in ("count", "timed", "logs")] if len(counts) else [np.empty(0)] * 3,
         max(widths, default=0.0),
     )
 
 
 class RequestPoints:
-    """Requests by release, type, period and its width, which add up."""
+    """Requests by release, type, period and its width, with response times, which all add up."""
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str, int, float]] = Counter()
+        self._counts: dict[tuple[str, str, int, float], FloatArray] = {}
 
     def add(
         self,
@@ -103,25 +106,31 @@ class RequestPoints:
         starts_ms: Iterable[int],
         widths_s: Iterable[float],
         requests: Iterable[int],
+        times: Iterable[Mapping[int, int]],
     ) -> None:
         """Add requests, one of each a row."""
-        for key, many in zip(zip(releases, types, starts_ms, widths_s, strict=True), requests, strict=True):
-            self._counts[key] += many
+        keys = zip(releases, types, starts_ms, widths_s, strict=True)
+        for key, many, sketch in zip(keys, requests, times, strict=True):
+            logs = sum((bucket + 0.5) * timed for bucket, timed in sketch.items())
+            self._counts[key] = self._counts.get(key, 0.0) + np.array([many, sum(sketch.values()), logs])
 
     def read(self, start_ms: int, end_ms: int, releases: Sequence[str] | None) -> RequestPeriods:
         """Return the requests of periods that begin in [start, end); see Store.requests."""
         rows = [
-            ((release, "" if releases is None else type_), start, width, many)
-            for (release, type_, start, width), many in self._counts.items()
+            ((release, "" if releases is None else type_), start, width, sums)
+            for (release, type_, start, width), sums in self._counts.items()
             if start_ms <= start < end_ms and (releases is None or release in releases)
         ]
         number = {name: row for row, name in enumerate(sorted({name for name, *_ in rows}))}
-        series, starts, widths, requests = zip(*rows, strict=True) if rows else ((), (), (), ())
+        series, starts, widths, sums = zip(*rows, strict=True) if rows else ((), (), (), ())
+        requests, timed, logs = np.array(sums, np.float64).reshape(-1, 3).T
+        if releases is None:
+            timed = logs = np.zeros(len(rows))
         return _added_up(
             list(number),
             np.array([number[name] for name in series], np.int64),
             np.array(starts, np.int64),
-            np.array(requests, np.float64),
+            [requests, timed, logs],
             max(widths, default=0.0),
         )
 
@@ -130,7 +139,7 @@ def _added_up(
     names: Sequence[tuple[str, str]],
     series: IntArray,
     starts_ms: IntArray,
-    requests: FloatArray,
+    counts: Sequence[FloatArray],
     width_s: float,
 ) -> RequestPeriods:
     """Return requests as series × periods of one width.
@@ -139,17 +148,23 @@ def _added_up(
         names: Of each series, its release and type.
         series: (counts,) which one a count is of.
         starts_ms: (counts,) when its period begins.
-        requests: (counts,)
+        counts: Of each (counts,) requests, those with a response time, and the sum of its buckets' middles.
         width_s: Of the longest period.
     """
     # Half a millisecond, because the store keeps whole ones, of periods that may be thirds of a second.
     numbers = np.floor((starts_ms + 0.5) / (1000.0 * (width_s or 1.0))).astype(np.int64)
     found, period = np.unique(numbers, return_inverse=True)
-    matrix = np.bincount(series * len(found) + period, requests, minlength=len(names) * len(found))
+    shape = len(names), len(found)
+    requests, timed, buckets = (
+        np.bincount(series * len(found) + period, each, minlength=shape[0] * shape[1]).reshape(shape)
+        for each in counts
+    )
     return RequestPeriods(
         releases=tuple(release for release, _ in names),
         types=tuple(type_ for _, type_ in names),
         starts=np.asarray(found * width_s, np.float64),
         width_s=width_s,
-        requests=np.asarray(matrix.reshape(len(names), len(found)), np.float64),
+        requests=np.asarray(requests, np.float64),
+        timed=np.asarray(timed, np.float64),
+        log_times=np.asarray(buckets * np.log(2.0) / BUCKETS_AN_OCTAVE, np.float64),
     )

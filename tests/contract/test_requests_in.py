@@ -64,6 +64,9 @@ def assert_counted(store: Store, service: str) -> None:
     assert (found.width_s, found.starts.tolist()) == (30.0, [T0 + 30 * period for period in range(PERIODS)])
     carts = np.arange(PERIODS)
     assert found.requests.tolist() == [row.tolist() for row in (10 * old, carts * old, 10 * new, carts * new)]
+    logs = (7 * -95.5 + 3 * -94.5) * np.log(2) / 32
+    for sums, each in ((found.timed, 10.0), (found.log_times, logs)):
+        assert sums == pytest.approx(np.array([each * old, 0 * old, each * new, 0 * new]))
     together = store.requests(service, T0, T0 + 30 * PERIODS)
     assert (together.releases, together.types) == (("v1", "v2"), ("", ""))
     assert together.requests.tolist() == [((10 + carts) * old).tolist(), ((10 + carts) * new).tolist()]

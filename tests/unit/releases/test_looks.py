@@ -34,7 +34,9 @@ def requests(*releases: tuple[str, FloatArray], width_s: float = WIDTH) -> Reque
     counts = np.concatenate([counts.T for _, counts in ordered])
     starts = np.asarray(START + width_s * np.arange(counts.shape[1]))
     names = tuple(name for name, _ in ordered for _ in TYPES)
-    return RequestPeriods(names, TYPES * len(ordered), starts, width_s, counts)
+    # Each release has response times of its own: e seconds to the power of its number.
+    logs = counts * np.repeat(np.arange(len(ordered)), len(TYPES))[:, None]
+    return RequestPeriods(names, TYPES * len(ordered), starts, width_s, counts, counts, logs)
 
 
 def together(given: RequestPeriods) -> RequestPeriods:
@@ -53,9 +55,8 @@ def find_rollout(given: RequestPeriods) -> Rollout | None:
         tuple(each for each, kept in zip(names, both, strict=True) if kept)
         for names in (given.releases, given.types)
     )
-    rollout = build_rollout(
-        found, replace(given, releases=releases, types=types, requests=given.requests[both])
-    )
+    sums = {name: getattr(given, name)[both] for name in ("requests", "timed", "log_times")}
+    rollout = build_rollout(found, replace(given, releases=releases, types=types, **sums))
     assert rollout.has_new.tolist() == found.has_new.tolist()
     return rollout
 
@@ -113,6 +114,13 @@ def said(found: Looked) -> tuple[list[str], list[str]]:
 def test_what_a_look_decides(given: dict[str, float], types: Sequence[str], dropped: Sequence[str]) -> None:
     rollout, metrics = case(**given)  # type: ignore[arg-type]
     assert said(look(rollout, metrics)) == (types, dropped)
+
+
+@pytest.mark.parametrize("side_by_side", [0.0, 0.3])
+def test_response_times_are_those_of_the_new_release_where_it_runs(side_by_side: float) -> None:
+    rollout, _ = case(side_by_side=side_by_side)
+    assert rollout.times[~rollout.has_new] == pytest.approx(0.0)
+    assert rollout.times[rollout.has_new] == pytest.approx(1.0)
 
 
 def test_a_candidate_has_levels_at_the_load_of_the_new_release() -> None:
