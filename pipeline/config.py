@@ -135,6 +135,8 @@ class Settings(StrictModel):
     """File that says how frames become symbols (docs/configuration.md)."""
     learn_suspects: bool = True
     """Let confirmed causes weigh the evidence on suspects (docs/feedback.md)."""
+    release_metrics: Path | None = None
+    """File that says by which metrics releases are compared (docs/release-requests.md)."""
     quotas: Path | None = None
     """File of per-service quotas (docs/operations.md)."""
     idempotent_producer: bool = True

@@ -52,7 +52,9 @@ RELEASE_COSTS = "release_costs"
 RELEASES: Mapping[str, Code] = {
     "dearer": Code(passed="requests of {0} cost more in release {1} than in {2}"),
     "small": Code("release {0} changes what requests cost, and the whole hardly rises against {1}"),
-    "no_metric": Code("release {0} not judged against {1}: the service sends no metric of CPU"),
+    "no_metric": Code(
+        "release {0} not judged against {1}: the service sends no metric of CPU, nor one of its rules"
+    ),
     "few_periods": Code(
         "release {0} not judged against {1}: too few periods",
         measures="periods with requests and the metric, against as many as are needed",

@@ -283,10 +283,10 @@ RELEASE_COSTS = _OwnLoad.model_validate(
     {
         **{"name": "release-costs", "series": "service", "resolution": "1s", "resolution_most": "1h"},
         **{"rerun_interval": "1s", "historical": "1d", "historical_most": "6d", "analysis": "48s"},
-        **{"change_lookback": "12s", "threshold": {"relative": 0.005}, "metrics": ["*cpu*"]},
+        **{"change_lookback": "12s", "threshold": {"relative": 0.005}},
     }
 )
-"""How stages after ``releases`` see its looks, and which metrics it looks at: those that requests add up to.
+"""How stages after ``releases`` see its looks.
 
 A look says how long its windows are, and all other times are so many of them."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import socket
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -220,7 +221,7 @@ def _write_table(files: Sequence[Path], path: Path, counting: Counting) -> Reque
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in zip(*columns.values(), strict=True):
-        writer.writerow(f"{value:.12g}" for value in row)
+        writer.writerow("" if math.isnan(value) else f"{value:.12g}" for value in row)
     write_output(path, text.getvalue().encode())
     return tally
 

@@ -19,7 +19,15 @@ from pipeline.codec.inputs import encode_metric_points
 from pipeline.codec.requests import encode_requests, requests_message
 from pipeline.codec.schema.requests import MAX_BUCKET, MIN_BUCKET
 from pipeline.frames import cut_name
-from pipeline.model import RESPONSE_CLASSES, MetricPoints, Outgoing, RequestCounts, TypeCounts
+from pipeline.model import (
+    BUCKETS_AN_OCTAVE,
+    RESPONSE_CLASSES,
+    MetricPoints,
+    Outgoing,
+    RequestCounts,
+    TypeCounts,
+    time_column,
+)
 from pipeline.units import DAY_S
 
 SCALE = 5
@@ -210,13 +218,18 @@ class RequestTally:
     def table(self) -> dict[str, list[float]]:
         """Return the requests of each type by period: columns, of which ``time`` has epoch seconds.
 
-        The periods are those of ``finish``. One in which nothing came is left out: its log may be missing.
+        The periods are those of ``finish``. One in which nothing came is left out: its log may be missing. If
+        the log has response times, columns with their geometric means follow, in seconds; NaN without any.
         """
         counted = list(self._take(self._last()))
         columns = {"time": [period * self._options.period_s for period, _ in counted]}
+        times: dict[str, list[float]] = {}
         for type_ in sorted(self._seen):
-            columns[type_] = [float(cells.get(type_, _NO_REQUESTS).requests) for _, cells in counted]
-        return columns
+            each = [cells.get(type_, _NO_REQUESTS) for _, cells in counted]
+            columns[type_] = [float(cell.requests) for cell in each]
+            times[time_column(type_)] = [_typical_s(cell) for cell in each]
+        has_times = any(math.isfinite(value) for column in times.values() for value in column)
+        return columns | times if has_times else columns
 
     def summary(self) -> str:
         """Return one line: what was counted, and what was not."""
@@ -347,12 +360,24 @@ _NO_REQUESTS = _Cell()
 
 
 def _counts(type_: str, cell: _Cell) -> TypeCounts:
+    responses = tuple(cell.statuses.get(each[0], 0) for each in RESPONSE_CLASSES)
+    return TypeCounts(type_, cell.requests, responses, tuple(sorted(_sketch(cell).items())))
+
+
+def _sketch(cell: _Cell) -> Counter[int]:
+    """Return the response times by bucket; none at all are in the lowest."""
     times: Counter[int] = Counter()
     for bucket, requests in cell.durations.items():
         if bucket >= _ZERO:  # others said no time
             times[min(max(bucket, MIN_BUCKET), MAX_BUCKET)] += requests
-    responses = tuple(cell.statuses.get(each[0], 0) for each in RESPONSE_CLASSES)
-    return TypeCounts(type_, cell.requests, responses, tuple(sorted(times.items())))
+    return times
+
+
+def _typical_s(cell: _Cell) -> float:
+    """Return the geometric mean of the response times, in seconds; NaN without any."""
+    times = _sketch(cell)
+    total = sum((bucket + 0.5) * requests for bucket, requests in times.items())
+    return float(2.0 ** (total / times.total() / BUCKETS_AN_OCTAVE)) if times else math.nan
 
 
 def _quantiles(durations: dict[int, int]) -> Iterator[tuple[float, float]]:

@@ -11,7 +11,7 @@ from agents.logs import RequestTypes
 from loadgen.applications.catalogue import Application, Position
 from loadgen.applications.drive import CPU, Injection, Recorded
 from loadgen.requests.table import ask_forests
-from pipeline.model import FloatArray
+from pipeline.model import FloatArray, is_time_column
 from pipeline.releases import CompareConfig, NotCompared, compare_releases
 from pipeline.releases.baseline import compare_response_times
 from pipeline.releases.periods import Periods, Releases, joined
@@ -113,7 +113,9 @@ def _truth(new: Recorded, types: RequestTypes, injected: tuple[Position, Injecti
 
 
 def _releases(old: Mapping[str, FloatArray], new: Mapping[str, FloatArray]) -> Releases:
-    names = tuple(name for name in dict.fromkeys((*old, *new)) if name not in ("time", CPU))
+    names = tuple(
+        name for name in dict.fromkeys((*old, *new)) if name not in ("time", CPU) and not is_time_column(name)
+    )
     sides: list[Periods] = [joined(side, side[CPU], names) for side in (old, new)]
     return Releases(names, *sides)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loadgen.requests.simulate import PRESETS, simulate
-from pipeline.model import SeriesMatrix
-from pipeline.releases import Rollout, look, look_ends
+from pipeline.model import FloatArray, SeriesMatrix
+from pipeline.releases import LooksMade, Periods, Rollout, look, next_look
 
 _WIDTH_S = 30.0
 
@@ -42,17 +42,18 @@ def measure_looks(name: str, share: float, beside: float, cases: int, seed: int)
     named = judged = looks = 0
     for number in range(cases):
         rollout, metrics, type_ = _rollout(name, share, beside, (seed, number))
-        for end in look_ends(rollout):
+        made = LooksMade()
+        while (end := next_look(rollout.new_ends, len(rollout.types), made)) is not None:
             seen = rollout.until(end)
             found = look(seen, metrics)
+            made = LooksMade(end, made.many + (found.compared > 0), bool(found.candidates))
             looks += 1
-            judged += all(each.decision.code == "small" for each in found.dropped)
+            judged += found.compared > 0
             if found.candidates:
                 periods.append(int(seen.has_new.sum()))
                 named += any(
                     type_ in (one.subjects[0], *one.subjects[3:]) for one in found.candidates[0].passed
                 )
-                break
     return LooksRow(
         name,
         share,
@@ -77,6 +78,11 @@ def _rollout(
     own = np.concatenate([np.zeros_like(old.counts), beside * new.counts])
     starts = np.asarray(_WIDTH_S * np.arange(len(counts)), np.float64)
     types = risen.releases.types
-    rollout = Rollout("old", "new", float(starts[len(old)]), _WIDTH_S, starts, types, counts, own)
+    times = np.concatenate([_times(old), _times(new)])
+    rollout = Rollout("old", "new", float(starts[len(old)]), _WIDTH_S, starts, types, counts, own, times)
     ones = np.ones(len(starts))
     return rollout, SeriesMatrix(0.0, _WIDTH_S, ("service",), ("cpu",), metric[None], ones), risen.type
+
+
+def _times(periods: Periods) -> FloatArray:
+    return np.full(periods.counts.shape, np.nan) if periods.times is None else periods.times

@@ -18,6 +18,9 @@ BUSY = 0.5
 
 IDLE = 0.05
 
+REQUEST_SPREAD = 0.7
+"""Deviation of the logarithm of response times of one type."""
+
 
 @dataclass(frozen=True, slots=True)
 class Preset:
@@ -37,6 +40,9 @@ class Preset:
         cache: By how much of itself a request gets cheaper as more of its type come.
         machine: By how much of itself everything costs more in the new release.
         tail: Whether noise has Student's tails with three degrees.
+        timed: Whether response times are known.
+        after: Whether what a changed type costs more is spent after its answer.
+        shifted: Deviation by which response times of each type differ between the releases for other reasons.
     """
 
     about: str
@@ -52,6 +58,9 @@ class Preset:
     cache: float = 0.0
     machine: float = 0.0
     tail: bool = False
+    timed: bool = False
+    after: bool = False
+    shifted: float = 0.02
 
 
 _PLAIN = Preset("The load of both releases is similar.")
@@ -69,6 +78,16 @@ PRESETS = MappingProxyType(
         "background": replace(_PLAIN, about="Noise that lasts for minutes.", memory=0.9, noise=0.05),
         "tails": replace(_PLAIN, about="Rare large deviations.", tail=True),
         "machine": replace(_PLAIN, about="The new release runs on a slower machine.", machine=0.05),
+        "timed": replace(_PLAIN, about="Response times are known.", timed=True),
+        "after": replace(
+            _PLAIN, about="Likewise; what costs more comes after the answer.", timed=True, after=True
+        ),
+        "shifted": replace(
+            _PLAIN,
+            about="Likewise; response times of all types change for other reasons.",
+            timed=True,
+            shifted=0.2,
+        ),
         "many-types": replace(_PLAIN, about="A hundred types.", types=100, scenarios=20, old=960, new=960),
         "large": replace(
             _PLAIN, about="Two hundred types for a week.", types=200, scenarios=40, old=20_000, new=20_000
@@ -117,8 +136,10 @@ def simulate(preset: Preset, rng: np.random.Generator, share: float = 0.0) -> Ca
     )
     after *= 1.0 + preset.machine
     names = tuple(f"GET /{number}" for number in range(preset.types))
+    times = service.times((old, new), risen, rng) if preset.timed else (None, None)
     rise = float(new[:, slow].mean() * (risen - service.costs)[slow] / after.mean())
-    return Case(Releases(names, Periods(old, before), Periods(new, after)), names[slow], rise)
+    sides = (Periods(old, before, times=times[0]), Periods(new, after, times=times[1]))
+    return Case(Releases(names, *sides), names[slow], rise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +190,30 @@ class _Service:
         if preset.tail:
             noise = noise * np.sqrt(1.0 / rng.chisquare(3.0, len(counts)))
         return np.asarray(load * (1.0 + preset.noise * noise))
+
+    def times(
+        self, sides: tuple[FloatArray, FloatArray], risen: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return (periods, types) response times of both releases, as the mean of their logarithm.
+
+        A request waits, and it waits longer in a period of much load, as all others do.
+
+        Args:
+            sides: (periods, types) requests of each release.
+            risen: (types,) costs in the new one.
+            rng: Where chance comes from.
+        """
+        preset = self.preset
+        waits = self.costs * rng.lognormal(0.0, 1.0, preset.types)
+        shift = preset.shifted * rng.standard_normal(preset.types)
+        of_each = (self.costs, np.zeros(preset.types)), (self.costs if preset.after else risen, shift)
+        found = []
+        for counts, (costs, shifted) in zip(sides, of_each, strict=True):
+            load = np.log1p(counts @ self.costs / BUSY) + 0.2 * _wandering(rng, (len(counts), 1), 0.9)[:, 0]
+            spread = REQUEST_SPREAD * rng.standard_normal(counts.shape) / np.sqrt(np.maximum(counts, 1.0))
+            logs = np.log(costs + waits) + shifted + load[:, None] + spread
+            found.append(np.where(counts > 0.0, logs, np.nan))
+        return found[0], found[1]
 
 
 def _wandering(rng: np.random.Generator, shape: tuple[int, int], memory: float) -> FloatArray:

@@ -48,9 +48,8 @@ def worse_direction(metadata: MetricMetadata) -> Worse | None:
     for direction in DIRECTIONS:
         if metadata.direction == direction:
             return direction
-    kind = metadata.kind.lower().replace("utilisation", "utilization")
-    if kind in KINDS:
-        return KINDS[kind]
+    if metadata.plain_kind in KINDS:
+        return KINDS[metadata.plain_kind]
     unit = metadata.unit
     if unit in _TIME or _BYTES.fullmatch(unit) or _FAULTS.fullmatch(unit):
         return "up"

@@ -18,7 +18,15 @@ from pipeline.model.messages import (
 from pipeline.model.metric_kind import METRIC_KINDS, AnnotationKind, MetricKind, is_gcpu
 from pipeline.model.metric_metadata import MetricMetadata
 from pipeline.model.regression import Regression, SetupExplanation, StackChange, Suspect
-from pipeline.model.requests import RESPONSE_CLASSES, RequestCounts, RequestPeriods, TypeCounts
+from pipeline.model.requests import (
+    BUCKETS_AN_OCTAVE,
+    RESPONSE_CLASSES,
+    RequestCounts,
+    RequestPeriods,
+    TypeCounts,
+    is_time_column,
+    time_column,
+)
 from pipeline.model.scan import Rename, Scan, Unjudged
 from pipeline.model.series import (
     Detector,
@@ -34,6 +42,7 @@ from pipeline.model.trial import ExperimentEnd, ExperimentKind, SideName, TrialM
 from pipeline.model.verdict import Verdict, VerdictKind
 
 __all__ = [
+    "BUCKETS_AN_OCTAVE",
     "RATE_LABEL",
     "METRIC_KINDS",
     "RESPONSE_CLASSES",
@@ -91,4 +100,6 @@ __all__ = [
     "VerdictKind",
     "divide",
     "is_gcpu",
+    "is_time_column",
+    "time_column",
 ]

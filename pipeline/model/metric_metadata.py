@@ -16,3 +16,8 @@ class MetricMetadata:
     def __bool__(self) -> bool:
         """Return whether anything is said."""
         return bool(self.unit or self.kind or self.direction)
+
+    @property
+    def plain_kind(self) -> str:
+        """The kind in one spelling."""
+        return self.kind.lower().replace("utilisation", "utilization")

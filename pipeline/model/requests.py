@@ -9,6 +9,11 @@ from pipeline.model.arrays import FloatArray
 RESPONSE_CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
 """Classes of responses, by the first digit of their status."""
 
+BUCKETS_AN_OCTAVE = 32
+"""Of sketches of response times."""
+
+_TIMES = "response_time"
+
 
 @dataclass(frozen=True, slots=True)
 class TypeCounts:
@@ -44,13 +49,27 @@ class RequestCounts:
 
 @dataclass(frozen=True, slots=True)
 class RequestPeriods:
-    """Requests of a service in a span of time, of all hosts together.
+    """Requests of a service in a span of time, of all hosts together: series × periods.
 
-    There is a row for each release, type and period; rows are sorted by these.
+    A series is of a release and a type, or of all types of a release, whose type is empty then. Series are
+    sorted by these. Where hosts count by periods of different lengths, those are added up by the longest.
+    Periods without any request are left out.
     """
 
-    releases: tuple[str, ...]  # (rows,)
-    types: tuple[str, ...]  # (rows,)
-    starts: FloatArray  # (rows,) epoch seconds
-    widths_s: FloatArray  # (rows,)
-    requests: FloatArray  # (rows,)
+    releases: tuple[str, ...]  # (series,)
+    types: tuple[str, ...]  # (series,)
+    starts: FloatArray  # (periods,) epoch seconds, ascending, multiples of width_s
+    width_s: float  # 0 without requests
+    requests: FloatArray  # (series, periods)
+    timed: FloatArray  # (series, periods) those of them with a response time; 0 of all types together
+    log_times: FloatArray  # (series, periods) sum of the logarithms of these times, of seconds
+
+
+def time_column(type_: str) -> str:
+    """Return the name of a table's column of response times of a type."""
+    return f"{_TIMES}{{{type_}}}"
+
+
+def is_time_column(name: str) -> bool:
+    """Return whether a table's column holds response times."""
+    return name.startswith(f"{_TIMES}{{")

@@ -9,9 +9,10 @@ from pipeline.releases.compare import (
     seen_load,
 )
 from pipeline.releases.costs import BASE, EVERY, CostChange, CostComparison, compare_costs, spelt
-from pipeline.releases.looks import LookConfig, Looked, look, look_ends, periods_ahead
+from pipeline.releases.looks import LookConfig, Looked, LooksMade, look, next_look, periods_ahead
+from pipeline.releases.metric_rules import MetricRule, ReleaseMetrics
 from pipeline.releases.periods import NotCompared, Periods, Releases, align, joined
-from pipeline.releases.rollout import Rollout, find_rollout
+from pipeline.releases.rollout import Rollout, Succession, build_rollout, find_succession
 from pipeline.releases.selection import Selection, choose_types
 
 __all__ = [
@@ -22,22 +23,27 @@ __all__ = [
     "CostComparison",
     "LookConfig",
     "Looked",
+    "LooksMade",
+    "MetricRule",
     "NotCompared",
     "Periods",
     "ReleaseComparison",
+    "ReleaseMetrics",
     "Releases",
     "Rollout",
     "Selection",
     "SlowerType",
+    "Succession",
     "align",
+    "build_rollout",
     "choose_types",
     "compare_costs",
     "compare_releases",
     "compare_response_times",
-    "find_rollout",
+    "find_succession",
     "joined",
     "look",
-    "look_ends",
+    "next_look",
     "periods_ahead",
     "periods_needed",
     "seen_load",

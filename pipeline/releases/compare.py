@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,9 @@ MOST_UNSEEN = 0.5
 
 POWER = 0.9
 
+_DRAWS_A_LEVEL = 6
+"""The smallest chance is a sixth of the level that a metric alone has to reach."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompareConfig:
@@ -25,12 +29,10 @@ class CompareConfig:
     Args:
         alpha: Chance that equal releases count as different, over all types and metrics.
         seed: Of the bootstrap.
-        draws: Of the bootstrap; chances are no smaller than one in as many.
     """
 
     alpha: float = 0.05
     seed: int = 0
-    draws: int = DRAWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,12 @@ def compare_releases(
         metrics: Name → the periods of both releases, with that metric.
         config: How.
     """
+    # Chances are no smaller than one of the draws: one metric alone has to pass the bound of so many.
+    draws = max(DRAWS, math.ceil(_DRAWS_A_LEVEL * len(metrics) / config.alpha))
     found: dict[str, ReleaseComparison | NotCompared] = {}
     for name, releases in metrics.items():
         try:
-            found[name] = _compare(releases, config)
+            found[name] = _compare(releases, config, draws)
         except NotCompared as error:
             found[name] = error
     compared = {name: each for name, each in found.items() if isinstance(each, ReleaseComparison)}
@@ -117,7 +121,7 @@ def periods_needed(costs: CostComparison, periods: int, type_: str, rise: float,
     return max(FEWEST_PERIODS, int(np.ceil(periods * (quantiles * error / (rise * cost)) ** 2)))
 
 
-def _compare(releases: Releases, config: CompareConfig) -> ReleaseComparison:
+def _compare(releases: Releases, config: CompareConfig, draws: int) -> ReleaseComparison:
     compared, share = seen_load(releases)
     fewest = 2 * (len(compared.types) + 2)
     for name, each in (("old", compared.old), ("new", compared.new)):
@@ -125,5 +129,5 @@ def _compare(releases: Releases, config: CompareConfig) -> ReleaseComparison:
             many = f"{len(each)} periods, fewer than {fewest} for {len(compared.types)} types"
             raise NotCompared(f"the {name} release has {many}", "few_periods", len(each), fewest)
     rng = np.random.default_rng(config.seed)
-    costs = compare_costs(compared, rng, config.alpha, config.draws)
+    costs = compare_costs(compared, rng, config.alpha, draws)
     return ReleaseComparison(costs, compared, share, costs.p, costs.p <= config.alpha)

@@ -18,7 +18,9 @@ is taken for a change.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 
 import numpy as np
 from scipy import special
@@ -26,6 +28,7 @@ from scipy import special
 from pipeline.model import FloatArray
 from pipeline.releases.bootstrap import dependent_signs, memory
 from pipeline.releases.periods import Releases
+from pipeline.releases.response_times import Shifts, log_evidence, response_shifts
 
 BASE = ""
 """The type that stands for what is used without requests."""
@@ -36,6 +39,12 @@ EVERY = "*"
 _SPELT = {BASE: "(without requests)", EVERY: "(every request)"}
 
 DRAWS = 999
+_PARTS_OF_ERRORS = 4
+"""Of draws, by which columns of different errors are compared."""
+
+_ENOUGH = 20
+"""Draws larger than what was seen, after which it is no change at any level that is in use."""
+
 MOST_CHANGES = 5
 _PERIODS_A_TERM = 20.0
 """Of curvature."""
@@ -106,22 +115,23 @@ def compare_costs(
         releases: Readable, with any types, also such as always come together.
         rng: Where the signs come from.
         alpha: Level at which a further change counts.
-        draws: Of the bootstrap.
+        draws: Most of the bootstrap, for a chance.
     """
     metric = np.concatenate([releases.old.metric, releases.new.metric])
     common, changed = _columns(releases, metric)
+    shifts = response_shifts(releases.old, releases.new)
     chosen: list[int] = []
     steps: list[_Step] = []
     while len(chosen) < MOST_CHANGES:
         explained = np.column_stack([common, changed[:, chosen]])
-        step = _best_change(metric, explained, changed, len(releases.old), rng, draws)
+        step = _best_change(metric, explained, changed, shifts, len(releases.old), rng, draws)
         steps.append(step)
         if step.p > alpha:
             break
         chosen.append(step.column)
     whole = np.column_stack([common, changed[:, chosen]])
     fitted = _Fit.of(whole, metric)
-    errors = _errors(whole, metric, len(releases.old), rng, draws)[common.shape[1] :]
+    errors = _errors(whole, metric, len(releases.old), rng)[common.shape[1] :]
     names = (BASE, *releases.types, EVERY)
     load = changed[len(releases.old) :].mean(axis=0) / (abs(float(releases.new.metric.mean())) or 1.0)
     changes = tuple(
@@ -139,8 +149,7 @@ def compare_costs(
     old = dict(zip(names, [*map(float, fitted.coefficients[: len(names) - 1]), 1.0], strict=True))
     left = metric - whole @ fitted.coefficients
     fresh = _Fresh.of(common, changed)
-    drawn = _drawn(fresh.basis, fresh.columns, left, len(releases.old), rng, draws)
-    alone = drawn.std(axis=1) / fresh.sizes
+    alone = _deviations(fresh.basis, fresh.columns, left, len(releases.old), rng) / fresh.sizes
     errors_alone = dict(zip(names, map(float, alone), strict=True))
     return CostComparison(changes, steps[0].p, old, errors_alone, fitted.r_squared)
 
@@ -188,22 +197,50 @@ def _best_change(
     metric: FloatArray,
     explained: FloatArray,
     changed: FloatArray,
+    shifts: Shifts,
     old: int,
     rng: np.random.Generator,
     draws: int,
 ) -> _Step:
-    """Return the type by whose change what is explained would gain most."""
+    """Return the type that most likely changed, by what is explained and by response times.
+
+    The chance is that of the largest gain of any type: response times do not count for it.
+    """
     fresh = _Fresh.of(explained, changed)
     residuals = metric - fresh.basis @ (fresh.basis.T @ metric)
-    drawn = _drawn(fresh.basis, fresh.columns, residuals, old, rng, draws)
     gains = fresh.columns.T @ residuals
-    errors = np.maximum(drawn.std(axis=1), np.finfo(np.float64).tiny)
-    largest = (np.abs(drawn) / errors[:, None]).max(axis=0)
-    p = float((1 + (largest >= (np.abs(gains) / errors).max()).sum()) / (draws + 1))
+    p = _chance(fresh, gains, residuals, old, rng, draws)
     best = int(np.abs(gains).argmax())
     left = residuals - fresh.columns[:, best] * gains[best]
     independent = len(left) / memory((left[:old], left[old:]))
-    return _Step(best, p, _likely(float(residuals @ residuals) - np.square(gains), independent))
+    evidence = np.concatenate([[0.0], log_evidence(shifts, np.sign(gains[1:-1])), [0.0]])
+    likely = _likely(float(residuals @ residuals) - np.square(gains), independent, evidence)
+    return _Step(next(iter(likely)), p, likely)
+
+
+def _chance(
+    fresh: _Fresh,
+    gains: FloatArray,
+    residuals: FloatArray,
+    old: int,
+    rng: np.random.Generator,
+    draws: int,
+) -> float:
+    """Return the chance of a gain as large as the largest, in units of each column's error.
+
+    Drawing ends once _ENOUGH draws were larger: what is no change takes few (Besag and Clifford 1991).
+    """
+    parts = _drawn(fresh.basis, fresh.columns, residuals, old, rng, draws)
+    first = np.concatenate(list(islice(parts, _PARTS_OF_ERRORS)), axis=1)
+    errors = np.maximum(first.std(axis=1), np.finfo(np.float64).tiny)[:, None]
+    bound = float((np.abs(gains)[:, None] / errors).max())
+    larger, drawn = 0, 0
+    for part in chain([first], parts):
+        larger += int(((np.abs(part) / errors).max(axis=0) >= bound).sum())
+        drawn += part.shape[1]
+        if larger >= _ENOUGH:
+            break
+    return (1 + larger) / (1 + drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +273,8 @@ def _drawn(
     old: int,
     rng: np.random.Generator,
     draws: int,
-) -> FloatArray:
-    """Return what columns would gain by residuals of a fit with signs at random: (columns, draws).
+) -> Iterator[FloatArray]:
+    """Yield what columns would gain by residuals of a fit with signs at random: (columns, draws), in parts.
 
     Args:
         basis: (periods, terms) orthonormal, of the fit.
@@ -248,11 +285,19 @@ def _drawn(
         draws: How many there are.
     """
     noise = residuals / np.sqrt(np.maximum(1.0 - np.square(basis).sum(axis=1), 0.1))
-    signs = dependent_signs(noise, old, rng, draws)
-    return np.concatenate([columns.T @ (noise[:, None] * part) for part in signs], axis=1)
+    for part in dependent_signs(noise, old, rng, draws):
+        yield columns.T @ (noise[:, None] * part)
 
 
-def _likely(squares: FloatArray, independent: float) -> dict[int, float]:
+def _deviations(
+    basis: FloatArray, columns: FloatArray, residuals: FloatArray, old: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return the deviation of such gains: (columns,)."""
+    parts = _drawn(basis, columns, residuals, old, rng, DRAWS)
+    return np.asarray(np.concatenate(list(parts), axis=1).std(axis=1))
+
+
+def _likely(squares: FloatArray, independent: float, evidence: FloatArray) -> dict[int, float]:
     """Return the columns that hold _AS_LIKELY of the probability that the change is theirs.
 
     Before, all are as likely.
@@ -260,24 +305,24 @@ def _likely(squares: FloatArray, independent: float) -> dict[int, float]:
     Args:
         squares: (columns,) squared residuals that are left if it is that column's.
         independent: As how many independent periods there are.
+        evidence: (columns,) of response times, as the logarithm of a Bayes factor.
     """
     floor = max(float(squares.max()) * 1e-12, np.finfo(np.float64).tiny)
-    chances = special.softmax(-independent / 2.0 * np.log(np.maximum(squares, floor)))
+    chances = special.softmax(evidence - independent / 2.0 * np.log(np.maximum(squares, floor)))
     order = np.argsort(-chances, kind="stable")
     count = int(np.searchsorted(np.cumsum(chances[order]), _AS_LIKELY)) + 1
     return {int(each): float(chances[each]) for each in order[:count]}
 
 
-def _errors(
-    columns: FloatArray, metric: FloatArray, old: int, rng: np.random.Generator, draws: int
-) -> FloatArray:
+def _errors(columns: FloatArray, metric: FloatArray, old: int, rng: np.random.Generator) -> FloatArray:
     """Return the standard errors of the coefficients: (columns,)."""
     scale = _scale(columns)
     left, sizes, right = np.linalg.svd(columns / scale, full_matrices=False)
     kept = sizes > sizes[0] * 1e-9
     basis, solve = left[:, kept], right[kept].T / sizes[kept] / scale[:, None]
     residuals = metric - basis @ (basis.T @ metric)
-    return np.asarray((solve @ _drawn(basis, basis, residuals, old, rng, draws)).std(axis=1))
+    drawn = np.concatenate(list(_drawn(basis, basis, residuals, old, rng, DRAWS)), axis=1)
+    return np.asarray((solve @ drawn).std(axis=1))
 
 
 @dataclass(frozen=True, slots=True)

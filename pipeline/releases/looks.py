@@ -1,12 +1,12 @@
 """Looks at a rollout as its periods come: when, and what each decides.
 
-Whoever looks again and again finds something at last. So there are LOOKS of them at most, each when the new
-release has run for twice as many periods as at the look before, and each has its share of the level: the
-chance that a release that costs the same is reported is at most ``alpha`` over all looks, however much they
-have in common (Bonferroni; a spending function with as much for each, Lan and DeMets 1983). Within a look,
-chances hold for all types of requests together (see ``costs``), and are adjusted for the number of metrics
-(Benjamini and Hochberg 1995): of several metrics, ``alpha`` is the share of false ones among those found.
-After a look that finds something there is none.
+Whoever looks again and again finds something at last. So LOOKS of them at most compare anything, each when
+the new release has run for about twice as many periods as at the look before, and each has its share of the
+level: the chance that a release that costs the same is reported is at most ``alpha`` over all looks, however
+much they have in common (Bonferroni; a spending function with as much for each, Lan and DeMets 1983). Within
+a look, chances hold for all types of requests together (see ``costs``), and are adjusted for the number of
+metrics (Benjamini and Hochberg 1995): of several metrics, that share is the one of false ones among those
+found. After a look that finds something there is none.
 
 While both releases run side by side, the metric is that of both. What is looked for is then what the requests
 of the new release cost more than the same of the old one: see ``Periods.own``.
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.model import Candidate, Decision, Dropped, SeriesMatrix
+from pipeline.model import Candidate, Decision, Dropped, FloatArray, SeriesMatrix
 from pipeline.releases.compare import CompareConfig, ReleaseComparison, compare_releases
 from pipeline.releases.costs import CostChange, spelt
 from pipeline.releases.periods import NotCompared, Periods, Releases
@@ -41,39 +41,69 @@ class LookConfig:
     Args:
         alpha: Chance that a release that costs the same is reported, over all its looks.
         least_share: Of the metric, that a change must be to matter.
-        draws: Of the bootstrap: enough for a chance of alpha in one look of several metrics.
     """
 
     alpha: float = 0.01
     least_share: float = 0.005
-    draws: int = 2999
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a look decided: regressions, and what was not judged or does not matter."""
+    """What a look decided: regressions, and what was not judged or does not matter.
+
+    ``compared`` is of how many metrics.
+    """
 
     candidates: tuple[Candidate, ...]
     dropped: tuple[Dropped, ...]
+    compared: int
 
 
-def look_ends(rollout: Rollout) -> list[float]:
-    """Return when each look is due, as far as there are periods: the ends of periods, epoch seconds."""
-    ends = rollout.starts[rollout.has_new] + rollout.width_s
-    first = first_periods(rollout)
-    return [float(ends[first * 2**look - 1]) for look in range(LOOKS) if first * 2**look <= len(ends)]
+@dataclass(frozen=True, slots=True)
+class LooksMade:
+    """The looks at a new release so far.
+
+    Args:
+        last: End of the last one, epoch seconds.
+        many: How many compared anything: only those take their share of the level.
+        found: Whether one found a regression.
+    """
+
+    last: float = 0.0
+    many: int = 0
+    found: bool = False
+
+    @property
+    def done(self) -> bool:
+        """Whether there are no more."""
+        return self.found or self.many >= LOOKS
 
 
-def periods_ahead(rollout: Rollout) -> int:
+def next_look(new_ends: FloatArray, types: int, made: LooksMade) -> float | None:
+    """Return the end of the look that is due, epoch seconds; None if none is.
+
+    Args:
+        new_ends: (periods,) ends of the new release's periods so far, ascending.
+        types: How many types of requests came.
+        made: Looks so far.
+    """
+    periods = _next_periods(new_ends, types, made)
+    return None if made.done or len(new_ends) < periods else float(new_ends[periods - 1])
+
+
+def periods_ahead(new_ends: FloatArray, types: int, made: LooksMade) -> int:
     """Return how many periods there are at least until a look is due, of this release or of the next."""
-    seen, first = int(rollout.has_new.sum()), first_periods(rollout)
-    left = [first * 2**look - seen for look in range(LOOKS) if first * 2**look > seen]
-    return int(min([FIRST_PERIODS, *left]))
+    left = _next_periods(new_ends, types, made) - len(new_ends)
+    return FIRST_PERIODS if made.done else max(1, min(FIRST_PERIODS, left))
 
 
-def first_periods(rollout: Rollout) -> int:
-    """Return how many periods of the new release the first look takes."""
-    return max(FIRST_PERIODS, 2 * (len(rollout.types) + 2))
+def _next_periods(new_ends: FloatArray, types: int, made: LooksMade) -> int:
+    """Return how many periods of the new release the next look takes: about twice those of the last."""
+    before = int(np.searchsorted(new_ends, made.last, side="right"))
+    periods = max(FIRST_PERIODS, 2 * (types + 2))
+    while 2 * periods < 3 * before:  # late periods and new types make it somewhat more or less
+        periods *= 2
+    return periods
 
 
 def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfig()) -> Looked:
@@ -90,17 +120,17 @@ def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfi
         for name, values in zip(metrics.names, metrics.samples, strict=True)
     }
     if not releases:
-        return Looked((), (Dropped(_candidate(rollout, "cpu", None), _not_judged(rollout, "no_metric")),))
-    found = compare_releases(releases, CompareConfig(config.alpha / LOOKS, draws=config.draws))
+        return Looked((), (Dropped(_candidate(rollout, "cpu", None), _not_judged(rollout, "no_metric")),), 0)
+    found = compare_releases(releases, CompareConfig(config.alpha / LOOKS))
     return _decided(rollout, found, config)
 
 
-def _releases(rollout: Rollout, metric: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Releases:
+def _releases(rollout: Rollout, metric: FloatArray) -> Releases:
     new = rollout.has_new
     return Releases(
         rollout.types,
-        Periods(rollout.counts[~new], metric[~new]),
-        Periods(rollout.counts[new], metric[new], rollout.own[new]),
+        Periods(rollout.counts[~new], metric[~new], times=rollout.times[~new]),
+        Periods(rollout.counts[new], metric[new], rollout.own[new], rollout.times[new]),
     )
 
 
@@ -123,7 +153,8 @@ def _decided(
             dropped.append(Dropped(candidate, small))
         else:
             candidates.append(candidate)
-    return Looked(tuple(candidates), tuple(dropped))
+    compared = sum(isinstance(each, ReleaseComparison) for each in found.values())
+    return Looked(tuple(candidates), tuple(dropped), compared)
 
 
 def _candidate(rollout: Rollout, metric: str, found: ReleaseComparison | None) -> Candidate:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from pipeline.model import BoolArray, FloatArray, IntArray
+from pipeline.model import BoolArray, FloatArray, IntArray, is_time_column, time_column
 
 FEWEST_PERIODS = 20
 """Of each release; with fewer nothing is said."""
@@ -43,11 +43,14 @@ class Periods:
         metric: (periods,) mean of the metric, in its unit.
         own: (periods, types) how many of the requests the release got itself; None: all. Others got the rest,
             and the metric is that of all.
+        times: (periods, types) response times of those, as the mean of their logarithm, of seconds; NaN where
+            there is none; None: not known.
     """
 
     counts: FloatArray
     metric: FloatArray
     own: FloatArray | None = None
+    times: FloatArray | None = None
 
     @property
     def served(self) -> FloatArray:
@@ -66,14 +69,15 @@ class Periods:
 
     def at(self, chosen: BoolArray | IntArray | slice) -> Periods:
         """Return some of the periods."""
-        return Periods(
-            self.counts[chosen], self.metric[chosen], None if self.own is None else self.own[chosen]
-        )
+        return self._with(lambda array: array[chosen], self.metric[chosen])
 
     def of_types(self, columns: IntArray) -> Periods:
         """Return the periods with some of the types."""
-        own = None if self.own is None else self.own[:, columns]
-        return replace(self, counts=self.counts[:, columns], own=own)
+        return self._with(lambda array: array[:, columns], self.metric)
+
+    def _with(self, part: Callable[[FloatArray], FloatArray], metric: FloatArray) -> Periods:
+        own, times = (None if array is None else part(array) for array in (self.own, self.times))
+        return Periods(part(self.counts), metric, own, times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,18 @@ def align(starts: FloatArray, width_s: float, times: FloatArray, values: FloatAr
     return result
 
 
-def joined(types: Mapping[str, FloatArray], metric: FloatArray, names: tuple[str, ...]) -> Periods:
-    """Return periods with these types in this order; a type that never came has counts of 0."""
-    nothing = np.zeros(len(metric))
-    return Periods(np.column_stack([types.get(name, nothing) for name in names]), metric)
+def joined(columns: Mapping[str, FloatArray], metric: FloatArray, types: tuple[str, ...]) -> Periods:
+    """Return periods with these types in this order; a type that never came has counts of 0.
+
+    Args:
+        columns: Of a table by name: (periods,) counts of each type, and maybe response times, in seconds.
+        metric: (periods,)
+        types: Of requests.
+    """
+    counts = np.column_stack([columns.get(name, np.zeros(len(metric))) for name in types])
+    if not any(map(is_time_column, columns)):
+        return Periods(counts, metric)
+    unknown = np.full(len(metric), np.nan)
+    seconds = np.column_stack([columns.get(time_column(name), unknown) for name in types])
+    times = np.log(seconds, out=np.full(seconds.shape, np.nan), where=seconds > 0.0)
+    return Periods(counts, metric, times=times)

@@ -1,4 +1,7 @@
-"""A new release of a service beside the one before: which requests each got, period by period."""
+"""A new release of a service beside the one before: which requests each got, period by period.
+
+Which releases those are, and which periods count, all requests together say. Types are read afterwards.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.model import BoolArray, FloatArray, IntArray, RequestPeriods
+from pipeline.model import BoolArray, FloatArray, RequestPeriods
 from pipeline.releases.periods import FEWEST_PERIODS
 
 MOST_FOREIGN = 0.01
@@ -14,8 +17,8 @@ MOST_FOREIGN = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
-    """Periods in which the old release ran, the new one, or both side by side, and no others.
+class Succession:
+    """A new release and the one before: periods in which one ran, or both side by side, and no others.
 
     Args:
         old: Name of the release before.
@@ -23,9 +26,38 @@ class Rollout:
         begun: Start of the first period in which the new one got requests, epoch seconds.
         width_s: Length of a period.
         starts: (periods,) epoch seconds, ascending.
+        has_new: (periods,) in which the new release got requests.
+    """
+
+    old: str
+    new: str
+    begun: float
+    width_s: float
+    starts: FloatArray
+    has_new: BoolArray
+
+    @property
+    def new_ends(self) -> FloatArray:
+        """When the periods of the new release end: (of the new one,) epoch seconds."""
+        return np.asarray(self.starts[self.has_new] + self.width_s)
+
+    def between(self, start: float, end: float) -> Succession:
+        """Return the periods that begin at ``start`` or later and end by ``end``."""
+        kept = (self.starts >= start) & (self.starts + self.width_s <= end)
+        return replace(self, starts=self.starts[kept], has_new=self.has_new[kept])
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """The requests of a succession of releases by type.
+
+    Args:
+        old, new, begun, width_s, starts: As of the succession.
         types: (types,) of requests.
         counts: (periods, types) requests of both.
         own: (periods, types) those of them that the new release got.
+        times: (periods, types) mean of the logarithm of response times, of seconds: of the new release where
+            it got requests, else of the old one; NaN where none is known.
     """
 
     old: str
@@ -36,83 +68,95 @@ class Rollout:
     types: tuple[str, ...]
     counts: FloatArray
     own: FloatArray
+    times: FloatArray
 
     @property
     def has_new(self) -> BoolArray:
         """In which periods the new release got requests: (periods,)."""
         return np.asarray(self.own.any(axis=1))
 
-    def since(self, start: float) -> Rollout:
-        """Return the periods that begin then or later, with the types that came in them."""
-        return self._of(self.starts >= start)
+    @property
+    def new_ends(self) -> FloatArray:
+        """When the periods of the new release end: (of the new one,) epoch seconds."""
+        return np.asarray(self.starts[self.has_new] + self.width_s)
 
     def until(self, end: float) -> Rollout:
-        """Return the periods that end by then, likewise."""
-        return self._of(self.starts + self.width_s <= end)
-
-    def _of(self, kept: BoolArray) -> Rollout:
-        counts, own = self.counts[kept], self.own[kept]
-        came = np.flatnonzero(counts.any(axis=0))
+        """Return the periods that end by then, with the types that came in them."""
+        kept = self.starts + self.width_s <= end
+        came = np.flatnonzero(self.counts[kept].any(axis=0))
         types = tuple(self.types[column] for column in came.tolist())
-        return replace(self, starts=self.starts[kept], types=types, counts=counts[:, came], own=own[:, came])
+        counts, own, times = (each[kept][:, came] for each in (self.counts, self.own, self.times))
+        return replace(self, starts=self.starts[kept], types=types, counts=counts, own=own, times=times)
 
 
-def find_rollout(requests: RequestPeriods) -> Rollout | None:
+def find_succession(totals: RequestPeriods) -> Succession | None:
     """Return the latest release with the one before it; None where a service has none of a later beginning.
 
-    The one before is the one that got most requests just before the new one came. Where hosts count by
-    periods of different lengths, those are added up by the longest.
+    The one before is the one that got most requests just before the new one came.
 
     Args:
-        requests: Of one service, in a span that should hold the beginning of the new release.
+        totals: Of all releases, all types together, in a span that should hold the beginning of the new one.
     """
-    if not requests.releases:
-        return None
-    width_s = float(requests.widths_s.max())
-    numbers, period = np.unique(np.floor(requests.starts / width_s).astype(np.int64), return_inverse=True)
-    releases, release = _numbered(requests.releases)
-    types, type_ = _numbered(requests.types)
-    totals = np.zeros((len(releases), len(numbers)))
-    np.add.at(totals, (release, period), requests.requests)
-    named = [row for row, name in enumerate(releases) if name and totals[row].any()]
-    firsts = {row: int(np.flatnonzero(totals[row])[0]) for row in named}
-    new = max(named, key=lambda row: (firsts[row], releases[row]), default=None)
-    if new is None or not firsts[new]:
+    requests, names = totals.requests, totals.releases
+    named = [row for row, name in enumerate(names) if name and requests[row].any()]
+    firsts = {row: int(np.flatnonzero(requests[row])[0]) for row in named}
+    new = max(named, key=lambda row: (firsts[row], names[row]), default=None)
+    if new is None:
         return None
     begun = firsts[new]
     earlier = [row for row in named if firsts[row] < begun]
-    before = totals[:, max(0, begun - FEWEST_PERIODS) : begun].sum(axis=1)
-    old = max(earlier, key=lambda row: (before[row], releases[row]), default=None)
+    before = requests[:, max(0, begun - FEWEST_PERIODS) : begun].sum(axis=1)
+    old = max(earlier, key=lambda row: (before[row], names[row]), default=None)
     if old is None:
         return None
-    shape = (len(numbers), len(types))
-    counts, own = np.zeros(shape), np.zeros(shape)
-    of_both = (release == old) | (release == new)
-    np.add.at(counts, (period[of_both], type_[of_both]), requests.requests[of_both])
-    np.add.at(own, (period[release == new], type_[release == new]), requests.requests[release == new])
-    kept = _kept(totals, counts.sum(axis=1), own.sum(axis=1))
+    kept = _kept(requests.sum(axis=0), requests[old] + requests[new], requests[new])
+    return Succession(
+        old=names[old],
+        new=names[new],
+        begun=float(totals.starts[begun]),
+        width_s=totals.width_s,
+        starts=totals.starts[kept],
+        has_new=requests[new, kept] > 0,
+    )
+
+
+def build_rollout(succession: Succession, requests: RequestPeriods) -> Rollout:
+    """Return a succession with its requests.
+
+    Args:
+        succession: Which periods count, and how long they are.
+        requests: Of both releases by type, in periods that are no longer.
+    """
+    width_s, starts = succession.width_s, succession.starts
+    types = tuple(sorted(set(requests.types)))
+    column = {name: number for number, name in enumerate(types)}
+    # Both are multiples: what is within a millionth of one is the same.
+    own_starts = np.floor(requests.starts / width_s + 1e-6) * width_s
+    period = np.searchsorted(starts, own_starts)
+    known = np.flatnonzero(np.isin(own_starts, starts))
+    # Of the old release and of the new one: requests, those with a response time, sum of its logarithms.
+    sums = np.zeros((2, 3, len(starts), len(types)))
+    for row, (release, type_) in enumerate(zip(requests.releases, requests.types, strict=True)):
+        for number, each in enumerate((requests.requests, requests.timed, requests.log_times)):
+            added = np.bincount(period[known], each[row, known], minlength=len(starts))
+            sums[int(release == succession.new), number, :, column[type_]] += added
+    counts, own = sums[:, 0].sum(axis=0), sums[1, 0]
+    _, timed, logs = np.where(own.any(axis=1)[:, None], sums[1], sums[0])
     found = Rollout(
-        old=releases[old],
-        new=releases[new],
-        begun=float(numbers[begun] * width_s),
+        old=succession.old,
+        new=succession.new,
+        begun=succession.begun,
         width_s=width_s,
-        starts=np.asarray(numbers[kept] * width_s, np.float64),
+        starts=starts,
         types=types,
-        counts=counts[kept],
-        own=own[kept],
+        counts=counts,
+        own=own,
+        times=np.divide(logs, timed, out=np.full(timed.shape, np.nan), where=timed > 0.0),
     )
     return found.until(np.inf)
 
 
-def _kept(totals: FloatArray, both: FloatArray, own: FloatArray) -> BoolArray:
+def _kept(every: FloatArray, both: FloatArray, own: FloatArray) -> BoolArray:
     """Return the periods of the two releases: (periods,); a trace of the new one is neither."""
-    every = totals.sum(axis=0)
     is_of_both = both >= (1.0 - MOST_FOREIGN) * every
     return np.asarray(is_of_both & (both > 0) & ((own == 0) | (own >= MOST_FOREIGN * every)))
-
-
-def _numbered(names: tuple[str, ...]) -> tuple[tuple[str, ...], IntArray]:
-    """Return different names, sorted, and the number of each row's: (rows,)."""
-    every = tuple(sorted(set(names)))
-    number = {name: index for index, name in enumerate(every)}
-    return every, np.array([number[name] for name in names], dtype=np.int64)

@@ -106,6 +106,7 @@ def _detect(needs: StageNeeds) -> Stage:
 
 
 def _releases(needs: StageNeeds) -> Stage:
+    from pipeline.codec.release_metrics import read_release_metrics
     from pipeline.stages.releases import ReleasesStage
 
     return ReleasesStage(
@@ -113,6 +114,7 @@ def _releases(needs: StageNeeds) -> Stage:
         clock=needs.clock,
         streams=needs.streams,
         partition_idle_s=needs.settings.partition_idle_s,
+        metrics=read_release_metrics(path) if (path := needs.settings.release_metrics) else None,
         readings=needs.readings,
     )
 

@@ -20,10 +20,10 @@ from pipeline.codec.scans import decode_progress, scan_messages
 from pipeline.detect.idleness import Readings
 from pipeline.detect.schedule import ServiceProgress
 from pipeline.model import Outgoing, Progress, Record, Scan
-from pipeline.releases import LookConfig, Rollout, look, look_ends, periods_ahead
+from pipeline.releases import LookConfig, ReleaseMetrics, Rollout, look, next_look, periods_ahead
 from pipeline.releases.looks import FIRST_PERIODS
 from pipeline.stages.base import Decoder, Stage
-from pipeline.stages.gather.rollouts import gather_looks, gather_metrics, gather_rollout
+from pipeline.stages.gather.rollouts import gather_looks, gather_metrics, gather_rollout, gather_succession
 from pipeline.stages.gather.streams import COUNTED_TOPICS
 from pipeline.stages.scan_rows import scan_row
 from pipeline.stages.upstream_progress import UpstreamProgress
@@ -54,11 +54,15 @@ class _Service:
         progress: Of its partitions.
         low: Event time up to which all that is live is counted.
         next_at: Event time before which no look can be due.
+        release: The one that was looked at last.
+        types: How many types of requests it and the one before had then; 0 until they are read.
     """
 
     progress: ServiceProgress = field(default_factory=ServiceProgress)
     low: float = 0.0
     next_at: float = 0.0
+    release: str = ""
+    types: int = 0
 
 
 class ReleasesStage(Stage):
@@ -73,6 +77,7 @@ class ReleasesStage(Stage):
         clock: Clock,
         streams: Mapping[str, str],
         partition_idle_s: float,
+        metrics: ReleaseMetrics | None = None,
         config: LookConfig | None = None,
         readings: Readings | None = None,
     ) -> None:
@@ -80,6 +85,7 @@ class ReleasesStage(Stage):
         self._clock = clock
         self._streams = streams
         self._partition_idle_s = partition_idle_s
+        self._metrics = metrics or ReleaseMetrics()
         self._config = config or LookConfig()
         self._upstream = UpstreamProgress(readings, clock)
         self._services: dict[str, _Service] = {}
@@ -124,7 +130,7 @@ class ReleasesStage(Stage):
         if (scan := self._unsettled) is None:
             return
         self._store.insert("scans", columns_of([scan_row(scan)]))
-        self._outcomes["slower" if scan.candidates else "not judged" if scan.dropped else "no change"] += 1
+        self._outcomes["slower" if scan.candidates else "no change" if scan.series else "not judged"] += 1
         self._unsettled = None
 
     def _take(self, batch: Sequence[Record]) -> list[str]:
@@ -159,22 +165,24 @@ class ReleasesStage(Stage):
     def _look(self, service: str) -> Scan | None:
         """Make the oldest look that is due of a service; None if none is."""
         one = self._services[service]
-        rollout, width_s = gather_rollout(self._store, service, one.low)
-        if rollout is None:
+        succession, width_s = gather_succession(self._store, service, one.low)
+        if succession is None:
             # A release that begins now has run for so long at its first look.
             one.next_at = one.low + width_s * FIRST_PERIODS
             return None
-        made, found = gather_looks(self._store, service, rollout)
-        due = (
-            [] if found else [end for end in look_ends(rollout)[len(made) :] if end > max(made, default=0.0)]
-        )
-        if not due:
-            one.next_at = one.low + rollout.width_s * periods_ahead(rollout)
-            return None
-        return self._scan(service, rollout.until(due[0]), due[0])
+        made = gather_looks(self._store, service, succession)
+        if one.release != succession.new:
+            one.release, one.types = succession.new, 0
+        if next_look(succession.new_ends, one.types, made) is not None:
+            rollout = gather_rollout(self._store, service, succession)
+            one.types = len(rollout.types)
+            if (end := next_look(rollout.new_ends, one.types, made)) is not None:
+                return self._scan(service, rollout.until(end), end)
+        one.next_at = one.low + width_s * periods_ahead(succession.new_ends, one.types, made)
+        return None
 
     def _scan(self, service: str, rollout: Rollout, end: float) -> Scan:
-        metrics = gather_metrics(self._store, service, rollout)
+        metrics = gather_metrics(self._store, service, rollout, self._metrics)
         looked = look(rollout, metrics, self._config)
         log.info(
             "look service=%s release=%s before=%s end=%s periods=%d metrics=%d candidates=%d not_judged=%s",
@@ -183,7 +191,7 @@ class ReleasesStage(Stage):
             rollout.old,
             to_iso(end),
             len(rollout.starts),
-            len(metrics.names),
+            looked.compared,
             len(looked.candidates),
             ",".join(one.decision.code for one in looked.dropped) or "none",
         )
@@ -194,7 +202,7 @@ class ReleasesStage(Stage):
             analysis_start=rollout.begun,
             analysis_end=end,
             end=end,
-            series=len(metrics.names),
+            series=looked.compared,
             candidates=looked.candidates,
             dropped=looked.dropped,
             resolution_s=max(1.0, round(rollout.width_s * math.ceil(WINDOW_S / rollout.width_s))),

@@ -30,14 +30,14 @@ from pipeline.quota.limits import Usage
 from pipeline.storage.dense import DenseCounts, DenseStacks
 from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, StrataSides, Table
 from pipeline.storage.loaded import ServiceArrays
-from pipeline.storage.points import Frames, Points, RequestPoints, StackPoints
+from pipeline.storage.points import Frames, Points, StackPoints
+from pipeline.storage.request_series import RequestPoints
 from pipeline.storage.schema import (
     COLUMNS,
     IDENTITY,
     counted_time,
     described_strata,
     prepare,
-    request_periods,
     row_columns,
     stack_matrix,
     to_ms,
@@ -231,11 +231,13 @@ class ArrayStore:
         with self._lock:
             return (self._services.get(service) or _Service()).strata.width_s(to_ms(end))
 
-    def requests(self, service: str, start: float, end: float) -> RequestPeriods:
+    def requests(
+        self, service: str, start: float, end: float, releases: Sequence[str] | None = None
+    ) -> RequestPeriods:
         """Return a service's requests; see Store.requests."""
         with self._lock:
             held = self._services.get(service) or _Service()
-            return request_periods(*held.requests.within(to_ms(start), to_ms(end)))
+            return held.requests.read(to_ms(start), to_ms(end), releases)
 
     def rows(
         self,
@@ -357,7 +359,9 @@ def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
             kept.add([SeriesKey("service", data["metric"][i]) for i in chosen], times[chosen], values[chosen])
         return
     if table == "requests":
-        held.requests.add(*(data[name] for name in ("release", "type", "window", "width_s", "requests")))
+        held.requests.add(
+            *(data[name] for name in ("release", "type", "window", "width_s", "requests", "times"))
+        )
         return
     if table in ("strata_totals", "strata_gcpu", "strata_stacks"):
         add_strata_rows(table, held.strata, data)

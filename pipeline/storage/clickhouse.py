@@ -22,11 +22,11 @@ from pipeline.storage.gcpu_series import GcpuSeries, Windows
 from pipeline.storage.insertion import insert_block
 from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, StrataSides, Table
 from pipeline.storage.layout import ONE_SERVER, TableLayout
+from pipeline.storage.request_series import read_requests
 from pipeline.storage.schema import (
     EVER,
     counted_time,
     described_strata,
-    request_periods,
     row_columns,
     stack_matrix,
     to_ms,
@@ -246,10 +246,12 @@ class ClickHouseStore:
         (found,) = self._columns(queries.STRATA_WIDTH, 1, {"service": service, "end": to_ms(end)})
         return float(next(iter(found), 0.0))
 
-    def requests(self, service: str, start: float, end: float) -> RequestPeriods:
-        """Return a service's requests by release, type and period; see Store.requests."""
+    def requests(
+        self, service: str, start: float, end: float, releases: Sequence[str] | None = None
+    ) -> RequestPeriods:
+        """Return a service's requests by release and period; see Store.requests."""
         values = {"service": service, "start": to_ms(start), "end": to_ms(end)}
-        return request_periods(*self._columns(queries.REQUESTS, 5, values))
+        return read_requests(self._columns, self._numbers, values, releases)
 
     def rows(
         self,

@@ -172,8 +172,13 @@ class Store(Protocol):
         0 where there is none.
         """
 
-    def requests(self, service: str, start: float, end: float) -> RequestPeriods:
-        """Return the requests of a service in periods that begin in [start, end)."""
+    def requests(
+        self, service: str, start: float, end: float, releases: Sequence[str] | None = None
+    ) -> RequestPeriods:
+        """Return the requests of a service in periods that begin in [start, end).
+
+        Of every release all types together, or with ``releases`` those of some by type.
+        """
 
     def rows(
         self,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,27 +115,3 @@ class StackPoints:
                     found.setdefault(stack_id, [0.0] * len(spans_ms))[position] += count
         counts = np.array(list(found.values())).reshape(len(found), len(spans_ms))
         return np.array(list(found), dtype=np.uint64), [self._frames[key] for key in found], counts
-
-
-class RequestPoints:
-    """Requests by release, type, period and its width, which add up."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str, int, float]] = Counter()
-
-    def add(
-        self,
-        releases: Iterable[str],
-        types: Iterable[str],
-        starts_ms: Iterable[int],
-        widths_s: Iterable[float],
-        requests: Iterable[int],
-    ) -> None:
-        """Add requests, one of each a row."""
-        for key, many in zip(zip(releases, types, starts_ms, widths_s, strict=True), requests, strict=True):
-            self._counts[key] += many
-
-    def within(self, start_ms: int, end_ms: int) -> Sequence[Sequence[Any]]:
-        """Return releases, types, starts, widths and requests of the periods that begin in [start, end)."""
-        rows = sorted((*key, many) for key, many in self._counts.items() if start_ms <= key[2] < end_ms)
-        return list(zip(*rows, strict=True)) or [()] * 5

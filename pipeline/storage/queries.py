@@ -277,21 +277,6 @@ WHERE service = {service:String}
     AND toUnixTimestamp64Milli(window) + toInt64(round(width_s * 1000)) <= {end:Int64}
 """
 
-REQUESTS = """
-SELECT
-    toString(release) AS release_name,
-    type,
-    toUnixTimestamp64Milli(window) AS start,
-    width_s,
-    toFloat64(sum(requests.requests))
-FROM requests
-WHERE service = {service:String}
-    AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
-    AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
-GROUP BY release_name, type, start, width_s
-ORDER BY release_name, type, start, width_s
-"""
-
 STACKS = """
 WITH
     toUnixTimestamp64Milli(window) AS first,

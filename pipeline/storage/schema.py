@@ -15,7 +15,6 @@ from pipeline.model import (
     Change,
     FloatArray,
     MetricMetadata,
-    RequestPeriods,
     StackMatrix,
     Stratum,
 )
@@ -267,23 +266,6 @@ def stack_matrix(
         after=np.asarray(after, dtype=np.float64),
         total_before=float(np.sum(before)),
         total_after=float(np.sum(after)),
-    )
-
-
-def request_periods(
-    releases: Sequence[str],
-    types: Sequence[str],
-    starts_ms: Sequence[float],
-    widths_s: Sequence[float],
-    requests: Sequence[float],
-) -> RequestPeriods:
-    """Return requests of sorted rows."""
-    return RequestPeriods(
-        releases=tuple(releases),
-        types=tuple(types),
-        starts=np.asarray(starts_ms, dtype=np.float64) / 1000,
-        widths_s=np.asarray(widths_s, dtype=np.float64),
-        requests=np.asarray(requests, dtype=np.float64),
     )
 
 

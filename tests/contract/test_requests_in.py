@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import clickhouse_connect
+import numpy as np
 import pytest
 
 from pipeline.codec.requests import decode_requests, encode_requests
@@ -54,18 +55,40 @@ def stage(store: Store, stream: str) -> AggregateStage:
 
 
 def assert_counted(store: Store, service: str) -> None:
-    found = store.requests(service, T0, T0 + 30 * PERIODS)
-    rows = list(zip(found.releases, found.types, found.starts.tolist(), found.requests.tolist(), strict=True))
-    assert rows == sorted(rows)
     half = PERIODS // 2
-    wanted = {}
-    for period in range(PERIODS):
-        for release, hosts in (("v1", 2 if period < half else 1), ("v2", 0 if period < half else 1)):
-            if hosts:
-                wanted[release, "GET /", T0 + 30 * period] = 10.0 * hosts
-                wanted[release, "GET /cart/:id", T0 + 30 * period] = float(period * hosts)
-    assert {row[:3]: row[3] for row in rows} == wanted
-    assert set(found.widths_s.tolist()) == {30.0}
+    old = np.where(np.arange(PERIODS) < half, 2.0, 1.0)
+    new = np.where(np.arange(PERIODS) < half, 0.0, 1.0)
+    found = store.requests(service, T0, T0 + 30 * PERIODS, ("v1", "v2"))
+    assert found.releases == ("v1", "v1", "v2", "v2")
+    assert found.types == ("GET /", "GET /cart/:id") * 2
+    assert (found.width_s, found.starts.tolist()) == (30.0, [T0 + 30 * period for period in range(PERIODS)])
+    carts = np.arange(PERIODS)
+    assert found.requests.tolist() == [row.tolist() for row in (10 * old, carts * old, 10 * new, carts * new)]
+    logs = (7 * -95.5 + 3 * -94.5) * np.log(2) / 32
+    for sums, each in ((found.timed, 10.0), (found.log_times, logs)):
+        assert sums == pytest.approx(np.array([each * old, 0 * old, each * new, 0 * new]))
+    together = store.requests(service, T0, T0 + 30 * PERIODS)
+    assert (together.releases, together.types) == (("v1", "v2"), ("", ""))
+    assert together.requests.tolist() == [((10 + carts) * old).tolist(), ((10 + carts) * new).tolist()]
+    assert store.requests(service, T0, T0 + 30 * PERIODS, ("v2",)).types == ("GET /", "GET /cart/:id")
+
+
+def test_periods_of_other_lengths_are_added_up_by_the_longest(store: Store, service_name: str) -> None:
+    rows = requests(service_name, [("v1", "a", 30.0 * at, 1) for at in (0, 1, 2, 3, 8)])
+    store.insert("requests", {**rows, "width_s": [30.0, 30.0, 60.0, 30.0, 30.0]})
+    found = store.requests(service_name, T0, T0 + 600)
+    assert found.width_s == 60.0
+    assert found.starts.tolist() == [T0, T0 + 60, T0 + 240]
+    assert found.requests.tolist() == [[2.0, 2.0, 1.0]]
+
+
+def test_thirds_of_a_second_are_in_their_period(store: Store, service_name: str) -> None:
+    width_s = 100.0 / 3.0
+    first = round(T0 / width_s)
+    starts = [round((first + at) * width_s, 3) for at in range(6)]
+    rows = requests(service_name, [("v1", "a", at - T0, 1) for at in starts])
+    store.insert("requests", {**rows, "width_s": [width_s] * 6})
+    assert store.requests(service_name, T0 - 60, T0 + 600).requests.tolist() == [[1.0] * 6]
 
 
 @pytest.mark.parametrize("cuts", [(), (1,), (5, 6, 20)])
@@ -104,12 +127,14 @@ def test_the_former_owner_comes_too_late(shared_store: Store, service_name: str,
 def test_any_names_are_read_as_they_came(store: Store, service_name: str) -> None:
     rows = [("v1", name, 0.0, 1 + n) for n, name in enumerate(NASTY)]
     store.insert("requests", requests(service_name, rows))
-    found = store.requests(service_name, T0, T0 + MINUTE)
-    assert dict(zip(found.types, found.requests.tolist(), strict=True)) == {
+    found = store.requests(service_name, T0, T0 + MINUTE, ("v1",))
+    assert dict(zip(found.types, found.requests[:, 0].tolist(), strict=True)) == {
         name: 1 + n for n, name in enumerate(NASTY)
     }
-    assert store.requests(service_name, T0 + 1, T0 + MINUTE).types == ()
-    assert store.requests("another", T0, T0 + MINUTE).types == ()
+    for releases in (None, ("v1",)):
+        for service, start in ((service_name, T0 + 1), ("another", T0)):
+            nothing = store.requests(service, start, T0 + MINUTE, releases)
+            assert (nothing.types, nothing.width_s, nothing.requests.shape) == ((), 0.0, (0, 0))
 
 
 def test_sketches_of_response_times_add_up(sql_store: Store, dsn: str, service_name: str) -> None:

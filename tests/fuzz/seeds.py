@@ -272,6 +272,10 @@ def quotas() -> Iterator[bytes]:
     yield b"default: {names: 10}\nservices:\n  shop: {messages: 1, stacks: 2}\npartition: {services: 3}\n"
 
 
+def release_metrics() -> Iterator[bytes]:
+    yield b"default: [{unit: ['{cpu}'], kind: [usage, '']}]\nservices:\n  shop: [{name: ['*_seconds']}]\n"
+
+
 def service_maps() -> Iterator[bytes]:
     yield (
         b"repositories:\n  acme/shop:\n    forge: github\n    secret_env: SECRET\n    source_roots: [src]\n"

@@ -15,6 +15,7 @@ from loadgen.fleet.scenario import load_scenario
 from pipeline.backtest.seriesfile import read_series
 from pipeline.codec import inputs, requests, scans
 from pipeline.codec.quotas import read_quotas
+from pipeline.codec.release_metrics import read_release_metrics
 from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.kafka import bootstrap_servers
 from pipeline.topics import load_topics
@@ -193,6 +194,7 @@ TARGETS: Mapping[str, Target] = {
     "topics": Target(of_file(load_topics), _CONFIG, seeds.topics, _YAML),
     "workloads": Target(of_file(read_workload_file), _CONFIG, seeds.workloads, _YAML),
     "settings": Target(of_file(check_settings), _CONFIG, seeds.settings, _YAML),
+    "release-metrics": Target(of_file(read_release_metrics), _CONFIG, seeds.release_metrics, _YAML),
     "quotas": Target(of_file(read_quotas), _CONFIG, seeds.quotas, _YAML),
     "service-map": Target(of_file(check_service_map), _CONFIG, seeds.service_maps, _YAML),
     "scenario": Target(of_file(lambda path: load_scenario(str(path))), _CONFIG, seeds.scenarios, _YAML),

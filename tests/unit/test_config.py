@@ -51,6 +51,7 @@ SETTINGS = [
     ("gates", "gates.yaml", "gates", Path("gates.yaml")),
     ("names", "names.yaml", "names", Path("names.yaml")),
     ("learn_suspects", "false", "learn_suspects", False),
+    ("release_metrics", "metrics.yaml", "release_metrics", Path("metrics.yaml")),
     ("quotas", "quotas.yaml", "quotas", Path("quotas.yaml")),
     ("idempotent_producer", "false", "idempotent_producer", False),
     ("dead_letter_limit", "0.9", "dead_letter_limit", 0.9),

@@ -19,7 +19,7 @@ from pipeline.commands.options import FiniteRange
 from pipeline.commands.release.suspects import Finder, source_options
 from pipeline.errors import ConfigError
 from pipeline.listing import listed
-from pipeline.model import FloatArray
+from pipeline.model import FloatArray, is_time_column
 from pipeline.releases import (
     BASE,
     EVERY,
@@ -92,10 +92,11 @@ def compare_requests(
 ) -> int:
     """Say whether requests cost more in the NEW release than in the OLD one, and which.
 
-    OLD and NEW are tables of periods: a column of time, and one of counts for each type of request, as
-    `smidgen agent logs --table` writes them. A metric's points are averaged over each period. The releases
-    may have run under different load: what differs is looked for in the cost of a request. Load that the old
-    release never saw is left out, and said.
+    OLD and NEW are tables of periods: a column of time, one of counts for each type of request, and maybe one
+    of its response times, as `smidgen agent logs --table` writes them. A metric's points are averaged over
+    each period. The releases may have run under different load: what differs is looked for in the cost of a
+    request. Load that the old release never saw is left out, and said. Where several types could explain the
+    difference, response times say which is the likeliest.
 
     With --repo and --range, the source of the new release says which handler answers a request that costs
     more, and which commits modify what the handler may run: its suspects, the likeliest first.
@@ -159,7 +160,8 @@ def _releases(
     sides: Sequence[_Table], extra: Sequence[Series], metric: str, metrics: Sequence[str]
 ) -> Releases:
     """Return both releases' periods with one metric; the other metrics are no types."""
-    types = tuple(dict.fromkeys(name for side in sides for name in side.columns if name not in metrics))
+    names = dict.fromkeys(name for side in sides for name in side.columns)
+    types = tuple(name for name in names if name not in metrics and not is_time_column(name))
     if not types:
         raise ConfigError(f"{sides[0].path}: has no type of request beside the metrics")
     old, new = (joined(side.columns, _metric(side, extra, metric), types) for side in sides)

@@ -60,9 +60,11 @@ class StoreView:
         """Return stack counts of two spans; see Store.stacks."""
         return self._store.stacks(service, before, after, strata)
 
-    def requests(self, service: str, start: float, end: float) -> RequestPeriods:
+    def requests(
+        self, service: str, start: float, end: float, releases: Sequence[str] | None = None
+    ) -> RequestPeriods:
         """Return a service's requests; see Store.requests."""
-        return self._store.requests(service, start, end)
+        return self._store.requests(service, start, end, releases)
 
     def rows(
         self,

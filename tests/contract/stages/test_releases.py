@@ -14,7 +14,10 @@ from pipeline.codec.inputs import encode_metric_points
 from pipeline.codec.requests import encode_requests
 from pipeline.codec.scans import scan_messages
 from pipeline.config import Settings
-from pipeline.model import FloatArray, MetricPoints, RequestCounts, Scan, TypeCounts
+from pipeline.model import FloatArray, MetricPoints, RequestCounts, RequestPeriods, Scan, TypeCounts
+from pipeline.releases import LooksMade
+from pipeline.stages.gather.rollouts import gather_looks, gather_succession
+from pipeline.stages.gather.store_view import StoreView
 from pipeline.storage.interface import Store
 from pipeline.workloads import RELEASE_COSTS, Workload
 from tests.support.builders import build_candidate
@@ -60,13 +63,17 @@ def counts(periods: int) -> FloatArray:
     return rng.poisson(busy * [100, 150, 200]).astype(np.float64)
 
 
-def cpu(service: str, new: int, rise: float, share: float = 1.0, name: str = "cpu") -> bytes:
-    """CPU of all hosts; requests of the second type cost more in the new release."""
+def cpu(
+    service: str, new: int, rise: float, share: float = 1.0, name: str = "cpu", missing: int = 0
+) -> bytes:
+    """CPU of all hosts; requests of the second type cost more in the new release, whose first points miss."""
     load = counts(OLD + new)
     extra = np.where(np.arange(OLD + new) < OLD, 0.0, share * rise) * load[:, 1] * COSTS[1]
     noise = 1.0 + 0.01 * np.random.default_rng(1).standard_normal(OLD + new)
     times = np.asarray(START + PERIOD_S * (np.arange(OLD + new) + 0.5), np.float64)
-    return encode_metric_points(MetricPoints(service, name, times, (0.1 + load @ COSTS + extra) * noise))
+    kept = np.r_[0:OLD, OLD + missing : OLD + new]
+    points = MetricPoints(service, name, times[kept], ((0.1 + load @ COSTS + extra) * noise)[kept])
+    return encode_metric_points(points)
 
 
 class Releases:
@@ -151,7 +158,45 @@ def test_what_cannot_be_judged_is_in_the_ledger(subject: Releases) -> None:
     assert subject.events == []
     assert subject.ledger == [("cpu", "release_costs", "no_metric")]
     (row,) = subject.store.rows("ledger", subject.service, *EVER)
-    assert row["reason"] == "release v2 not judged against v1: the service sends no metric of CPU"
+    assert row["reason"].startswith(
+        "release v2 not judged against v1: the service sends no metric of CPU or I/O"
+    )
+
+
+class Counting(StoreView):
+    """Counts how often requests are read, of all types together and by type."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.together, self.by_type = 0, 0
+        self.series = store.series
+
+    def requests(
+        self, service: str, start: float, end: float, releases: Sequence[str] | None = None
+    ) -> RequestPeriods:
+        self.together += releases is None
+        self.by_type += releases is not None
+        return super().requests(service, start, end, releases)
+
+
+def test_types_are_read_for_looks_alone(store: Store, service_name: str) -> None:
+    reads = Counting(store)
+    subject = Releases(reads, service_name)
+    subject.run(messages(service_name, 130), cpu(service_name, 130, 0.0))
+    assert len(subject.looks) == 3
+    assert reads.by_type == 3
+    assert reads.together <= 20  # of 250 periods
+
+
+def test_a_look_that_compares_nothing_takes_no_share_of_the_level(subject: Releases) -> None:
+    subject.run(messages(subject.service, 70), cpu(subject.service, 70, 0.0, missing=35))
+    rows = subject.store.rows("scans", subject.service, *EVER, workload=RELEASE_COSTS.name)
+    assert [row["time"] for row in rows] == [BEGUN + PERIOD_S * many for many in (30, 60)]
+    assert [row["series"] for row in rows] == [0, 1]
+    succession, _ = gather_succession(subject.store, subject.service, BEGUN + PERIOD_S * 70)
+    assert succession is not None
+    made = gather_looks(subject.store, subject.service, succession)
+    assert made == LooksMade(rows[1]["time"], many=1)
 
 
 def gcpu_scan(service: str, end: float) -> Scan:

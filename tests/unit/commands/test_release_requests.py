@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from pipeline.cli import run, smidgen
 
 TYPES = ("GET /cart", "POST /buy")
+TIMED = (*TYPES, "GET /a", "GET /b")
 BEGAN = 1_760_000_000
 
 
@@ -61,6 +62,32 @@ def test_the_request_that_costs_more_is_named(tmp_path: Path) -> None:
     shown = requests(tmp_path, "--metrics", str(tmp_path / "cpu.csv"))
     assert "cpu: slower, p 0.001" in shown.output
     assert "GET /cart" in shown.output
+
+
+def with_times(folder: Path, slower: int) -> None:
+    """Make both types always come together, and one of them slower; periods without requests have no time."""
+    rng = np.random.default_rng(2)
+    for name, shift in (("old", 0.0), ("new", 0.3)):
+        rows = list(csv.reader((folder / f"{name}.csv").open()))[1:]
+        seconds = np.exp(rng.normal(-2.0, 0.1, (len(rows), 4)) + shift * (np.arange(4) == slower))
+        write(
+            folder / f"{name}.csv",
+            ("time", *TYPES, "GET /a", "GET /b", *(f"response_time{{{type_}}}" for type_ in TIMED)),
+            [
+                (*map(int, (*row, row[1], row[1])), *("" if period == 3 else value for value in each))
+                for period, (row, each) in enumerate(zip(rows, seconds.tolist(), strict=True))
+            ],
+        )
+
+
+@pytest.mark.parametrize("slower", [0, 2, 3])
+def test_response_times_say_which_of_several_it_is(tmp_path: Path, slower: int) -> None:
+    tables(tmp_path, 0.2)
+    with_times(tmp_path, slower)
+    result = requests(tmp_path, "--metrics", str(tmp_path / "cpu.csv"), "--json")
+    cpu = orjson.loads(result.output)["metrics"]["cpu"]
+    assert cpu["changes"][0]["type"] == TIMED[slower]
+    assert not [name for name in cpu["costs"] if "response_time" in name]
 
 
 def test_equal_releases_are_steady(tmp_path: Path) -> None:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pipeline.model import FloatArray, MetricKind, RequestPeriods, SeriesMatrix
-from pipeline.releases import LookConfig, Looked, Rollout, find_rollout, look, look_ends, periods_ahead
+from pipeline.releases import (
+    LookConfig,
+    Looked,
+    LooksMade,
+    Rollout,
+    build_rollout,
+    find_succession,
+    look,
+    next_look,
+    periods_ahead,
+)
 from pipeline.releases.looks import FIRST_PERIODS, LOOKS
 
 START = 1_700_000_010.0
@@ -17,15 +28,37 @@ COSTS = np.array([0.004, 0.002, 0.001])
 TYPES = ("GET /a", "GET /b", "GET /c")
 
 
-def requests(*releases: tuple[str, FloatArray]) -> RequestPeriods:
+def requests(*releases: tuple[str, FloatArray], width_s: float = WIDTH) -> RequestPeriods:
     """Counts of releases, each (periods, types), in the same periods."""
-    rows = sorted(
-        (release, TYPES[type_], START + WIDTH * period, counts[period, type_])
-        for release, counts in releases
-        for period, type_ in np.argwhere(counts > 0).tolist()
+    ordered = sorted(releases, key=lambda each: each[0])
+    counts = np.concatenate([counts.T for _, counts in ordered])
+    starts = np.asarray(START + width_s * np.arange(counts.shape[1]))
+    names = tuple(name for name, _ in ordered for _ in TYPES)
+    # Each release has response times of its own: e seconds to the power of its number.
+    logs = counts * np.repeat(np.arange(len(ordered)), len(TYPES))[:, None]
+    return RequestPeriods(names, TYPES * len(ordered), starts, width_s, counts, counts, logs)
+
+
+def together(given: RequestPeriods) -> RequestPeriods:
+    """The same, all types together."""
+    names = tuple(sorted(set(given.releases)))
+    rows = [given.requests[[each == name for each in given.releases]].sum(axis=0) for name in names]
+    return replace(given, releases=names, types=("",) * len(names), requests=np.array(rows))
+
+
+def find_rollout(given: RequestPeriods) -> Rollout | None:
+    found = find_succession(together(given))
+    if found is None:
+        return None
+    both = [each in (found.old, found.new) for each in given.releases]
+    releases, types = (
+        tuple(each for each, kept in zip(names, both, strict=True) if kept)
+        for names in (given.releases, given.types)
     )
-    names, types, starts, many = zip(*rows, strict=True)
-    return RequestPeriods(names, types, np.array(starts), np.full(len(rows), WIDTH), np.array(many))
+    sums = {name: getattr(given, name)[both] for name in ("requests", "timed", "log_times")}
+    rollout = build_rollout(found, replace(given, releases=releases, types=types, **sums))
+    assert rollout.has_new.tolist() == found.has_new.tolist()
+    return rollout
 
 
 def load(periods: int, seed: int = 0) -> FloatArray:
@@ -83,6 +116,13 @@ def test_what_a_look_decides(given: dict[str, float], types: Sequence[str], drop
     assert said(look(rollout, metrics)) == (types, dropped)
 
 
+@pytest.mark.parametrize("side_by_side", [0.0, 0.3])
+def test_response_times_are_those_of_the_new_release_where_it_runs(side_by_side: float) -> None:
+    rollout, _ = case(side_by_side=side_by_side)
+    assert rollout.times[~rollout.has_new] == pytest.approx(0.0)
+    assert rollout.times[rollout.has_new] == pytest.approx(1.0)
+
+
 def test_a_candidate_has_levels_at_the_load_of_the_new_release() -> None:
     rollout, metrics = case(rise=0.3)
     (found,) = look(rollout, metrics).candidates
@@ -108,7 +148,8 @@ def test_what_cannot_be_judged_is_no_verdict(values: dict[str, FloatArray], code
     metrics = (
         matrix(values) if values else SeriesMatrix(START, WIDTH, (), (), np.empty((0, 420)), np.ones(420))
     )
-    assert said(look(rollout, metrics)) == ([], [code])
+    found = look(rollout, metrics)
+    assert (*said(found), found.compared) == ([], [code], 0)
 
 
 def test_load_that_the_old_release_never_saw_is_no_verdict() -> None:
@@ -130,24 +171,54 @@ def test_a_change_that_is_too_small_to_matter_is_in_the_ledger() -> None:
     assert said(look(rollout, metrics, LookConfig(least_share=0.5))) == ([], ["small"])
 
 
-def test_several_metrics_are_judged_at_once() -> None:
-    rollout, metrics = case(rise=0.3)
+@pytest.mark.parametrize(("risen", "equal"), [(0, 1), (0, 12), (1, 0), (1, 12), (4, 8), (12, 0)])
+def test_of_several_metrics_those_that_rose_are_found(risen: int, equal: int) -> None:
     rng = np.random.default_rng(3)
-    values: dict[str, FloatArray] = {"cpu": metrics.samples[0]}
-    values |= {f"cpu of {n}": np.asarray(rng.standard_normal(len(values["cpu"]))) for n in range(4)}
+    rollout, _ = case()
+    cost = rollout.counts @ COSTS
+    values: dict[str, FloatArray] = {}
+    for number in range(risen + equal):
+        extra = rollout.own @ (COSTS * [0.0, 0.2, 0.0]) if number < risen else 0.0
+        noise = 1.0 + 0.02 * rng.standard_normal(len(cost))
+        values[f"{number:02}"] = np.asarray((0.1 + cost + extra) * noise)
     found = look(rollout, matrix(values))
-    assert [each.metric for each in found.candidates] == ["cpu"]
+    assert [each.metric for each in found.candidates] == [f"{number:02}" for number in range(risen)]
+    assert (found.compared, found.dropped) == (risen + equal, ())
 
 
 def test_looks_are_due_at_doubling_numbers_of_periods() -> None:
-    rollout, _ = case(new=FIRST_PERIODS * 2 ** (LOOKS + 1))
-    wanted = [rollout.begun + WIDTH * FIRST_PERIODS * 2**number for number in range(LOOKS)]
-    assert look_ends(rollout) == wanted
-    for end, number in zip(wanted, range(1, LOOKS + 1), strict=True):
-        assert look_ends(rollout.until(end)) == wanted[:number]
-        assert look_ends(rollout.until(end - 1)) == wanted[: number - 1]
-    assert periods_ahead(rollout.until(rollout.begun + 10 * WIDTH)) == FIRST_PERIODS - 10
-    assert periods_ahead(rollout) == FIRST_PERIODS
+    ends = np.asarray(START + WIDTH * np.arange(1, FIRST_PERIODS * 2 ** (LOOKS + 1) + 1))
+    made, found = LooksMade(), []
+    while (end := next_look(ends, 3, made)) is not None:
+        before = ends[ends < end]
+        assert next_look(before, 3, made) is None
+        assert periods_ahead(before[:-9], 3, made) == 10
+        made = LooksMade(end, made.many + 1)
+        found.append(end)
+    assert found == [START + WIDTH * FIRST_PERIODS * 2**number for number in range(LOOKS)]
+    assert periods_ahead(ends, 3, made) == FIRST_PERIODS
+
+
+@pytest.mark.parametrize(
+    ("seen", "types", "last", "periods"),
+    [
+        pytest.param(30, 13, 0, 30, id="the first"),
+        pytest.param(59, 13, 30, None, id="not yet"),
+        pytest.param(60, 13, 30, 60, id="the next"),
+        pytest.param(203, 100, 0, None, id="a fit of many types needs more"),
+        pytest.param(204, 100, 0, 204, id="and has them"),
+        pytest.param(80, 18, 30, 80, id="more types came"),
+        pytest.param(60, 13, 31, 60, id="a late period"),
+    ],
+)
+def test_the_next_look_takes_twice_as_many_periods(
+    seen: int, types: int, last: int, periods: int | None
+) -> None:
+    ends = np.asarray(START + WIDTH * np.arange(1, seen + 1))
+    made = LooksMade(START + WIDTH * last, 1) if last else LooksMade()
+    assert next_look(ends, types, made) == (None if periods is None else START + WIDTH * periods)
+    assert next_look(ends, types, replace(made, found=True)) is None
+    assert next_look(ends, types, replace(made, many=LOOKS)) is None
 
 
 @pytest.mark.parametrize(
@@ -185,21 +256,19 @@ def test_the_latest_release_is_held_against_the_one_before(
     assert len(found.starts) == periods
 
 
-def test_hosts_of_other_periods_are_added_up_by_the_longest() -> None:
+def test_types_of_shorter_periods_are_added_up() -> None:
+    """Hosts of a third release count by the minute, those of the two by half of it."""
     counts = np.full((4, 3), 5.0)
-    short = requests(("v1", counts))
-    minutes = RequestPeriods(
-        ("v1", "v2"), ("GET /a", "GET /a"), np.array([START - 30, START + 30]), np.full(2, 60.0), np.ones(2)
+    own = counts * np.array([0.0, 0.0, 1.0, 1.0])[:, None]
+    halves = requests(("v1", counts - own), ("v2", own))
+    halves = replace(halves, starts=halves.starts + 30.0)  # where a minute begins
+    totals = together(halves)
+    minutes = replace(
+        totals, starts=totals.starts[::2], width_s=60.0, requests=totals.requests.reshape(2, 2, 2).sum(axis=2)
     )
-    both = RequestPeriods(
-        (*short.releases, *minutes.releases),
-        (*short.types, *minutes.types),
-        np.concatenate([short.starts, minutes.starts]),
-        np.concatenate([short.widths_s, minutes.widths_s]),
-        np.concatenate([short.requests, minutes.requests]),
-    )
-    found = find_rollout(both)
-    assert found is not None
-    assert found.starts.tolist() == [START - 30, START + 30, START + 90]
-    assert found.counts.sum(axis=1).tolist() == [16, 31, 15]
-    assert found.own.sum(axis=1).tolist() == [0, 1, 0]
+    succession = find_succession(minutes)
+    assert succession is not None
+    found = build_rollout(succession, halves)
+    assert found.starts.tolist() == [START + 30.0, START + 90.0]
+    assert found.counts.tolist() == [[10.0] * 3] * 2
+    assert found.own.tolist() == [[0.0] * 3, [10.0] * 3]

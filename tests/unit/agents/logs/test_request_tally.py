@@ -58,6 +58,25 @@ def test_a_type_without_requests_in_a_period_has_none() -> None:
     assert read(subject.finish())["requests{GET /cart/:id}"].values.tolist() == [1, 1, 0, 0]
 
 
+def test_a_table_has_response_times_where_the_log_has() -> None:
+    subject = tally()
+    subject.add(
+        [line(i, took=(0.1, 0.4)[i % 2]) for i in range(60)] + [line(60 + i, "/", took=0) for i in range(61)]
+    )
+    table = subject.table()
+    assert list(table) == [
+        *("time", "GET /", "GET /cart/:id"),
+        *("response_time{GET /}", "response_time{GET /cart/:id}"),
+    ]
+    assert table["response_time{GET /cart/:id}"] == pytest.approx(
+        [0.2, np.nan, np.nan], rel=0.03, nan_ok=True
+    )
+    assert table["response_time{GET /}"] == pytest.approx([np.nan, 1e-6, 1e-6], rel=0.05, nan_ok=True)
+    untimed = tally()
+    untimed.add([line(i, took="-") for i in range(120)])  # type: ignore[arg-type]
+    assert list(untimed.table()) == ["time", "GET /cart/:id"]
+
+
 def test_requests_are_sent_by_host_release_and_period() -> None:
     subject = tally(release="v2")
     took = [0.0, 1e-9, 0.1, 0.1, 1e9]
