@@ -37,7 +37,8 @@ from agents.options import (
 from pipeline.clock import system_clock
 from pipeline.codec.inputs import FUTURE_S, change_to_json
 from pipeline.config import Settings
-from pipeline.terminal import escape_controls, progress_lines
+from pipeline.errors import ConfigError
+from pipeline.terminal import escape_controls, print_note, progress_lines
 from pipeline.topics import Topics
 from pipeline.units import counted
 
@@ -47,6 +48,7 @@ Examples, as the last step of a deployment:
   smidgen changes --repo . --service shop
   smidgen changes --repo . --service shop --range v1.4..v1.5
   smidgen changes --repo . --service shop --rev 3f2a91c --time 2026-03-01T12:00:00Z
+  smidgen changes --repo . --service shop --tags 'v*' --routes
 Or beside a clone that something else fetches into:
   smidgen changes --repo . --service shop --branch origin/main --follow 30s --state shop.json
   smidgen changes --repo . --service shop --tags 'v*' --follow 1m
@@ -107,6 +109,11 @@ To look at a change without publishing it:
     help="A function that reads a gate, such as conf.get, besides those of common flag clients. May be "
     "repeated.",
 )
+@click.option(
+    "--routes",
+    is_flag=True,
+    help="Read the routes of the web application too, and send how near each commit comes to them.",
+)
 @click.option("--dry-run", is_flag=True, help="Publish nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print each change as one line of JSON.")
 @roots_option
@@ -123,6 +130,7 @@ def changes(
     interval_s: float | None,
     state: Path | None,
     gate_readers: tuple[str, ...],
+    routes: bool,
     dry_run: bool,
     as_json: bool,
     source_roots: tuple[str, ...],
@@ -139,7 +147,7 @@ def changes(
     _check_roots(repository, source_roots, branch, pattern, rev or (revisions or "").rpartition("..")[2])
     topics = settings.read_topics()
     publisher = _Publisher(
-        settings, topics, repository, service, time_, source_roots, gate_readers, dry_run, as_json
+        settings, topics, repository, service, time_, source_roots, gate_readers, routes, dry_run, as_json
     )
     watch = Branch(repository, branch) if branch else Tags(repository, pattern) if pattern else None
     if watch and interval_s is not None:
@@ -164,6 +172,7 @@ class _Publisher:
     time: float | str  # of the deployments: now, commit, or epoch seconds
     source_roots: tuple[str, ...]
     gate_readers: tuple[str, ...]
+    routes: bool
     dry_run: bool
     as_json: bool
 
@@ -175,6 +184,8 @@ class _Publisher:
                 for each in self._describe(deployments[first : first + _AT_ONCE]):
                     described.append(each)
                     advance()
+        if self.routes and deployments:
+            described = self._with_routes(described, deployments[-1].commit.sha)
         if not self.dry_run:
             publish_once([change_message(each.change) for each in described], self.settings, self.topics)
         for each in described:
@@ -191,6 +202,19 @@ class _Publisher:
                 source_roots=self.source_roots,
                 gate_readers=self.gate_readers,
             )
+
+    def _with_routes(self, described: list[Described], revision: str) -> list[Described]:
+        """Return commits with how near they come to the routes of the last one's application."""
+        from agents.routes import Reaches, read_revision
+
+        try:
+            application = read_revision(self.repository, revision, self.source_roots)
+        except ConfigError as error:  # a deployment is announced all the same
+            print_note(f"no routes: {error}")
+            return described
+        if not application.routes:
+            print_note(f"no routes: {revision:.12} has none that are read")
+        return Reaches(application).describe(described)
 
 
 def _check_selection(given: Sequence[str | None], interval_s: float | None, state: Path | None) -> None:

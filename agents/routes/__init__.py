@@ -3,7 +3,7 @@
 from agents.routes.application import Application, read_application
 from agents.routes.call_graph import CallGraph, Reach
 from agents.routes.imported import import_routes
-from agents.routes.matching import match_type
+from agents.routes.reaches import Reaches
 from agents.routes.repository import Release, read_folder, read_revision
 from agents.routes.route import Route
 from agents.routes.suspects import ChangedMethod, RequestFinding, RequestSuspect, RequestSuspects
@@ -13,13 +13,13 @@ __all__ = [
     "CallGraph",
     "ChangedMethod",
     "Reach",
+    "Reaches",
     "Release",
     "RequestFinding",
     "RequestSuspect",
     "RequestSuspects",
     "Route",
     "import_routes",
-    "match_type",
     "read_application",
     "read_folder",
     "read_revision",

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from agents.routes.mounts import Key, Mounts
-from agents.routes.patterns import of_braces
 from agents.routes.python_source import chain_of
 from agents.routes.python_tree import (
     VERBS,
@@ -19,6 +18,7 @@ from agents.routes.python_tree import (
 )
 from agents.routes.resolve import Scope
 from agents.routes.route import Route
+from pipeline.routes.patterns import of_braces
 
 FRAMEWORK = "aiohttp"
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agents.routes.mounts import Key, Mounts
-from agents.routes.patterns import of_flask, of_regex
 from agents.routes.python_source import chain_of
 from agents.routes.python_tree import Handler, PythonTree, argument
 from agents.routes.resolve import Entity, Scope
 from agents.routes.route import Route, join_paths
+from pipeline.routes.patterns import of_flask, of_regex
 
 FRAMEWORK = "django"
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from agents.routes.javascript_source import ExpressCall, JavaScriptFile
 from agents.routes.mounts import Key, Mounts
-from agents.routes.patterns import of_colons
 from agents.routes.resolve import Resolver, Scope
 from agents.routes.route import Route
 from agents.routes.source import Chain, Unit
+from pipeline.routes.patterns import of_colons
 
 FRAMEWORK = "express"
 

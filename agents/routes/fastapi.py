@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from agents.routes.mounts import Key, Mounts
-from agents.routes.patterns import of_braces
 from agents.routes.python_source import chain_of
 from agents.routes.python_tree import (
     VERBS,
@@ -18,6 +17,7 @@ from agents.routes.python_tree import (
     owner_of,
 )
 from agents.routes.route import Route, join_paths
+from pipeline.routes.patterns import of_braces
 
 FRAMEWORK = "fastapi"
 

@@ -12,10 +12,11 @@ from typing import Any
 import orjson
 
 from agents.naming import subroutine_name
-from agents.routes import import_program, patterns
+from agents.routes import import_program
 from agents.routes.route import Route, join_paths
 from pipeline.errors import ConfigError
 from pipeline.processes import run_bounded
+from pipeline.routes import patterns
 
 TIMEOUT_S = 120.0
 MAX_BYTES = 64 * 1024**2

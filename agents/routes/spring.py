@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from agents.routes.java_source import JavaFile, Text
-from agents.routes.patterns import of_braces
 from agents.routes.route import Route, join_paths
+from pipeline.routes.patterns import of_braces
 
 FRAMEWORK = "spring"
 

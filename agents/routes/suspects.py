@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.routes.application import Application
 from agents.routes.call_graph import Reach
-from agents.routes.matching import match_type
+from agents.routes.reaches import Reaches
 from agents.routes.route import Route
 from pipeline.model import Change, Suspect
-from pipeline.rootcause import RequestReach, rank_request_changes
+from pipeline.rootcause import rank_request_changes
+from pipeline.routes import match_type
 
 MOST_METHODS = 5
 """Methods of one commit that are named, the nearest first."""
@@ -72,11 +73,7 @@ class RequestSuspects:
         self.application = application
         self.changes = tuple(changes)
         self._churn = churn or {}
-        self._reaches: dict[str, Reach] = {}
-        self._subroutines = frozenset(application.graph.defined)
-        self._requests: Counter[str] = Counter()
-        for handler in {route.handler for route in application.routes}:
-            self._requests.update(self._reach(handler).depths.keys())
+        self._reaches = Reaches(application)
 
     def find(self, types: Mapping[str, float]) -> RequestFinding:
         """Return the suspects of one change of cost, which may be that of any of some types.
@@ -92,9 +89,8 @@ class RequestSuspects:
         best: dict[str, tuple[float, Suspect, Reach]] = {}
         scores: dict[str, float] = defaultdict(float)
         for one, route in routes.items():
-            reach = self._reach(route.handler)
-            ranked = RequestReach(one, reach.depths, self._requests, self._subroutines)
-            for suspect in rank_request_changes(ranked, self.changes):
+            reach = self._reaches.of(route.handler)
+            for suspect in rank_request_changes(self._reaches.request(one, route), self.changes):
                 score = suspect.score * types[one] / whole
                 scores[suspect.change.id] += score
                 if score > best.get(suspect.change.id, (0.0,))[0]:
@@ -113,8 +109,3 @@ class RequestSuspects:
     def _method(self, name: str, reach: Reach) -> ChangedMethod:
         path, line = self.application.graph.defined.get(name, ("", 0))
         return ChangedMethod(name, path, line, reach.way(name))
-
-    def _reach(self, handler: str) -> Reach:
-        if handler not in self._reaches:
-            self._reaches[handler] = self.application.graph.reach(handler)
-        return self._reaches[handler]

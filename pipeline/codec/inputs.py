@@ -128,14 +128,18 @@ def decode_change(value: bytes | None, *, now: float | None = None) -> Change:
 
 
 def change_to_row(change: Change) -> dict[str, Any]:
-    """Return a change as a row of the table ``changes``: a list of records is JSON in a text there."""
-    announced = [plain(one) for one in change.expected]
-    return {**plain(change), "expected": orjson.dumps(announced).decode() if announced else ""}
+    """Return a change as a row of the table ``changes``: lists of records are JSON in texts there."""
+    row = plain(change)
+    return row | {name: orjson.dumps(row[name]).decode() if row[name] else "" for name in _TEXTS}
 
 
 def change_from_row(row: Mapping[str, Any]) -> Change:
     """Return a change of a row of the table ``changes``."""
-    return change_from_json({**row, "expected": orjson.loads(row.get("expected") or b"[]")})
+    return change_from_json({**row, **{name: orjson.loads(row.get(name) or b"[]") for name in _TEXTS}})
+
+
+_TEXTS = ("expected", "routes")
+"""Fields of a change that are JSON in its row."""
 
 
 def encode_silence(silence: Silence) -> bytes:

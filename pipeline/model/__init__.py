@@ -14,6 +14,8 @@ from pipeline.model.messages import (
     Profile,
     Progress,
     Record,
+    RouteCall,
+    RouteReach,
 )
 from pipeline.model.metric_kind import METRIC_KINDS, AnnotationKind, MetricKind, is_gcpu
 from pipeline.model.metric_metadata import MetricMetadata
@@ -79,6 +81,8 @@ __all__ = [
     "Rename",
     "RequestCounts",
     "RequestPeriods",
+    "RouteCall",
+    "RouteReach",
     "Scan",
     "SeriesKey",
     "SeriesMatrix",

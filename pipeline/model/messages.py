@@ -100,6 +100,39 @@ class MetricPoints:
 
 
 @dataclass(frozen=True, slots=True)
+class RouteCall:
+    """A subroutine on the way from a route's handler to what a change modifies, and where it is defined."""
+
+    subroutine: str
+    path: str = ""
+    line: int = 0  # from 1; 0: not known
+
+
+@dataclass(frozen=True, slots=True)
+class RouteReach:
+    """A route of a service's application, and how near a change comes to it by the call graph of the source.
+
+    A subroutine's nearness is 1 over one more than its calls from the handler, and over the number of
+    handlers that reach it. Of a change that modifies nothing of the route the numbers are 0 and 1.
+
+    Args:
+        route: Methods and pattern, ``GET /orders/{id}``.
+        share: Of the nearness of all that the route reaches, how much the change modifies.
+        nearness: Of the nearest modified subroutine.
+        rank: How many subroutines of the route come as near, 1 for the nearest of all.
+        chance: That a change of as many subroutines of the source comes as near at random.
+        calls: From the handler to the nearest modified subroutine, both included.
+    """
+
+    route: str
+    share: float = 0.0
+    nearness: float = 0.0
+    rank: int = 1
+    chance: float = 1.0
+    calls: tuple[RouteCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A deployed code or configuration change. ``time`` is when it was deployed, not when it was written."""
 
@@ -114,6 +147,7 @@ class Change:
     gates: tuple[str, ...] = ()
     content: str = ""  # the diff's text, cut to a bound, for its words
     expected: tuple[ExpectedCost, ...] = ()  # what it announces to cost
+    routes: tuple[RouteReach, ...] = ()  # all of the application, by its source; empty: not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ from pipeline.rootcause.ranking import (
     leave_out,
     weights_of,
 )
-from pipeline.rootcause.request_changes import RequestReach, rank_request_changes
+from pipeline.rootcause.request_changes import RequestReach, attribute_reach, rank_request_changes
+from pipeline.rootcause.request_evidence import request_types, route_reached
 from pipeline.rootcause.text import NO_WORDS, ChangeTexts, Words, change_words, compact
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "RequestReach",
     "ScanEvidence",
     "Words",
+    "attribute_reach",
     "candidate_changes",
     "change_words",
     "compact",
@@ -49,6 +51,8 @@ __all__ = [
     "latest_value",
     "leave_out",
     "rank_request_changes",
+    "request_types",
+    "route_reached",
     "weigh_changes",
     "weights_of",
 ]

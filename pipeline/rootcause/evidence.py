@@ -30,7 +30,14 @@ from pipeline.rootcause.change_kind import modifies_no_code
 from pipeline.rootcause.correlation import correlations, names_metric, shows_changes, subjects_of
 from pipeline.rootcause.gates import GateHistory, Gates, affected_subroutines, switched_changes
 from pipeline.rootcause.onset import Deployments, Onset, onset_density, weigh_deployments
-from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, leave_out, rank_suspects
+from pipeline.rootcause.ranking import Evidence, RankingConfig, candidate_changes, leave_out, rank_over_cases
+from pipeline.rootcause.request_changes import request_words
+from pipeline.rootcause.request_evidence import (
+    ObservedCalls,
+    attribute_request,
+    observed_calls,
+    request_types,
+)
 from pipeline.rootcause.setup_metrics import Regressed, SetupMetrics, without_cycle
 from pipeline.rootcause.text import ChangeTexts, chances, regression_words
 from pipeline.rootcause.trials import TrialFinding, trial_evidence
@@ -118,6 +125,7 @@ class ClusterEvidence:
     candidates: tuple[Candidate, ...]
     stacks: StackMatrix | None  # None for service-level metrics
     days: Sequence[StackMatrix] = ()  # the same hours of earlier days
+    served: StackMatrix | None = None  # what runs under endpoints, where requests cost more in a new release
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +143,7 @@ def find_causes(cluster: ClusterEvidence, config: CauseConfig) -> list[Cause]:
     for weighing in _weighings(cluster, config):
         distances, evidence = weighing.distances, weighing.evidence()
         stacks = stack_difference(distances.index.matrix, weighing.regressed) if distances else ()
-        suspects = rank_suspects(evidence, config.ranking) if evidence else ()
+        suspects = rank_over_cases(weighing.cases(evidence), config.ranking) if evidence else ()
         named = tuple(_named(one, cluster.common, config) for one in suspects)
         causes.append(Cause(named, stacks, weighing.explanations(suspects)))
     return causes
@@ -161,6 +169,7 @@ class _Weighing:
     candidate: Candidate
     distances: CallDistances | None
     regressed: BoolArray  # (stacks,) which hold the candidate's series
+    observed: ObservedCalls | None = None  # of requests, where they cost more in a new release
 
     def evidence(self) -> Evidence | None:
         """Return the evidence about one candidate; None where no change comes into question."""
@@ -185,6 +194,32 @@ class _Weighing:
             trials=trial_evidence(changes, candidate, common.trials),
         )
         return leave_out(evidence, self.config.without)
+
+    def cases(self, evidence: Evidence) -> list[tuple[float, Evidence]]:
+        """Return the evidence for each type of request that may cost more; as it is where none does."""
+        types = request_types(self.candidate)
+        if not types:
+            return [(1.0, evidence)]
+        return [(probability, self._of_type(evidence, type_)) for type_, probability in types.items()]
+
+    def _of_type(self, evidence: Evidence, type_: str) -> Evidence:
+        """Return the evidence if it is this type of request that costs more."""
+        reach = self.observed.reach(type_) if self.observed else None
+        affected = zip(evidence.changes, self._affected(evidence.changes), strict=True)
+        changes = [replace(change, subroutines=tuple(sorted(names))) for change, names in affected]
+        found = attribute_request(changes, type_, reach)
+        similarity = self.common.texts.similarities(request_words(type_, reach.nearness if reach else {}))
+        indexes = [self.common.index_of[change.id] for change in evidence.changes]
+        case = replace(
+            evidence,
+            attributions=tuple(
+                known if part is None else part
+                for part, known in zip(found, evidence.attributions, strict=True)
+            ),
+            similarity=similarity[indexes],
+            similarity_chance=chances(similarity)[indexes],
+        )
+        return leave_out(case, self.config.without)
 
     def explanations(self, suspects: Sequence[Suspect]) -> tuple[SetupExplanation, ...]:
         """Return the set-up metrics that explain the candidate better than changes, those named above all."""
@@ -249,10 +284,7 @@ class _Weighing:
         )
 
     def _attributions(self, changes: Sequence[Change]) -> tuple[Attribution | None, ...]:
-        distances = self.distances
-        affected = affected_subroutines(
-            changes, self.common.behind_gates, self.common.gates, lookback_s=self.config.history_s
-        )
+        distances, affected = self.distances, self._affected(changes)
         known = attribute(distances, self.regressed, affected) if distances else None
         attributions: list[Attribution | None] = []
         for index, change in enumerate(changes):
@@ -261,6 +293,12 @@ class _Weighing:
                 part = known[index]
             attributions.append(NO_PART if part is None and modifies_no_code(change) else part)
         return tuple(attributions)
+
+    def _affected(self, changes: Sequence[Change]) -> tuple[frozenset[str], ...]:
+        common = self.common
+        return affected_subroutines(
+            changes, common.behind_gates, common.gates, lookback_s=self.config.history_s
+        )
 
     def _correlations(
         self, values: FloatArray, weights: FloatArray, setup: SeriesMatrix, changes: Sequence[Change]
@@ -287,19 +325,20 @@ def _begins_with_release(candidate: Candidate) -> bool:
 
 
 def _named(suspect: Suspect, common: ScanEvidence, config: CauseConfig) -> Suspect:
-    """Return a suspect as it is reported: with what it switches, and without diffs, which the store has."""
+    """Return a suspect as it is reported: with what it switches, without diffs and routes."""
     switches = switched_changes(suspect.change, common.behind_gates, lookback_s=config.history_s)
     return replace(
         suspect,
-        change=replace(suspect.change, content=""),
-        switches=tuple(replace(change, content="") for change in switches),
+        change=replace(suspect.change, content="", routes=()),
+        switches=tuple(replace(change, content="", routes=()) for change in switches),
     )
 
 
 def _weighings(cluster: ClusterEvidence, config: CauseConfig) -> list[_Weighing]:
     if cluster.stacks is None:
         nothing = np.zeros(0, dtype=np.bool_)
-        return [_Weighing(cluster.common, config, one, None, nothing) for one in cluster.candidates]
+        observed = observed_calls(cluster.served.stacks) if cluster.served else None
+        return [_Weighing(cluster.common, config, one, None, nothing, observed) for one in cluster.candidates]
     index = index_stacks(cluster.stacks)
     kinds = {candidate.kind for candidate in cluster.candidates}
     # A slow rise is in the earlier days too, and its spans are longer than some hours of a day.

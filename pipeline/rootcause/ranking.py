@@ -146,16 +146,39 @@ def rank_suspects(evidence: Evidence, config: RankingConfig | None = None) -> tu
     Returns:
         Empty where the confidence that the root cause is among them is under ``min_confidence``.
     """
+    return rank_over_cases([(1.0, evidence)], config)
+
+
+def rank_over_cases(
+    cases: Sequence[tuple[float, Evidence]], config: RankingConfig | None = None
+) -> tuple[Suspect, ...]:
+    """Return suspects as ``rank_suspects`` does, of a regression that may be one of several.
+
+    A suspect's score is its confidence over the cases; its factors are those of the case that gives it most.
+
+    Args:
+        cases: One at least: the probability of each, and the evidence if it is that one, on the same changes.
+        config: Weights.
+    """
     config = config or RankingConfig()
-    table = features(evidence)
-    confidence = confidences(table, weights_of(config))
-    known = [i for i, change in enumerate(evidence.changes) if says_something(change)]
-    order = sorted(known, key=lambda i: _order(evidence, confidence, i))[: config.most]
+    tables = [features(evidence) for _, evidence in cases]
+    weights = weights_of(config)
+    parts = np.array([p * confidences(table, weights) for (p, _), table in zip(cases, tables, strict=True)])
+    confidence, best = parts.sum(axis=0), parts.argmax(axis=0) if parts.size else ()
+    changes = cases[0][1].changes
+    known = [i for i, change in enumerate(changes) if says_something(change)]
+    order = sorted(known, key=lambda i: (-float(confidence[i]), -changes[i].time, changes[i].id))
+    order = order[: config.most]
     if sum(confidence[i] for i in order) < config.min_confidence:
         return ()
     named = [i for n, i in enumerate(order) if n == 0 or confidence[i] >= config.min_share]
     return tuple(
-        Suspect(evidence.changes[i], float(confidence[i]), _factors(evidence, i), evidence=_weighed(table[i]))
+        Suspect(
+            changes[i],
+            float(confidence[i]),
+            _factors(cases[best[i]][1], i),
+            evidence=_weighed(tables[best[i]][i]),
+        )
         for i in named
     )
 
@@ -163,11 +186,6 @@ def rank_suspects(evidence: Evidence, config: RankingConfig | None = None) -> tu
 def _weighed(row: FloatArray) -> dict[str, float]:
     """Return what the weights multiply of one change, without the constant and without what is 0."""
     return {name: float(value) for name, value in zip(FEATURES, row, strict=True) if value and name != "base"}
-
-
-def _order(evidence: Evidence, confidence: FloatArray, index: int) -> tuple[float, float, str]:
-    change = evidence.changes[index]
-    return (-float(confidence[index]), -change.time, change.id)
 
 
 def _factors(evidence: Evidence, index: int) -> dict[str, float]:

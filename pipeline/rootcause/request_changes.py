@@ -66,9 +66,9 @@ def rank_request_changes(
     """
     config = config or RankingConfig()
     nearness = reach.nearness
-    parts = _attributions(reach, nearness, changes)
+    parts = attribute_reach(reach, changes)
     texts = ChangeTexts([compact(change_words(change)) for change in changes])
-    similarity = texts.similarities(regression_words(reach.request, _KIND, _largest(nearness)))
+    similarity = texts.similarities(request_words(reach.request, nearness))
     unknown = np.zeros(len(changes))
     evidence = Evidence(
         changes=tuple(changes),
@@ -98,10 +98,10 @@ def rank_request_changes(
     )
 
 
-def _largest(nearness: Mapping[str, float]) -> dict[str, float]:
-    """Return nearness as shares of the largest, as texts weigh frames."""
+def request_words(request: str, nearness: Mapping[str, float]) -> dict[str, float]:
+    """Weigh the words of a request that costs more: its type, and what it runs, by nearness."""
     largest = max(nearness.values(), default=1.0)
-    return {name: value / largest for name, value in nearness.items()}
+    return regression_words(request, _KIND, {name: value / largest for name, value in nearness.items()})
 
 
 def _nearest(nearness: Mapping[str, float], changes: Sequence[Change]) -> FloatArray:
@@ -111,10 +111,13 @@ def _nearest(nearness: Mapping[str, float], changes: Sequence[Change]) -> FloatA
     )
 
 
-def _attributions(
-    reach: RequestReach, nearness: Mapping[str, float], changes: Sequence[Change]
-) -> tuple[Attribution | None, ...]:
-    """Attribute the request's reach to changes; None of those of which it is not known what they modify."""
+def attribute_reach(reach: RequestReach, changes: Sequence[Change]) -> tuple[Attribution | None, ...]:
+    """Attribute what a request reaches to changes, by nearness.
+
+    Returns:
+        One for each change; None of those of which it is not known what they modify.
+    """
+    nearness = reach.nearness
     background = np.sort(np.array(list(nearness.values()), dtype=np.float64))
     whole = float(background.sum()) or 1.0
     found: list[Attribution | None] = []

@@ -187,7 +187,7 @@ COLUMNS: Mapping[Table, Mapping[str, str]] = {
 _OPTIONAL: Mapping[Table, Mapping[str, Any]] = {
     "totals": dict.fromkeys(("messages", "stacks", "refused_messages", "refused_samples"), 0),
     "scans": {"unstable_names": 0},
-    "changes": {"expected": ""},
+    "changes": {"expected": "", "routes": ""},
     "silences": {"measure": "cpu"},
     "memory": {"change_time_interval": []},
 }

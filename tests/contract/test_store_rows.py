@@ -22,7 +22,7 @@ def test_a_later_row_replaces_the_earlier_one(store: Store, service_name: str) -
     assert found[1] == {
         **{"id": "1", "service": service_name, "time": T0 + 10, "title": "final", "author": "Ada"},
         **{"summary": "", "files": ["a.py", "b.py"], "subroutines": ["a.f"], "gates": ["g"], "content": ""},
-        "expected": "",
+        **{"expected": "", "routes": ""},
     }
 
 

@@ -44,6 +44,14 @@ MAX_EXPECTED = 100
 
 CostShare = Annotated[float, Field(gt=0, le=1)]
 
+MAX_ROUTES = 2000
+"""Most routes of an application that a change may name."""
+
+MAX_CALLS = 50
+"""Most calls from a handler that a change may name."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
 MetricValue = Annotated[float, Field(ge=-MAX_METRIC, le=MAX_METRIC)]
 
 
@@ -113,6 +121,35 @@ class ExpectedCost(TypedDict):
 
 
 @message
+class RouteCall(TypedDict):
+    """A subroutine on the way from a route's handler to what a change modifies."""
+
+    subroutine: Text
+    path: NotRequired[Text]
+    """Of the file that defines it, from the top of the repository."""
+    line: NotRequired[Count]
+    """Of its definition, from 1; 0: not known."""
+
+
+@message
+class RouteReach(TypedDict):
+    """A route of the service's application, and how near a change comes to it by the call graph."""
+
+    route: Text
+    """Methods and pattern, such as ``GET /orders/{id}``."""
+    share: NotRequired[Share]
+    """How much of the route's reach it modifies, each subroutine by its nearness."""
+    nearness: NotRequired[Share]
+    """Of the nearest modified subroutine: 1 / (1 + calls from the handler) / handlers with it; 0: none."""
+    rank: NotRequired[Count]
+    """How many subroutines of the route come as near."""
+    chance: NotRequired[Share]
+    """That a change of as many subroutines comes as near at random."""
+    calls: NotRequired[Annotated[list[RouteCall], Field(fail_fast=True, max_length=MAX_CALLS)] | None]
+    """From the handler to the nearest modified subroutine, both included."""
+
+
+@message
 class Change(TypedDict):
     """A deployed code or configuration change."""
 
@@ -135,6 +172,8 @@ class Change(TypedDict):
         Annotated[list[ExpectedCost], Field(fail_fast=True, max_length=MAX_EXPECTED)] | None
     ]
     """What it is announced to cost, by trailers of its message such as ``Expected-Cost: 0.1%``."""
+    routes: NotRequired[Annotated[list[RouteReach], Field(fail_fast=True, max_length=MAX_ROUTES)] | None]
+    """All routes of the application, with how near it comes to each; empty: not known."""
 
 
 @message

@@ -15,6 +15,7 @@ from pipeline.rootcause import (
     ScanEvidence,
     first_announcements,
     latest_value,
+    request_types,
 )
 from pipeline.stages.gather.change_words import ChangeWords
 from pipeline.stages.gather.changes import HISTORY_S
@@ -63,7 +64,9 @@ class CauseEvidence:
         common = self._common(store, scan, workload, changes)
         for cluster in cluster_by_time(scan.candidates, TOLERANCE_WINDOWS * workload.resolution_s):
             if workload.series == "service":
-                yield ClusterEvidence(common, tuple(cluster), None)
+                asked = any(request_types(one) for one in cluster)
+                served = stacks_around(store, scan, cluster, workload) if asked else None
+                yield ClusterEvidence(common, tuple(cluster), None, served=served)
                 continue
             stacks = stacks_around(store, scan, cluster, workload)
             days = stacks_on_earlier_days(store, scan, cluster, workload, known=stacks.stacks)

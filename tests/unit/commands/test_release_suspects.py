@@ -179,3 +179,30 @@ def test_routes_are_listed(tmp_path: Path) -> None:
 def test_a_folder_without_source_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["release", "routes", str(tmp_path)]) == 2
     assert "holds no source of a language whose routes are read" in capsys.readouterr().err
+
+
+def test_changes_carry_how_near_they_come_to_routes(shop: Work, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["changes", "--repo", str(shop.path), "--service", "shop", "--dry-run", "--json", "--routes"]
+    assert run([*command, "--range", "v1..v2"]) == 0
+    lines = [orjson.loads(line) for line in capsys.readouterr().out.splitlines()]
+    by_title = {line["title"]: {each["route"]: each for each in line["routes"]} for line in lines}
+    prices = by_title["Exact prices"]
+    assert [each["subroutine"] for each in prices["GET /cart"]["calls"]] == [
+        "shop.app.show_cart",
+        "shop.cart.total",
+        "shop.cart.price",
+    ]
+    assert prices["POST /buy"]["nearness"] == 0.0
+    assert by_title["Load anew"]["POST /buy"]["nearness"] == 0.25  # a call away, of two handlers
+    assert set(by_title["Document prices"]) == {"GET /cart", "POST /buy"}
+
+
+def test_a_release_without_routes_is_announced_all_the_same(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plain = Work(tmp_path / "plain")
+    plain.commit("First", {"README.md": "Nothing that runs."})
+    assert run(["changes", "--repo", str(plain.path), "--service", "s", "--dry-run", "--routes"]) == 0
+    said = capsys.readouterr()
+    assert "First" in said.out
+    assert said.err.count("no routes: ") == 1

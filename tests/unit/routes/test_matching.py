@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agents.routes import Route, match_type
-from agents.routes.patterns import of_braces, of_colons, of_flask, of_regex
+from agents.routes import Route
+from pipeline.routes import match_type
+from pipeline.routes.patterns import of_braces, of_colons, of_flask, of_regex
 
 
 def route(text: str) -> Route:

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
 
-from agents.routes.route import Route
+
+class Route(Protocol):
+    """What of a route says which requests it answers; see ``NamedRoute``."""
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """In capitals; empty where any is answered."""
+
+    @property
+    def pattern(self) -> str:
+        """Path with parameters in braces."""
+
+
+R = TypeVar("R", bound=Route)
 
 _NAME = ":name"
 """How logs spell a segment where names were too many: it may stand for a name that a route has in full."""
@@ -17,7 +31,7 @@ _EXACT, _FOLDED, _ONE_OF_FEW, _REST, _NAMED = range(5)
 each value; a part of a parameter over several segments; a name that logs folded."""
 
 
-def match_type(request_type: str, routes: Iterable[Route]) -> Route | None:
+def match_type(request_type: str, routes: Iterable[R]) -> R | None:
     """Return the route that answers a type such as ``GET /orders/:id``; None where there is none.
 
     Of several the one that says most from the left on, as routers decide: its own text before parameters,
@@ -31,7 +45,7 @@ def match_type(request_type: str, routes: Iterable[Route]) -> Route | None:
     if not path.startswith("/"):
         return None
     segments = _segments(path)
-    best: tuple[tuple[int, ...], Route] | None = None
+    best: tuple[tuple[int, ...], R] | None = None
     for route in routes:
         if (
             route.methods

@@ -1,0 +1,73 @@
+"""Suspects of requests that cost more in a new release, by the routes of changes and by stacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.codec.inputs import encode_change
+from pipeline.model import Change, RouteReach
+from pipeline.storage.interface import Store
+from tests.contract.rows import stacks
+from tests.contract.stages.test_releases import BEGUN, PERIOD_S, Releases, cpu, messages
+
+NEW = 70
+NEAR = RouteReach("GET /b", share=0.5, nearness=1.0, rank=1, chance=0.002)
+FAR = RouteReach("GET /b")
+OTHERS = (RouteReach("GET /a", share=0.5, nearness=1.0, rank=1, chance=0.002), RouteReach("GET /c"))
+
+
+@pytest.fixture
+def subject(store: Store, service_name: str) -> Releases:
+    return Releases(store, service_name)
+
+
+def deploy(subject: Releases, name: str, *routes: RouteReach, subroutine: str = "") -> None:
+    """Announce a commit of the new release."""
+    change = Change(
+        name,
+        subject.service,
+        BEGUN,
+        f"Change {name}",
+        files=(f"{name}.py",),
+        subroutines=(subroutine or f"{name}.work",),
+        routes=routes,
+    )
+    subject.flow.send("changes", [encode_change(change)])
+
+
+def suspects(subject: Releases) -> list[str]:
+    subject.run(messages(subject.service, NEW), cpu(subject.service, NEW, 0.3))
+    (event,) = subject.events
+    causes: list[dict[str, Any]] = event["data"]["root_causes"]
+    assert all("routes" not in each["change"] for each in causes)
+    return [each["change"]["id"] for each in causes]
+
+
+def test_the_commit_along_the_route_is_suspected(subject: Releases) -> None:
+    for number in range(20):
+        deploy(subject, f"other{number}", FAR, *OTHERS)
+    deploy(subject, "cause", NEAR, *OTHERS)
+    assert suspects(subject) == ["cause"]
+
+
+def test_the_commit_under_the_endpoint_is_suspected(subject: Releases) -> None:
+    for number in range(20):
+        deploy(subject, f"other{number}")
+    deploy(subject, "cause", subroutine="shop.price")
+    paths: dict[tuple[str, ...], int] = {
+        ("main", "endpoint=GET /b", "app", "shop.b", "shop.price"): 40,
+        ("main", "endpoint=GET /a", "app", "shop.a"): 40,
+        **{("main", f"other{number}.work"): 10 for number in range(200)},
+    }
+    times = [BEGUN + PERIOD_S * period for period in range(-60, NEW, 10)]
+    counted = [(path, time, many) for time in times for path, many in paths.items()]
+    subject.store.insert("stacks", stacks(subject.service, counted, width=PERIOD_S))
+    assert suspects(subject) == ["cause"]
+
+
+def test_without_routes_and_stacks_none_of_many_is_suspected(subject: Releases) -> None:
+    for number in range(21):
+        deploy(subject, f"other{number}")
+    assert suspects(subject) == []
