@@ -52,7 +52,7 @@ def pairs(values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     found = []
     for text in values:
         left, equals, right = text.rpartition("=")
-        if not (left and equals and right):
+        if not (left and equals and right and text.isprintable()):
             raise ValueError(f"should be LEFT=RIGHT, not {text[:80]!r}")
         found.append((left, right))
     return tuple(found)

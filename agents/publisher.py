@@ -48,6 +48,7 @@ class Delivery:
     published: Tally
     dropped: Tally  # to keep within the buffer's bounds, or refused by the broker
     unsent: Tally  # not confirmed when the publisher was closed
+    kept: Tally = Tally()  # likewise, but in a spool that the next process goes on with
 
 
 class Publisher:

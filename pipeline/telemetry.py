@@ -97,6 +97,7 @@ GATEWAY_SCRAPES = "gateway_scrapes_total"
 GATEWAY_READINGS = "gateway_readings_total"
 GATEWAY_WAITING = "gateway_waiting_messages"
 GATEWAY_WAITING_BYTES = "gateway_waiting_bytes"
+GATEWAY_SPOOL = "gateway_spool_bytes"
 
 PREFIX = "smidgen_"
 Kind = Literal["counter", "gauge", "histogram"]
@@ -165,6 +166,7 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     GATEWAY_READINGS: ("counter", "Readings of service-level metrics, by what became of them."),
     GATEWAY_WAITING: ("gauge", "Messages of the gateway that wait for the broker."),
     GATEWAY_WAITING_BYTES: ("gauge", "Bytes of them."),
+    GATEWAY_SPOOL: ("gauge", "Bytes in the gateway's spool."),
     "refused_messages_total": ("counter", "Messages left out because their service is over its quota."),
     "refused_samples_total": ("counter", "Samples in them."),
     "folded_names_total": (

@@ -16,13 +16,24 @@ from pipeline.units import parse_size_bytes
 if TYPE_CHECKING:
     from agents.gateway.intake import Rules
 
+LEAST_SPOOL_BYTES = 64 * 1024**2
+
 _EXAMPLES = """\b
 Examples:
   smidgen gateway
   smidgen gateway --listen 0.0.0.0:4040 --rules gateway.yaml
   smidgen gateway --scrape targets.yaml
   smidgen gateway --agents fleet.yaml
+  smidgen gateway --spool gateway-spool --spool-size 4GiB
 """
+
+
+def _spool_bytes(text: str) -> int:
+    """Read a size that has room for the largest messages."""
+    size = parse_size_bytes(text)
+    if size < LEAST_SPOOL_BYTES:
+        raise ValueError(f"should be at least {LEAST_SPOOL_BYTES // 1024**2}MiB: one message may be 16MiB")
+    return size
 
 
 @click.command(epilog=_EXAMPLES)
@@ -75,7 +86,22 @@ Examples:
     show_default=True,
     metavar="SIZE",
     callback=checked_by(parse_size_bytes),
-    help="Most that waits for the broker during an outage; then clients are asked to try again.",
+    help="Most that waits for the broker in memory; without --spool clients are then asked to try again.",
+)
+@click.option(
+    "--spool",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Where messages wait that memory cannot hold, and at the end those that the broker does not have.",
+)
+@click.option(
+    "--spool-size",
+    "spool_bytes",
+    default="1GiB",
+    show_default=True,
+    metavar="SIZE",
+    callback=checked_by(_spool_bytes),
+    help="With --spool: most that waits in all.",
 )
 @settings_options("broker", "topics", "workloads", "idempotent_producer", "log_level")
 def gateway(
@@ -87,6 +113,8 @@ def gateway(
     agents_file: Path | None,
     metrics_file: Path | None,
     buffer_bytes: int,
+    spool: Path | None,
+    spool_bytes: int,
 ) -> int:
     """Take profiles and metrics that existing agents push, and publish them, until Ctrl-C.
 
@@ -103,7 +131,7 @@ def gateway(
     from agents.broker import check_broker, connect, quiet_client
     from agents.gateway.config import load_rules
     from agents.gateway.fleet import Fleet
-    from agents.gateway.service import Endpoint, serve
+    from agents.gateway.service import Endpoint, SpoolOptions, serve
     from agents.gateway.targets import load_targets
     from agents.metrics import load_metric_map
     from pipeline.clock import system_clock
@@ -121,12 +149,13 @@ def gateway(
     metric_map = load_metric_map(metrics_file)
     for flag, address in (("--listen", listen), ("--grpc", grpc)):
         _check_reach(flag, address, rules)
+    on_disk = SpoolOptions(spool, spool_bytes) if spool else None
     check_broker(settings)
     complete = asyncio.run(
         serve(
             rules,
             lambda: connect(settings, topics),
-            Endpoint(listen, grpc, buffer_bytes, targets_file, fleet, metric_map),
+            Endpoint(listen, grpc, buffer_bytes, on_disk, targets_file, fleet, metric_map),
             clock=system_clock,
             ready=lambda addresses: click.echo(f"listening on {' '.join(addresses)}"),
         )

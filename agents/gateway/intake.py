@@ -201,4 +201,4 @@ def _check_budget(budget: Budget, name: str, now: float, what: str) -> None:
 
 
 def _full() -> Refusal:
-    return Refusal(503, "full", "the broker is away and the buffer is full", retry_s=FULL_RETRY_S)
+    return Refusal(503, "full", "the broker is away and no more can wait for it", retry_s=FULL_RETRY_S)

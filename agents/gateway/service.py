@@ -23,10 +23,12 @@ from agents.gateway.service_metrics import ServiceMetrics
 from agents.gateway.targets import load_targets
 from agents.metrics import MetricMap
 from agents.publisher import Connect, Delivery, Publisher
+from agents.spool import Spool
+from agents.spooled_buffer import SpooledBuffer, close_spooled
 from pipeline.clock import Clock
 from pipeline.errors import ConfigError
 from pipeline.model import Outgoing
-from pipeline.telemetry import GATEWAY_WAITING, GATEWAY_WAITING_BYTES, Sample
+from pipeline.telemetry import GATEWAY_SPOOL, GATEWAY_WAITING, GATEWAY_WAITING_BYTES, Sample
 
 log = logging.getLogger(__name__)
 
@@ -48,22 +50,40 @@ Address = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
+class SpoolOptions:
+    """The folder where messages wait that memory cannot hold, and how many bytes it may have."""
+
+    folder: Path
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where to listen, for gRPC too if it is given, and how much may wait for the broker."""
 
     http: Address
     grpc: Address | None
     buffer_bytes: int
+    spool: SpoolOptions | None = None
     targets: Path | None = None  # whose profiles and metrics are fetched
     fleet: Fleet | None = None  # rules that host agents follow
     metric_map: MetricMap = field(default_factory=MetricMap)
 
 
 class BufferedOutbox:
-    """A publisher whose buffer is asked for room before anything is offered: nothing is dropped for it."""
+    """A publisher whose buffer is asked for room before anything is offered: nothing is dropped for it.
 
-    def __init__(self, connect: Connect, buffer_bytes: int) -> None:
-        self._buffer = Buffer(max_messages=MAX_WAITING, max_bytes=buffer_bytes)
+    Raises:
+        ConfigError: the spool's folder cannot be written to, or another process has it.
+    """
+
+    def __init__(self, connect: Connect, buffer_bytes: int, spool: SpoolOptions | None = None) -> None:
+        self._buffer: Buffer | SpooledBuffer = Buffer(max_messages=MAX_WAITING, max_bytes=buffer_bytes)
+        if spool:
+            on_disk = Spool(spool.folder, spool.max_bytes)
+            self._buffer = SpooledBuffer(
+                on_disk, max_messages=MAX_WAITING, max_bytes=buffer_bytes, keeps=True
+            )
         self._publisher = Publisher(connect, self._buffer)
 
     def start(self) -> None:
@@ -80,14 +100,16 @@ class BufferedOutbox:
 
     def metrics(self) -> list[Sample]:
         """Return what waits."""
+        spooled = self._buffer.spooled_bytes if isinstance(self._buffer, SpooledBuffer) else 0
         return [
             (GATEWAY_WAITING, {}, self._buffer.waiting.messages),
             (GATEWAY_WAITING_BYTES, {}, self._buffer.waiting_bytes),
+            (GATEWAY_SPOOL, {}, spooled),
         ]
 
     def close(self) -> Delivery:
-        """Publish what waits, for a while, and account for every message."""
-        return self._publisher.close(FLUSH_S)
+        """Publish what waits, for a while, keep the rest in the spool, and account for every message."""
+        return close_spooled(self._publisher, self._buffer, FLUSH_S)
 
 
 async def serve(
@@ -98,13 +120,13 @@ async def serve(
     ``ready`` is given the addresses of HTTP and gRPC once requests are taken.
 
     Raises:
-        ConfigError: the address cannot be listened on.
+        ConfigError: the address cannot be listened on, or the spool cannot be used.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    outbox = BufferedOutbox(connect, endpoint.buffer_bytes)
+    outbox = BufferedOutbox(connect, endpoint.buffer_bytes, endpoint.spool)
     metrics = ServiceMetrics(endpoint.metric_map)
     receivers = (*RECEIVERS, *metrics.receivers)
     counts = Counts(clock, [receiver.name for receiver in receivers])
@@ -179,7 +201,9 @@ def _account(delivery: Delivery) -> bool:
     """Say what became of everything; return whether nothing was lost."""
     log.info("published %s", delivery.published)
     if delivery.dropped.messages:
-        log.warning("refused by the broker: %s", delivery.dropped)
+        log.warning("refused by the broker, or lost with the spool: %s", delivery.dropped)
     if delivery.unsent.messages:
         log.warning("not confirmed by the broker when the gateway ended: %s", delivery.unsent)
+    if delivery.kept.messages:
+        log.warning("kept in the spool for the next start: %s", delivery.kept)
     return not (delivery.dropped.messages or delivery.unsent.messages)

@@ -113,6 +113,7 @@ class ProcessSampling:
             idle=how.idle,
             subprocesses=how.subprocesses,
             nonblocking=how.nonblocking,
+            call_graph=how.call_graph,
         )
         kernel = self._kernel = make_kernel(how.kernel, sampling)
         if is_burst:

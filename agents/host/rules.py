@@ -9,7 +9,7 @@ from typing import Literal
 
 from agents.host.identity import container_id, pod_uid, resource_attributes
 from agents.host.proc import ProcessFacts
-from agents.kernels import AUTO
+from agents.kernels import AUTO, CallGraph
 from agents.options import SERVICE
 
 ADAPTIVE = "adaptive"
@@ -67,6 +67,7 @@ class How:
     idle: bool = False
     nonblocking: bool = False
     subprocesses: bool = False
+    call_graph: CallGraph = "fp"
 
 
 @dataclass(frozen=True, slots=True)

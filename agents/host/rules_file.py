@@ -21,7 +21,7 @@ from agents.host.rules import (
     Rule,
     names_in,
 )
-from agents.kernels import kernel_names
+from agents.kernels import CallGraph, kernel_names
 from agents.options import share_of
 from pipeline.errors import ConfigError
 from pipeline.units import parse_duration_s, parse_size_bytes
@@ -129,6 +129,7 @@ class _Rule(StrictModel):
     idle: bool = _HOW.idle
     nonblocking: bool = _HOW.nonblocking
     subprocesses: bool = _HOW.subprocesses
+    call_graph: CallGraph = _HOW.call_graph
 
     @field_validator("kernel")
     @classmethod
@@ -245,6 +246,7 @@ def _to_rule(rule: _Rule) -> Rule:
             idle=rule.idle,
             nonblocking=rule.nonblocking,
             subprocesses=rule.subprocesses,
+            call_graph=rule.call_graph,
         ),
     )
 

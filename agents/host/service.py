@@ -15,16 +15,16 @@ from pathlib import Path
 
 from agents.agent import FLUSH_S, MAX_WAITING, OVERHEAD_BYTES
 from agents.broker import check_broker, connect
-from agents.buffer import Buffer, Tally
+from agents.buffer import Buffer
 from agents.fleet.client import FleetClient
 from agents.host.agent import Edges, HostAgent
 from agents.host.numbers import State, summary
 from agents.host.proc import ProcReader
 from agents.host.rules_file import HostConfig
 from agents.host.rules_source import FileRules, GatewayRules, RulesSource
-from agents.host.spool import Spool
-from agents.host.spooled_buffer import SpooledBuffer
 from agents.publisher import Publisher
+from agents.spool import Spool
+from agents.spooled_buffer import SpooledBuffer, close_spooled
 from pipeline.clock import Clock
 from pipeline.config import Settings
 from pipeline.topics import Topics
@@ -217,27 +217,23 @@ class _Loop:
 
 
 def _buffer(config: HostConfig, spool: Path | None) -> Buffer | SpooledBuffer:
-    bounds = {"max_messages": MAX_WAITING, "max_bytes": config.buffer_bytes}
     folder = spool or config.spool
     if folder is None:
-        return Buffer(**bounds)
-    return SpooledBuffer(Spool(folder, config.spool_bytes), **bounds)
+        return Buffer(max_messages=MAX_WAITING, max_bytes=config.buffer_bytes)
+    on_disk = Spool(folder, config.spool_bytes)
+    return SpooledBuffer(on_disk, max_messages=MAX_WAITING, max_bytes=config.buffer_bytes)
 
 
 def _close(publisher: Publisher, buffer: Buffer | SpooledBuffer) -> bool:
     """Publish what waits, keep the rest, and account for everything; return whether nothing was lost."""
-    delivery = publisher.close(FLUSH_S)
-    kept = None
-    if isinstance(buffer, SpooledBuffer):
-        kept = buffer.close()
-        delivery = dataclasses.replace(delivery, dropped=publisher.delivery.dropped, unsent=Tally())
+    delivery = close_spooled(publisher, buffer, FLUSH_S)
     log.info("published %s", delivery.published)
     if delivery.dropped.messages:
         log.warning("dropped %s", delivery.dropped)
     if delivery.unsent.messages:
         log.warning("not confirmed by the broker when the agent ended: %s", delivery.unsent)
-    if kept and kept.messages:
-        log.warning("kept in the spool for the next start: %s", kept)
+    if delivery.kept.messages:
+        log.warning("kept in the spool for the next start: %s", delivery.kept)
     return not (delivery.dropped.messages or delivery.unsent.messages)
 
 

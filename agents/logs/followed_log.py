@@ -135,7 +135,7 @@ class FollowedLog:
         except FileNotFoundError:
             there = None
         identity = (there.st_dev, there.st_ino) if there else None
-        if identity == (self._file.device, self._file.inode):
+        if identity == self._file.identity:
             return False
         if there and there.st_size:
             return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import logging
 import os
+import stat
 import zlib
 from pathlib import Path
 from typing import Annotated, BinaryIO, Self
@@ -13,7 +14,7 @@ import xxhash
 from pydantic import Field
 
 from agents.logs.log_file import CHUNK_BYTES, MAX_LINE_BYTES, decompressed, lines_of
-from pipeline.errors import file_errors
+from pipeline.errors import ConfigError, file_errors
 from pipeline.validation import StrictModel
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class OpenLog:
     def __init__(self, file: BinaryIO, stream: BinaryIO) -> None:
         self.name = Path(file.name).name
         status = os.fstat(file.fileno())
-        self.device, self.inode, self.modified_ns = status.st_dev, status.st_ino, status.st_mtime_ns
+        self.identity = (status.st_dev, status.st_ino)
         self._file = file
         self._stream = stream
         self._head = b""  # the first FINGERPRINT_BYTES that were returned
@@ -67,6 +68,8 @@ class OpenLog:
         """
         with file_errors(path):
             try:
+                if not stat.S_ISREG(path.stat().st_mode):
+                    raise ConfigError(f"{path}: is no file")
                 file = path.open("rb")
             except FileNotFoundError:
                 return None
@@ -76,8 +79,8 @@ class OpenLog:
     def position(self) -> Position:
         """Where the first line begins that was not returned yet."""
         return Position(
-            device=self.device,
-            inode=self.inode,
+            device=self.identity[0],
+            inode=self.identity[1],
             offset=self._offset,
             head=xxhash.xxh3_128_hexdigest(self._head),
             tail=xxhash.xxh3_128_hexdigest(self._tail),
@@ -165,7 +168,7 @@ class OpenLog:
 
     def _goes_on_at(self, position: Position) -> bool:
         if not position.offset:
-            return (self.device, self.inode) == (position.device, position.inode)
+            return self.identity == (position.device, position.inode)
         self._stream.seek(0)
         head = self._stream.read(min(position.offset, FINGERPRINT_BYTES))
         if xxhash.xxh3_128_hexdigest(head) != position.head:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from agents.logs.open_log import OpenLog, Position
@@ -30,7 +30,7 @@ def resume(path: Path, position: Position) -> tuple[list[OpenLog], bool]:
     if live and live.go_to(position):
         return [live], True
     last = [live] if live else []
-    rotated = _rotated(path)
+    rotated = _rotated(path, live)
     for index, file in enumerate(rotated):
         if file.go_to(position):
             for earlier in rotated[:index]:
@@ -41,26 +41,35 @@ def resume(path: Path, position: Position) -> tuple[list[OpenLog], bool]:
     return last, False
 
 
-def _rotated(path: Path) -> list[OpenLog]:
+def _rotated(path: Path, live: OpenLog | None) -> list[OpenLog]:
     """Return the rotated files of a log, open, in the order in which they were last written."""
     stem, suffix = re.escape(path.stem), re.escape(path.suffix)
     pattern = re.compile(rf"{stem}{_ROTATED}{suffix}{_ROTATED}(\.gz)?")
-    names = {name for name in _names(path.parent) if name != path.name and pattern.fullmatch(name)}
-    found = []
-    for name in names:
-        if name.removesuffix(".gz") in names - {name}:
+    found = {file.name: file for file in _files(path.parent) if pattern.fullmatch(file.name)}
+    found.pop(path.name, None)
+    opened = []
+    for file in sorted(found.values(), key=_written)[-MOST_ROTATED:]:
+        if file.name.endswith(".gz") and file.name.removesuffix(".gz") in found:
             continue  # it is being compressed
-        with contextlib.suppress(ConfigError):  # not for us to read, or no file
-            if file := OpenLog.open(path.parent / name, is_rotated=True):
-                found.append(file)
-    found.sort(key=lambda file: file.modified_ns)
-    for file in found[:-MOST_ROTATED]:
-        file.close()
-    return found[-MOST_ROTATED:]
+        with contextlib.suppress(ConfigError):  # not for us to read
+            rotated = OpenLog.open(Path(file.path), is_rotated=True)
+            if rotated and live and rotated.identity == live.identity:
+                rotated.close()  # the log is a link to it
+            elif rotated:
+                opened.append(rotated)
+    return opened
 
 
-def _names(folder: Path) -> Iterator[str]:
-    with contextlib.suppress(OSError):
-        for path in folder.iterdir():
-            if path.is_file():
-                yield path.name
+def _files(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if entry.is_file()]
+    except OSError:
+        return []
+
+
+def _written(file: os.DirEntry[str]) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:  # it is gone
+        return 0

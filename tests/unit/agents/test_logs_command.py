@@ -60,6 +60,7 @@ def test_files_are_counted_together(tmp_path: Path, published: list[Outgoing]) -
         (["--follow", "a", "b"], "--follow: takes one file"),
         (["--follow", "-"], "--follow: takes one file"),
         (["a", "--rule", "x"], "LEFT=RIGHT"),
+        (["a", "--rule", "GET /\udcff=x"], "LEFT=RIGHT"),
         (["a", "--lateness", "2d", "--follow"], "at most 1d"),
         (["a", "--period", "0s"], "--period"),
         (["a", "--state", "b"], "--state is for --follow"),

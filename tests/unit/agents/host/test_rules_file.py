@@ -69,6 +69,12 @@ def test_an_adaptive_rate(tmp_path: Path) -> None:
     assert (rule.how.adaptive, rule.how.rate_hz) == (True, FASTEST_HZ)
 
 
+def test_call_graphs_of_a_host_and_of_a_fleet(tmp_path: Path) -> None:
+    text = "rules: [{call_graph: dwarf, kernel: perf, rate: 19}, {rate: 19}]"
+    for config in (load(tmp_path, text), parse_fleet_config(text.encode(), "here")):
+        assert [rule.how.call_graph for rule in config.rules] == ["dwarf", "fp"]
+
+
 @pytest.mark.parametrize(
     ("rule", "how"),
     [
@@ -109,6 +115,10 @@ def test_a_fleets_rule_without_a_rate_is_planned(rule: str, how: How) -> None:
         pytest.param("rules: [{kernel: gdb}]", r"rules.0.kernel: should be one of auto", id="kernel"),
         pytest.param("rules: [{service: '${app}'}]", r"rules.0: \${app} is no group", id="group"),
         pytest.param("rules: [{native: true, nonblocking: true}]", r"leave out nonblocking", id="native"),
+        pytest.param(
+            "rules: [{call_graph: lbr}]", r"rules.0.call_graph: should be 'fp' or 'dwarf'", id="call graph"
+        ),
+        pytest.param("rules: [{call_graph: }]", r"rules.0.call_graph: should be 'fp'", id="no call graph"),
         pytest.param("{rules: [{}], budget: 1}", r"budget: should be a share", id="budget"),
         pytest.param("{rules: [{}], budget: 0%}", r"budget: should be a share", id="budget 0"),
         pytest.param("{rules: [{}], interval: 100ms}", r"interval: ", id="interval"),

@@ -24,8 +24,8 @@ from agents.host.numbers import Demand, State
 from agents.host.rules_file import HostConfig, parse_fleet_config
 from agents.host.rules_source import GatewayRules, status_of
 from agents.host.service import _buffer
-from agents.host.spooled_buffer import SpooledBuffer
 from agents.publisher import Delivery
+from agents.spooled_buffer import SpooledBuffer
 from pipeline.cli import run as run_command
 from pipeline.cli import smidgen
 from pipeline.workloads import load_workloads

@@ -7,6 +7,7 @@ import os
 import queue
 import random
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,15 @@ def test_a_changed_target_is_sampled_anew(fixture: Fixture, pid: int) -> None:
     while fixture.part().identity.service != "mail":
         continue
     fixture.samplings.stop(WAIT_S)
+
+
+def test_a_rule_says_how_stacks_are_found(fixture: Fixture, kernels: FakeKernels, pid: int) -> None:
+    plain = found(pid)
+    how = replace(plain.target.how, call_graph="dwarf", native=True)
+    fixture.follow(replace(plain, target=replace(plain.target, how=how)))
+    fixture.part()
+    fixture.samplings.stop(WAIT_S)
+    assert {(each.call_graph, each.native) for each in kernels.made} == {("dwarf", True)}
 
 
 def test_what_cannot_be_sampled_is_tried_less_and_less_often_and_reported_once(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agents.logs.followed_log import FollowedLog
+from pipeline.errors import ConfigError
 
 Rotation = Callable[[Path], None]
 
@@ -212,3 +213,28 @@ def test_a_rotated_file_that_is_damaged_costs_its_rest(
     path.write_text("new\n")
     assert all_lines(FollowedLog(path, position))[-1] == "new"
     assert "is damaged" in caplog.text
+
+
+def test_a_link_that_leads_to_another_file_is_followed_once(tmp_path: Path) -> None:
+    path, first, second = (tmp_path / name for name in ("access.log", "access.log.1", "access.log.2"))
+    append(first, "before")
+    path.symlink_to(first)
+    log = FollowedLog(path)
+    append(first, "one")
+    append(second, "two")
+    position = log.position
+    path.unlink()
+    path.symlink_to(second)
+    os.utime(first, ns=(10**18, 10**18))
+    assert all_lines(log) == ["one", "two"]
+    log.close()
+    log = FollowedLog(path, position)
+    assert all_lines(log) == ["one", "two"]
+    log.close()
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: os.mkfifo(path)])
+def test_what_is_no_file_is_refused(tmp_path: Path, make: Rotation) -> None:
+    make(tmp_path / "odd")
+    with pytest.raises(ConfigError, match="odd: is no file"):
+        FollowedLog(tmp_path / "odd")

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.buffer import Buffer, Pending, Tally
-from agents.host.spool import Spool
-from agents.host.spooled_buffer import SpooledBuffer
 from agents.publisher import Publisher
+from agents.spool import Spool
+from agents.spooled_buffer import SpooledBuffer
 from pipeline.model import Outgoing
 from tests.unit.agents.test_publisher import FakeBroker
 
@@ -161,3 +161,72 @@ def test_what_an_outage_outlasts_is_published_by_the_next_agent(tmp_path: Path) 
     broker.wait(lambda: len(broker.received) == 5)
     assert broker.received == [f"shop/{number}" for number in range(5)]
     publisher.close(60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.one_of(st.lists(st.integers(0, 3000), max_size=4), st.sampled_from(["take", "restart"])),
+        max_size=40,
+    ),
+    st.integers(1, 5000),
+)
+def test_what_there_is_room_for_is_never_dropped(
+    tmp_path_factory: pytest.TempPathFactory, operations: list[list[int] | str], in_memory: int
+) -> None:
+    folder = tmp_path_factory.mktemp("spool")
+
+    def begin() -> SpooledBuffer:
+        return SpooledBuffer(Spool(folder, 20_000), max_messages=3, max_bytes=in_memory, keeps=True)
+
+    queue, put, got = begin(), 0, []
+    for what in [*operations, "restart"]:
+        if what == "take":
+            got += [found.samples] if (found := queue.take()) else []
+        elif what == "restart":
+            if got and (found := queue.take()):
+                queue.put_back(found)
+            assert queue.dropped == Tally()
+            queue.close()
+            assert queue.dropped == Tally()
+            queue = begin()
+        elif queue.has_room(len(what), sum(map(int, what))):
+            for size in what:
+                queue.put(Pending(Outgoing("profiles", "shop/h", b"x" * int(size)), put))
+                put += 1
+    got += drained(queue)
+    assert set(got) == set(range(put))
+
+
+def test_a_disk_that_takes_nothing_leaves_no_room_and_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = SpooledBuffer(Spool(tmp_path, 10**6), max_messages=2, max_bytes=10**6, keeps=True)
+
+    def refuse(*_: object) -> Tally:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Spool, "append", refuse)
+        for number in range(3):
+            assert queue.has_room(1, 3)
+            assert not queue.put(pending(number))
+        assert not queue.has_room(1, 3)
+    assert (queue.waiting, queue.dropped) == (Tally(3, 3), Tally())
+    assert [record.message for record in caplog.records] == [
+        "the spool cannot be written (No space left on device): no more is taken"
+    ]
+    assert queue.has_room(1, 3)
+    queue.put(pending(3))
+    assert list(drained(queue)) == [0, 1, 2, 3]
+
+
+def test_without_memory_a_kill_costs_nothing(tmp_path: Path) -> None:
+    queue = SpooledBuffer(Spool(tmp_path, 10**6), max_messages=10, max_bytes=1, keeps=True)
+    for number in range(3):
+        queue.put(pending(number))
+    folder = tmp_path / "after"
+    folder.mkdir()
+    for path in tmp_path.glob("*.spool"):
+        (folder / path.name).write_bytes(path.read_bytes())  # as the disk is when a process is killed
+    assert list(drained(buffer(folder))) == [0, 1, 2]

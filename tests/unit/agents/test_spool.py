@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents import spool as spools
 from agents.buffer import Pending, Tally
-from agents.host import spool as spools
-from agents.host.spool import MAGIC, Spool, encode_record, read_record
+from agents.spool import MAGIC, Spool, encode_record, read_record
 from pipeline.errors import ConfigError
 from pipeline.model import Outgoing
 
@@ -170,7 +170,7 @@ def test_a_full_disk_loses_what_does_not_fit_and_harms_nothing_else(
 
 def test_one_folder_is_one_agents(tmp_path: Path) -> None:
     spool = filled(tmp_path, range(1))
-    with pytest.raises(ConfigError, match="another agent has it"):
+    with pytest.raises(ConfigError, match="another process has it"):
         Spool(tmp_path, 10**6)
     spool.close()
     Spool(tmp_path, 10**6).close()

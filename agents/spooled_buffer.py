@@ -5,26 +5,35 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from dataclasses import replace
 
-from agents.buffer import Pending, Tally
-from agents.host.spool import Spool
+from agents.buffer import Buffer, Pending, Tally
+from agents.publisher import Delivery, Publisher
+from agents.spool import Spool, disk_bytes
 
 log = logging.getLogger(__name__)
+
+HEAD_BYTES = 1024
+"""What a message takes on disk besides its value, at most: its topic, key and headers."""
 
 
 class SpooledBuffer:
     """A queue between threads. Messages in the spool are older than those in memory, and are taken first.
 
     Holds at most ``max_messages`` messages with ``max_bytes`` bytes of values in memory; the oldest make room
-    in the spool. What the disk does not take is dropped.
+    in the spool. What the disk does not take is dropped; with ``keeps`` it stays in memory, for senders that
+    ask ``has_room`` before they put anything.
     """
 
-    def __init__(self, spool: Spool, *, max_messages: int, max_bytes: int) -> None:
+    def __init__(self, spool: Spool, *, max_messages: int, max_bytes: int, keeps: bool = False) -> None:
         self._spool = spool
         self._max_messages = max_messages
         self._max_bytes = max_bytes
         self._memory: deque[Pending] = deque()
+        self._keeps = keeps
         self._bytes = 0
+        self._disk_bytes = 0  # that everything in memory would take there
+        self._in_hand_bytes = 0  # and the message that was taken from memory last
         self._dropped = Tally()
         self._is_from_spool = False  # the message that was taken last
         self._has_returned = False  # the oldest in memory is older than all in the spool
@@ -36,19 +45,30 @@ class SpooledBuffer:
         with self._lock:
             before = self._dropped
             self._memory.append(pending)
-            self._bytes += len(pending.message.value)
-            while len(self._memory) > self._max_messages or self._bytes > self._max_bytes:
-                self._move()
+            self._add(pending)
+            self._make_room()
             return self._dropped != before
+
+    def has_room(self, messages: int, size: int) -> bool:
+        """Return whether so many messages, of so many bytes together, fit without dropping any.
+
+        They do if the spool can take them with all that is in memory, as it has to at the end.
+        """
+        with self._lock:
+            needed = self._disk_bytes + self._in_hand_bytes + size + messages * HEAD_BYTES
+            return needed <= self._spool.free and self._make_room()
 
     def take(self) -> Pending | None:
         """Remove and return the oldest message, None if there is none."""
         with self._lock:
             pending = self._spool.take()
             self._is_from_spool = pending is not None
+            self._in_hand_bytes = 0
             if pending is None:
                 self._reported = ""
-                pending = self._pop() if self._memory else None
+                if self._memory:
+                    pending = self._pop()
+                    self._in_hand_bytes = disk_bytes(pending)
             return pending
 
     def put_back(self, pending: Pending) -> None:
@@ -56,7 +76,8 @@ class SpooledBuffer:
         with self._lock:
             if not self._is_from_spool:
                 self._memory.appendleft(pending)
-                self._bytes += len(pending.message.value)
+                self._add(pending)
+                self._in_hand_bytes = 0
                 self._has_returned = True
             elif not self._spool.put_back(pending):
                 self._drop(Tally().plus(pending))
@@ -70,6 +91,7 @@ class SpooledBuffer:
                     self._spool.prepend(returned)
                 except OSError as error:
                     self._refused(returned, error)
+            self._keeps = False  # what does not go there now is lost
             while self._memory:
                 self._move()
             kept = self._spool.waiting
@@ -97,26 +119,60 @@ class SpooledBuffer:
         with self._lock:
             return self._spool.size
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of everything that waits, as it is in memory or on disk."""
+        with self._lock:
+            return self._bytes + self._spool.waiting_bytes
+
+    def _add(self, pending: Pending) -> None:
+        self._bytes += len(pending.message.value)
+        self._disk_bytes += disk_bytes(pending)
+
     def _pop(self) -> Pending:
         pending = self._memory.popleft()
         self._bytes -= len(pending.message.value)
+        self._disk_bytes -= disk_bytes(pending)
         return pending
 
-    def _move(self) -> None:
-        """Move the oldest message in memory to the spool."""
+    def _make_room(self) -> bool:
+        """Move what memory cannot hold to the spool; return whether all of that could be moved."""
+        while len(self._memory) > self._max_messages or self._bytes > self._max_bytes:
+            if not self._move():
+                return False
+        return True
+
+    def _move(self) -> bool:
+        """Move the oldest message in memory to the spool; return whether it is not in memory any more."""
         pending = self._pop()
         try:
             self._drop(self._spool.append(pending))
         except OSError as error:
+            if self._keeps:
+                self._memory.appendleft(pending)
+                self._add(pending)
+                self._report(error, "no more is taken")
+                return False
             self._refused(pending, error)
+        return True
 
     def _refused(self, pending: Pending, error: OSError) -> None:
         self._drop(Tally().plus(pending))
+        self._report(error, "messages are being dropped")
+
+    def _report(self, error: OSError, result: str) -> None:
         if self._reported != str(error):
             self._reported = str(error)
-            log.warning(
-                "the spool cannot be written (%s): messages are being dropped", error.strerror or error
-            )
+            log.warning("the spool cannot be written (%s): %s", error.strerror or error, result)
 
     def _drop(self, tally: Tally) -> None:
         self._dropped = Tally(self._dropped.messages + tally.messages, self._dropped.samples + tally.samples)
+
+
+def close_spooled(publisher: Publisher, buffer: Buffer | SpooledBuffer, flush_s: float) -> Delivery:
+    """Publish what waits for at most ``flush_s`` seconds, keep the rest in a spool if there is one."""
+    delivery = publisher.close(flush_s)
+    if isinstance(buffer, Buffer):
+        return delivery
+    kept = buffer.close()
+    return replace(delivery, dropped=publisher.delivery.dropped, unsent=Tally(), kept=kept)

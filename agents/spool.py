@@ -49,11 +49,20 @@ def open_segment(path: Path) -> FileIO:
     return path.open("xb", buffering=0)
 
 
+def _head(message: Outgoing) -> bytes:
+    headers = [[name, value.decode("latin-1")] for name, value in message.headers]
+    return orjson.dumps([message.topic, message.key, headers])
+
+
+def disk_bytes(pending: Pending) -> int:
+    """Return what a message takes on disk at most: its record, in a segment of its own."""
+    return len(MAGIC) + RECORD_BYTES + len(_head(pending.message)) + len(pending.message.value)
+
+
 def encode_record(pending: Pending) -> bytes:
     """Return the bytes of a record."""
     message = pending.message
-    headers = [[name, value.decode("latin-1")] for name, value in message.headers]
-    head = orjson.dumps([message.topic, message.key, headers])
+    head = _head(message)
     lengths = _LENGTHS.pack(len(head), len(message.value), pending.samples)
     checksum = _CHECKSUM.pack(xxhash.xxh3_64_intdigest(lengths + head + message.value))
     return b"".join((lengths, checksum, head, message.value))
@@ -96,7 +105,7 @@ class Spool:
     Not for several threads at once.
 
     Raises:
-        ConfigError: the folder cannot be made or written to, or another agent has it.
+        ConfigError: the folder cannot be made or written to, or another process has it.
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
@@ -115,7 +124,7 @@ class Spool:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self._lock.close()
-                raise ConfigError(f"spool: {folder}: another agent has it") from None
+                raise ConfigError(f"spool: {folder}: another process has it") from None
             paths = sorted(folder.glob(f"{'[0-9]' * DIGITS}{SUFFIX}"))
             self._segments.extend(_surveyed(path) for path in paths)
         self._next = int(paths[-1].stem) + 1 if paths else FIRST
@@ -124,6 +133,16 @@ class Spool:
     def size(self) -> int:
         """Bytes on disk."""
         return sum(segment.size for segment in self._segments)
+
+    @property
+    def free(self) -> int:
+        """Bytes that can be added before anything is dropped."""
+        return max(self._max_bytes - self.size, 0)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes on disk of messages that were not taken yet."""
+        return sum(max(segment.size - segment.position, 0) for segment in self._segments)
 
     @property
     def waiting(self) -> Tally:
