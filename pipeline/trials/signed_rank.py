@@ -22,9 +22,9 @@ def signed_rank_test(differences: FloatArray, alpha: float) -> Estimates:
 
     What disturbs one side for a whole trial moves a mean by all of its size, and the centre by one rank: up
     to 29 of 100 trials may be far off. The sides of a trial may be exchanged if they run the same code, so
-    equal sides differ symmetrically. The centre is the median of the means of all pairs of trials, and the interval
-    lies between two of these means (Hodges and Lehmann 1963): it excludes 0 just where the p-value is
-    significant. Six trials are the fewest for 5 %.
+    equal sides differ symmetrically. The centre is the median of the means of all pairs of trials, and the
+    interval lies between two of these means (Hodges and Lehmann 1963): it excludes 0 just where the p-value
+    is significant. Six trials are the fewest for 5 %.
 
     Args:
         differences: (experiments, trials), relative; NaN of a trial that has none.

@@ -43,11 +43,11 @@ def test_equal_sides_differ_no_more_often_than_alpha(alpha: float) -> None:
 def test_a_few_trials_that_are_disturbed_hide_nothing() -> None:
     rng = np.random.default_rng(3)
     values = rng.normal(0.01, 0.003, (500, 24)) + np.where(
-        rng.random((500, 24)) < 0.2, rng.normal(0, 0.05, (500, 24)), 0.0
+        rng.random((500, 24)) < 0.2, rng.normal(0, 0.1, (500, 24)), 0.0
     )
     ranks, mean = signed_rank_test(values, ALPHA), paired_t_test(values, ALPHA)
     assert np.mean(ranks.p_value <= ALPHA) > 0.9
-    assert np.mean(mean.p_value <= ALPHA) < 0.6
+    assert np.mean(mean.p_value <= ALPHA) < 0.5
     assert np.median(ranks.high - ranks.low) < np.median(mean.high - mean.low) / 3.0
 
 
