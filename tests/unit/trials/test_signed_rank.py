@@ -46,8 +46,7 @@ def test_a_few_trials_that_are_disturbed_hide_nothing() -> None:
         rng.random((500, 24)) < 0.2, rng.normal(0, 0.1, (500, 24)), 0.0
     )
     ranks, mean = signed_rank_test(values, ALPHA), paired_t_test(values, ALPHA)
-    assert np.mean(ranks.p_value <= ALPHA) > 0.9
-    assert np.mean(mean.p_value <= ALPHA) < 0.5
+    assert np.mean(ranks.p_value <= ALPHA) > 2.0 * np.mean(mean.p_value <= ALPHA)
     assert np.median(ranks.high - ranks.low) < np.median(mean.high - mean.low) / 3.0
 
 
