@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--repeats", type=click.IntRange(1), default=10, show_default=True, help="Of each commit.")
 @click.option("--bisect", is_flag=True, help="Bisect 16 commits instead, of which one is slower.")
-@click.option("--trials", type=click.IntRange(1), default=6, show_default=True, help="Of each experiment.")
-@click.option("--history", type=click.IntRange(2), default=6, show_default=True, help="A/A trials first.")
+@click.option("--trials", type=click.IntRange(1), default=24, show_default=True, help="Of each experiment.")
+@click.option("--history", type=click.IntRange(2), default=12, show_default=True, help="A/A trials first.")
 @click.option(
-    "--requests", type=click.IntRange(20), default=80, show_default=True, help="Measured in each trial."
+    "--requests", type=click.IntRange(20), default=20, show_default=True, help="Measured in each trial."
 )
 @click.option(
     "--rate",

@@ -42,11 +42,11 @@ class LabConfig:
     """How much a lab does."""
 
     repeats: int = 10
-    trials: int = 6
+    trials: int = 24
     """Of each experiment; both sides start anew for each."""
-    history: int = 6
+    history: int = 12
     """A/A trials, by which the noise of the machine is known."""
-    requests: int = 80
+    requests: int = 20
     """That are measured in each trial."""
     warm_up: int = 10
     rate: float = 20.0

@@ -1,4 +1,4 @@
-"""The seven models of ServiceLab (§4.2), that of trials' differences by Student, and that of requests."""
+"""The seven models of ServiceLab (§4.2), two more of trials' differences, and those of requests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pipeline.trials.estimate import Estimates, Experiments, relative_of_roots, 
 from pipeline.trials.history import interval_test
 from pipeline.trials.pairs import paired_by_request
 from pipeline.trials.permutation import permutation_test
+from pipeline.trials.signed_rank import signed_rank_test
 from pipeline.trials.student import paired_t_test, t_test
 from pipeline.trials.typical import paired_by_request_trimmed
 
@@ -87,6 +88,11 @@ _ALL = (
         "paired-t-test",
         "Student's t-test of trials' differences: what differs between trials does not count.",
         lambda experiments, alpha: paired_t_test(trial_differences(experiments), alpha),
+    ),
+    Model(
+        "signed-rank",
+        "Ranks of trials' differences: some trials are disturbed as a whole; six trials or more.",
+        lambda experiments, alpha: signed_rank_test(trial_differences(experiments), alpha),
     ),
     Model(
         BY_REQUEST,
