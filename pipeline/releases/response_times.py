@@ -3,7 +3,7 @@
 A request that costs more mostly takes longer, too. Response times alone are no verdict: they rise with the
 load, and with all that a service waits for (Liao et al., §2). So types are compared with one another: what
 the types of a period have in common is left out, and what most types have in common in a release. What is
-left tells apart types whose change would explain the metric equally well.
+left distinguishes types whose change would explain the metric equally well.
 """
 
 from __future__ import annotations
