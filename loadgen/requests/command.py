@@ -10,7 +10,7 @@ import click
 from loadgen.requests.looks import LooksRow, measure_looks
 from loadgen.requests.outlook import OutlookRow, measure_outlook
 from loadgen.requests.simulate import PRESETS, USUAL
-from loadgen.requests.table import Row, measure
+from loadgen.requests.table import FOREST, MIXED, Row, measure
 from loadgen.terminal import print_rows, progress
 from pipeline.commands.options import FiniteRange
 from pipeline.extras import require_forest
@@ -36,6 +36,7 @@ _AFTER = (60, 240)
 @click.option("--alpha", type=FiniteRange(min=0, min_open=True, max=0.5), default=0.05, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--forest", is_flag=True, help="The paper's forests beside it; a second a case.")
+@click.option("--mixed", is_flag=True, help="A mixed linear model beside it.")
 @click.option(
     "--looks", is_flag=True, help="What `smidgen worker releases` reports, alone and beside the old release."
 )
@@ -48,6 +49,7 @@ def requests(
     alpha: float,
     seed: int,
     forest: bool,
+    mixed: bool,
     looks: bool,
     detectable: bool,
     as_json: bool,
@@ -73,10 +75,11 @@ def requests(
     if looks:
         _show_looks(chosen, cases, seed, as_json=as_json)
         return
+    others = [method for method, asked in ((FOREST, forest), (MIXED, mixed)) if asked]
     rows: list[Row] = []
     with progress("requests", len(chosen)) as advance:
         for name, rise in chosen:
-            rows += measure(name, rise, cases, alpha, seed, forest=forest)
+            rows += measure(name, rise, cases, alpha, seed, others)
             advance()
     print_rows(rows, _table, as_json=as_json)
 
