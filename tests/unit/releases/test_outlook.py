@@ -133,16 +133,23 @@ def test_night_is_not_held_against_day() -> None:
     assert outlook(Run("v1", WIDTH, run.starts, TYPES, run.counts * day)).periods > 700
 
 
+def untimed(
+    releases: tuple[str, ...], types: tuple[str, ...], starts: FloatArray, requests: FloatArray
+) -> RequestPeriods:
+    nothing = np.zeros_like(requests)
+    return RequestPeriods(releases, types, starts, WIDTH, requests, nothing, nothing)
+
+
 def test_the_release_that_runs_is_the_one_with_most_requests_last() -> None:
     starts = np.asarray(WIDTH * np.arange(100), np.float64)
     old = np.where(np.arange(100) < 40, 10.0, 0.0)
     new = np.where(np.arange(100) >= 30, 20.0, 0.0)
-    found = find_run(RequestPeriods(("v1", "v2"), ("", ""), starts, WIDTH, np.array([old, new])))
+    found = find_run(untimed(("v1", "v2"), ("", ""), starts, np.array([old, new])))
     assert found is not None
     release, alone = found
     assert (release, alone.tolist()) == ("v2", starts[40:].tolist())
-    own = RequestPeriods(("v2", "v2"), ("a", "b"), starts[30:], WIDTH, np.array([new, 2 * new])[:, 30:])
+    own = untimed(("v2", "v2"), ("a", "b"), starts[30:], np.array([new, 2 * new])[:, 30:])
     run = build_run(release, alone, own)
     assert (run.types, run.starts.tolist()) == (("a", "b"), starts[40:].tolist())
     assert run.counts.tolist() == [[20.0, 40.0]] * 60
-    assert find_run(RequestPeriods((), (), np.empty(0), 0.0, np.empty((0, 0)))) is None
+    assert find_run(untimed((), (), np.empty(0), np.empty((0, 0)))) is None
