@@ -8,11 +8,15 @@ from collections.abc import Iterable, Sequence
 import click
 
 from loadgen.requests.looks import LooksRow, measure_looks
+from loadgen.requests.outlook import OutlookRow, measure_outlook
 from loadgen.requests.simulate import PRESETS, USUAL
-from loadgen.requests.table import Row, measure
+from loadgen.requests.table import FOREST, MIXED, Row, measure
 from loadgen.terminal import print_rows, progress
 from pipeline.commands.options import FiniteRange
 from pipeline.extras import require_forest
+
+_AFTER = (60, 240)
+"""Periods of the next release."""
 
 
 @click.command()
@@ -32,9 +36,11 @@ from pipeline.extras import require_forest
 @click.option("--alpha", type=FiniteRange(min=0, min_open=True, max=0.5), default=0.05, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--forest", is_flag=True, help="The paper's forests beside it; a second a case.")
+@click.option("--mixed", is_flag=True, help="A mixed linear model beside it.")
 @click.option(
     "--looks", is_flag=True, help="What `smidgen worker releases` reports, alone and beside the old release."
 )
+@click.option("--detectable", is_flag=True, help="What `smidgen detectable --requests` foresees.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a row.")
 def requests(
     cases: int,
@@ -43,7 +49,9 @@ def requests(
     alpha: float,
     seed: int,
     forest: bool,
+    mixed: bool,
     looks: bool,
+    detectable: bool,
     as_json: bool,
 ) -> None:
     """Measure how often `smidgen release requests` sees a request that costs more, and names it.
@@ -54,17 +62,24 @@ def requests(
 
     With --looks, "found" is by any look at a release, "periods" how many of them the new release had until
     then. The level is that of the stage.
+
+    With --detectable, "found" is how often a rise is found that is foreseen to be found in 90 of 100 cases,
+    by one look after as many periods; and how often half of it.
     """
     if forest:
         require_forest()
     chosen = [(name, rise) for name in names or USUAL for rise in rises]
+    if detectable:
+        _show_outlooks(names or USUAL, cases, seed, as_json=as_json)
+        return
     if looks:
         _show_looks(chosen, cases, seed, as_json=as_json)
         return
+    others = [method for method, asked in ((FOREST, forest), (MIXED, mixed)) if asked]
     rows: list[Row] = []
     with progress("requests", len(chosen)) as advance:
         for name, rise in chosen:
-            rows += measure(name, rise, cases, alpha, seed, forest=forest)
+            rows += measure(name, rise, cases, alpha, seed, others)
             advance()
     print_rows(rows, _table, as_json=as_json)
 
@@ -86,6 +101,24 @@ def _looks_table(rows: Iterable[LooksRow]) -> Iterable[str]:
         periods = f"{row.periods:.0f}" if math.isfinite(row.periods) else "–"
         cells = [row.preset, f"{row.share:.0%}", f"{row.beside:.0%}", _share(row.found), _share(row.named)]
         yield f"| {' | '.join([*cells, periods, f'{row.judged:.0%}'])} |"
+
+
+def _show_outlooks(names: Sequence[str], cases: int, seed: int, *, as_json: bool) -> None:
+    found = []
+    with progress("outlooks", len(names) * len(_AFTER)) as advance:
+        for name in names:
+            for periods in _AFTER:
+                found.append(measure_outlook(name, periods, cases, seed))
+                advance()
+    print_rows(found, _outlooks_table, as_json=as_json)
+
+
+def _outlooks_table(rows: Iterable[OutlookRow]) -> Iterable[str]:
+    yield "| preset | periods | rise of the type | of the metric | found | half of it | foreseen |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for row in rows:
+        shares = (row.rise, row.share, row.found, row.half, row.foreseen)
+        yield f"| {row.preset} | {row.periods} | {' | '.join(_share(share) for share in shares)} |"
 
 
 def _table(rows: Iterable[Row]) -> Iterable[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ PAPER_R_SQUARED = 0.38
 
 COSTS = "costs"
 FOREST = "forest, R² ≥ 0.38"
+MIXED = "mixed model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,13 @@ class Row:
 
     Args:
         preset: Its name.
-        method: COSTS or FOREST.
+        method: COSTS, FOREST or MIXED.
         share: Rise of the metric at the old release's load; 0 of equal releases.
         found: Share of the cases in which a rise of a type is reported.
         first: Of those, the share in which the true type stands first.
         named: Of those, the share in which it is among those named.
         types: Types named, in the mean.
-        r_squared: Median of the deviance model's R²; NaN of COSTS.
+        r_squared: Median of the deviance model's R²; NaN but of FOREST.
         compared: Share of the cases that could be compared.
         seconds: CPU time of a case, in the mean.
     """
@@ -67,12 +68,14 @@ class _Found:
     r_squared: float = float("nan")
 
 
-def measure(name: str, share: float, cases: int, alpha: float, seed: int, *, forest: bool) -> Iterator[Row]:
-    """Yield a row of each method."""
+def measure(
+    name: str, share: float, cases: int, alpha: float, seed: int, others: Sequence[str] = ()
+) -> Iterator[Row]:
+    """Yield a row of COSTS, and of each other method."""
     preset = PRESETS[name]
     methods: dict[str, Callable[[Case, int], _Found | None]] = {COSTS: lambda case, _: _by_costs(case, alpha)}
-    if forest:
-        methods[FOREST] = _by_forest
+    every = {FOREST: _by_forest, MIXED: lambda case, number: _by_mixed(case, alpha, number)}
+    methods |= {method: every[method] for method in others}
     results: dict[str, list[tuple[Case, _Found | None]]] = {method: [] for method in methods}
     used = dict.fromkeys(methods, 0.0)
     for number in range(cases):
@@ -92,6 +95,18 @@ def _by_costs(case: Case, alpha: float) -> _Found | None:
     changes = compared.costs.changes if compared.slower else ()
     rises = [change for change in changes if change.change > 0 and change.type != EVERY]
     return _Found(tuple(rises[0].likely) if rises else ())
+
+
+def _by_mixed(case: Case, alpha: float, seed: int) -> _Found | None:
+    from pipeline.releases.mixed import compare_mixed
+
+    try:
+        found = compare_mixed(case.releases.readable(), np.random.default_rng(seed))
+    except NotCompared:
+        return None
+    types = tuple(found.likely)
+    risen = found.p <= alpha and found.share > 0.0 and types[0] != EVERY
+    return _Found(types if risen else ())
 
 
 def _by_forest(case: Case, seed: int) -> _Found | None:

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.clock import from_iso, system_clock
-from pipeline.commands.options import settings_options
+from pipeline.commands.options import FiniteRange, settings_options
+from pipeline.commands.request_outlook import RequestsAsked, show_outlooks
 from pipeline.commands.waiting import scanned
 from pipeline.config import Settings
 from pipeline.detect.detectable import DetectableConfig, Traffic
@@ -30,9 +31,32 @@ _NAME_WIDTH = 16  # of the first column, however narrow the terminal is
 @click.command()
 @click.option("--service", required=True, metavar="S", help="Whose traffic is looked at.")
 @click.option("--until", metavar="TIME", help="ISO 8601: look at what came before (default: now).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a workload.")
+@click.option("--requests", is_flag=True, help="What types of requests may cost more in the next release.")
+@click.option(
+    "--rise",
+    type=FiniteRange(min=0, min_open=True, max=10),
+    default=0.02,
+    show_default=True,
+    help="With --requests: by how much of itself one type costs more.",
+)
+@click.option(
+    "--beside",
+    type=FiniteRange(min=0, min_open=True, max=1),
+    default=1.0,
+    show_default=True,
+    help="With --requests: the share of them that the next release gets beside this one.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a workload, or a metric.")
 @settings_options("store", "workloads")
-def detectable(settings: Settings, service: str, until: str | None, as_json: bool) -> None:
+def detectable(
+    settings: Settings,
+    service: str,
+    until: str | None,
+    requests: bool,
+    rise: float,
+    beside: float,
+    as_json: bool,
+) -> None:
     """Say which regressions the traffic of a service lets each workload see, and after how long.
 
     For each workload the windows of a scan are read from the store: how many samples came, how many series
@@ -44,8 +68,15 @@ def detectable(settings: Settings, service: str, until: str | None, as_json: boo
 
     "never" is with this traffic: half the size takes four times as many samples. A step below the workload's
     threshold is not reported, however clear.
+
+    With --requests: for each metric by which `smidgen worker releases` compares releases, after how many
+    periods of the next release it sees that requests of one type cost --rise more, in 90 of 100 cases, by the
+    load and the noise of the last day; and at which of its looks such a release is reported.
     """
     end = _moment(until) if until else system_clock()
+    if requests:
+        show_outlooks(settings, RequestsAsked(service, end, rise, beside), as_json=as_json)
+        return
     workloads = [one for one in load_workloads(settings.workloads) if one.series == "gcpu"]
     if not workloads:
         raise ConfigError("--workloads: none of them looks at gCPU")

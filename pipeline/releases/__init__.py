@@ -11,8 +11,17 @@ from pipeline.releases.compare import (
 from pipeline.releases.costs import BASE, EVERY, CostChange, CostComparison, compare_costs, spelt
 from pipeline.releases.looks import LookConfig, Looked, LooksMade, look, next_look, periods_ahead
 from pipeline.releases.metric_rules import MetricRule, ReleaseMetrics
+from pipeline.releases.outlook import RequestOutlook, TypeOutlook, foresee
 from pipeline.releases.periods import NotCompared, Periods, Releases, align, joined
-from pipeline.releases.rollout import Rollout, Succession, build_rollout, find_succession
+from pipeline.releases.rollout import (
+    Rollout,
+    Run,
+    Succession,
+    build_rollout,
+    build_run,
+    find_run,
+    find_succession,
+)
 from pipeline.releases.selection import Selection, choose_types
 
 __all__ = [
@@ -30,17 +39,23 @@ __all__ = [
     "ReleaseComparison",
     "ReleaseMetrics",
     "Releases",
+    "RequestOutlook",
     "Rollout",
+    "Run",
     "Selection",
     "SlowerType",
     "Succession",
+    "TypeOutlook",
     "align",
     "build_rollout",
+    "build_run",
     "choose_types",
     "compare_costs",
     "compare_releases",
     "compare_response_times",
+    "find_run",
     "find_succession",
+    "foresee",
     "joined",
     "look",
     "next_look",

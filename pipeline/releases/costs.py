@@ -52,7 +52,7 @@ _PERIODS_A_TERM = 20.0
 _MOST_DIRECTIONS = 15
 """Of the load; 120 terms of curvature, so that years of periods take no more memory for it than a day's."""
 
-_AS_LIKELY = 0.95
+AS_LIKELY = 0.95
 """Types of so much probability together are named for one change."""
 
 
@@ -118,7 +118,7 @@ def compare_costs(
         draws: Most of the bootstrap, for a chance.
     """
     metric = np.concatenate([releases.old.metric, releases.new.metric])
-    common, changed = _columns(releases, metric)
+    common, changed = cost_columns(releases, metric)
     shifts = response_shifts(releases.old, releases.new)
     chosen: list[int] = []
     steps: list[_Step] = []
@@ -163,7 +163,7 @@ class _Step:
     likely: dict[int, float]
 
 
-def _columns(releases: Releases, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
+def cost_columns(releases: Releases, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return what both releases have in common (base, types, curvature), and what may change.
 
     What may change is of the requests that the new release got itself, and of its share of the base and the
@@ -259,7 +259,7 @@ class _Fresh:
 
     @classmethod
     def of(cls, explained: FloatArray, columns: FloatArray) -> _Fresh:
-        basis = _basis(explained)
+        basis = orthonormal(explained)
         fresh = columns - basis @ (basis.T @ columns)
         sizes = np.sqrt(np.square(fresh).sum(axis=0))
         adds = sizes > 1e-6 * np.sqrt(np.square(columns).sum(axis=0))
@@ -298,7 +298,7 @@ def _deviations(
 
 
 def _likely(squares: FloatArray, independent: float, evidence: FloatArray) -> dict[int, float]:
-    """Return the columns that hold _AS_LIKELY of the probability that the change is theirs.
+    """Return the columns that hold AS_LIKELY of the probability that the change is theirs.
 
     Before, all are as likely.
 
@@ -310,7 +310,7 @@ def _likely(squares: FloatArray, independent: float, evidence: FloatArray) -> di
     floor = max(float(squares.max()) * 1e-12, np.finfo(np.float64).tiny)
     chances = special.softmax(evidence - independent / 2.0 * np.log(np.maximum(squares, floor)))
     order = np.argsort(-chances, kind="stable")
-    count = int(np.searchsorted(np.cumsum(chances[order]), _AS_LIKELY)) + 1
+    count = int(np.searchsorted(np.cumsum(chances[order]), AS_LIKELY)) + 1
     return {int(each): float(chances[each]) for each in order[:count]}
 
 
@@ -341,7 +341,7 @@ class _Fit:
         return cls(scaled / scale, 1.0 - float(left @ left) / variance if variance else 0.0)
 
 
-def _basis(columns: FloatArray) -> FloatArray:
+def orthonormal(columns: FloatArray) -> FloatArray:
     """Return an orthonormal basis of what the columns span."""
     left, sizes, _ = np.linalg.svd(columns / _scale(columns), full_matrices=False)
     return np.asarray(left[:, sizes > sizes[0] * 1e-9])

@@ -97,10 +97,19 @@ def periods_ahead(new_ends: FloatArray, types: int, made: LooksMade) -> int:
     return FIRST_PERIODS if made.done else max(1, min(FIRST_PERIODS, left))
 
 
+def look_periods(types: int) -> list[int]:
+    """Return after how many periods of a new release there is a look, if each can compare."""
+    return [_first_periods(types) * 2**look for look in range(LOOKS)]
+
+
+def _first_periods(types: int) -> int:
+    return max(FIRST_PERIODS, 2 * (types + 2))
+
+
 def _next_periods(new_ends: FloatArray, types: int, made: LooksMade) -> int:
     """Return how many periods of the new release the next look takes: about twice those of the last."""
     before = int(np.searchsorted(new_ends, made.last, side="right"))
-    periods = max(FIRST_PERIODS, 2 * (types + 2))
+    periods = _first_periods(types)
     while 2 * periods < 3 * before:  # late periods and new types make it somewhat more or less
         periods *= 2
     return periods

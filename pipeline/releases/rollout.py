@@ -89,6 +89,25 @@ class Rollout:
         return replace(self, starts=self.starts[kept], types=types, counts=counts, own=own, times=times)
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The periods in which one release ran alone.
+
+    Args:
+        release: Its name.
+        width_s: Length of a period.
+        starts: (periods,) epoch seconds, ascending.
+        types: (types,) of requests.
+        counts: (periods, types)
+    """
+
+    release: str
+    width_s: float
+    starts: FloatArray
+    types: tuple[str, ...]
+    counts: FloatArray
+
+
 def find_succession(totals: RequestPeriods) -> Succession | None:
     """Return the latest release with the one before it; None where a service has none of a later beginning.
 
@@ -154,6 +173,40 @@ def build_rollout(succession: Succession, requests: RequestPeriods) -> Rollout:
         times=np.divide(logs, timed, out=np.full(timed.shape, np.nan), where=timed > 0.0),
     )
     return found.until(np.inf)
+
+
+def find_run(totals: RequestPeriods) -> tuple[str, FloatArray] | None:
+    """Return the release that got most requests last, and the starts of the periods in which it ran alone.
+
+    None without requests.
+
+    Args:
+        totals: Of all releases, all types together.
+    """
+    requests = totals.requests
+    if not requests.size:
+        return None
+    row = int(requests[:, -FEWEST_PERIODS:].sum(axis=1).argmax())
+    alone = requests[row] >= (1.0 - MOST_FOREIGN) * requests.sum(axis=0)
+    return totals.releases[row], totals.starts[alone]
+
+
+def build_run(release: str, starts: FloatArray, requests: RequestPeriods) -> Run:
+    """Return the periods of a release that ran alone.
+
+    Args:
+        release: Its name.
+        starts: When these begin, ascending.
+        requests: Its own by type, in these periods and others.
+    """
+    column = np.isin(requests.starts, starts)
+    return Run(
+        release=release,
+        width_s=requests.width_s,
+        starts=requests.starts[column],
+        types=requests.types,
+        counts=np.asarray(requests.requests[:, column].T, np.float64),
+    )
 
 
 def _kept(every: FloatArray, both: FloatArray, own: FloatArray) -> BoolArray:

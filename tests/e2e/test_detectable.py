@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.cli import run
 from pipeline.clock import to_iso
+from pipeline.model import RESPONSE_CLASSES
 from pipeline.storage.connect import open_store
 
 T0 = 1_760_000_400.0
@@ -73,6 +74,77 @@ def test_it_says_sizes_and_times_for_each_workload(store: str, capsys: pytest.Ca
     assert "never" in shown
 
 
+PERIODS = 480
+REQUESTS_UNTIL = to_iso(T0 + 30.0 * PERIODS)
+
+
+@pytest.fixture(scope="module")
+def requests(store: str) -> str:
+    """Four hours of requests of two types, and the CPU time that they take."""
+    rng = np.random.default_rng(3)
+    counts = rng.poisson(rng.lognormal(4.0, 0.4, (PERIODS, 2)))
+    cpu = (counts @ [0.004, 0.001] + 0.05) * (1.0 + 0.01 * rng.standard_normal(PERIODS))
+    starts = [T0 + 30.0 * period for period in range(PERIODS)]
+    size = 2 * PERIODS
+    rows: dict[str, Sequence[object]] = {
+        **{"stream": ["s"] * size, "topic": ["requests"] * size, "partition": [0] * size},
+        **{"last_offset": list(range(size)), "service": [SERVICE] * size, "release": ["v7"] * size},
+        **{"type": ["GET /a", "GET /b"] * PERIODS, "window": np.repeat(starts, 2).tolist()},
+        **{"width_s": [30.0] * size, "requests": counts.ravel().tolist(), "times": [{}] * size},
+        **{f"responses_{each}": [0] * size for each in RESPONSE_CLASSES},
+    }
+    with closing(open_store(store)) as opened:
+        opened.insert("requests", rows)
+        points = rows | {
+            "metric": ["cpu"] * size,
+            "time": rows["window"],
+            "value": np.repeat(cpu, 2).tolist(),
+        }
+        points |= {"setup": [0] * size}
+        columns = (
+            "service",
+            "metric",
+            "setup",
+            "time",
+            "value",
+            "stream",
+            "topic",
+            "partition",
+            "last_offset",
+        )
+        opened.insert("metrics", {name: points[name] for name in columns})
+    return store
+
+
+def test_it_says_when_a_request_that_costs_more_is_seen(
+    requests: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["detectable", "--service", SERVICE, "--store", requests, "--until", REQUESTS_UNTIL]
+    arguments += ["--requests", "--rise", "0.05"]
+    assert run([*arguments, "--json"]) == 0
+    (found,) = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (found["release"], found["metric"], found["periods"], found["period_s"]) == (
+        "v7",
+        "cpu",
+        480,
+        30.0,
+    )
+    heavy, light = found["requests"]
+    assert (heavy["type"], heavy["cost"]) == ("GET /a", pytest.approx(0.004, rel=0.05))
+    assert 20 <= heavy["periods"] <= heavy["look"] <= 480
+    assert not heavy["small"]
+    assert (light["type"], light["periods"] is None or light["periods"] > heavy["periods"]) == (
+        "GET /b",
+        True,
+    )
+    assert run(arguments) == 0
+    shown = capsys.readouterr().out
+    assert "GET /a" in shown
+    assert "480 periods of 30s" in shown
+    assert run([*arguments, "--beside", "0.01"]) == 0
+    assert "too small" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -84,6 +156,8 @@ def test_it_says_sizes_and_times_for_each_workload(store: str, capsys: pytest.Ca
         (["--service", SERVICE, "--until", "soon"], "--until: "),
         (["--service", SERVICE, "--workloads", "ct-demand"], "--workloads: none of them looks at gCPU"),
         (["--until", UNTIL], "Missing option '--service'"),
+        (["--service", "other", "--requests"], "--service other: no requests in the day before"),
+        (["--service", SERVICE, "--requests", "--rise", "0"], "--rise"),
     ],
 )
 def test_mistakes_take_one_line(

@@ -6,7 +6,17 @@ from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.detect.matrix import select_rows
 from pipeline.detect.metric_direction import worse_direction
 from pipeline.model import MetricMetadata, SeriesMatrix
-from pipeline.releases import LooksMade, ReleaseMetrics, Rollout, Succession, build_rollout, find_succession
+from pipeline.releases import (
+    LooksMade,
+    ReleaseMetrics,
+    Rollout,
+    Run,
+    Succession,
+    build_rollout,
+    build_run,
+    find_run,
+    find_succession,
+)
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
 from pipeline.workloads import RELEASE_COSTS
@@ -38,10 +48,21 @@ def gather_rollout(store: Store, service: str, succession: Succession) -> Rollou
     return build_rollout(succession, store.requests(service, start, end, releases))
 
 
-def gather_metrics(store: Store, service: str, rollout: Rollout, chosen: ReleaseMetrics) -> SeriesMatrix:
-    """Return the metrics by which releases of a service are compared, in the periods of a rollout."""
-    start, end = float(rollout.starts[0]), float(rollout.starts[-1]) + rollout.width_s
-    matrix = store.series("service", service, start, end, rollout.width_s)
+def gather_run(store: Store, service: str, end: float) -> Run | None:
+    """Return the release of a service that runs alone, in the last HISTORY_S; None without requests."""
+    found = find_run(store.requests(service, end - HISTORY_S, end))
+    if found is None:
+        return None
+    release, starts = found
+    return build_run(release, starts, store.requests(service, end - HISTORY_S, end, (release,)))
+
+
+def gather_metrics(
+    store: Store, service: str, periods: Rollout | Run, chosen: ReleaseMetrics
+) -> SeriesMatrix:
+    """Return the metrics by which releases of a service are compared, in some periods."""
+    start, end = float(periods.starts[0]), float(periods.starts[-1]) + periods.width_s
+    matrix = store.series("service", service, start, end, periods.width_s)
     rows = store.rows("metric_metadata", service, EARLIEST_S, LATEST_S) if matrix.names else []
     said = {row["metric"]: MetricMetadata(row["unit"], row["kind"], row["direction"]) for row in rows}
     every = [said.get(name, MetricMetadata()) for name in matrix.names]

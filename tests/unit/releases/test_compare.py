@@ -89,7 +89,7 @@ def test_as_many_periods_as_are_needed_show_the_rise() -> None:
 
 
 def test_the_benchmark_counts_what_is_found_and_named() -> None:
-    (row,) = measure("plain", 0.1, 3, 0.05, 1, forest=False)
+    (row,) = measure("plain", 0.1, 3, 0.05, 1)
     assert (row.found, row.first, row.named, row.types, row.compared) == (1.0, 1.0, 1.0, 1.0, 1.0)
 
 

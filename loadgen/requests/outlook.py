@@ -1,0 +1,94 @@
+"""Whether a rise that is foreseen to be seen in 90 of 100 cases is: preset × periods of the next release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from loadgen.requests.simulate import PRESETS, Case, simulate
+from pipeline.model import SeriesMatrix
+from pipeline.releases import (
+    CompareConfig,
+    LookConfig,
+    NotCompared,
+    Run,
+    compare_releases,
+    foresee,
+)
+from pipeline.releases.looks import LOOKS
+
+_WIDTH_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class OutlookRow:
+    """How often rises of the size foreseen are found.
+
+    Args:
+        preset: Its name.
+        periods: Of the next release.
+        rise: Foreseen, of the type's cost; median.
+        share: What that makes of the metric; median.
+        found: Share of the cases in which a rise of that size is found.
+        half: Of half the size.
+        foreseen: Share of the cases in which a size was foreseen at all.
+    """
+
+    preset: str
+    periods: int
+    rise: float
+    share: float
+    found: float
+    half: float
+    foreseen: float
+
+
+def measure_outlook(name: str, periods: int, cases: int, seed: int) -> OutlookRow:
+    """Return how often one look at the next release finds what was foreseen by the release before it."""
+    found = []
+    for number in range(cases):
+        foreseen = foreseen_rise(name, periods, (seed, number))
+        if foreseen is not None:
+            rise, share = foreseen
+            seen = [is_found(name, periods, (seed, number), times * rise * share) for times in (1.0, 0.5)]
+            found.append((rise, rise * share, *seen))
+    if not found:
+        unknown = float("nan")
+        return OutlookRow(name, periods, unknown, unknown, unknown, unknown, 0.0)
+    rises, shares, whole, half = np.array(found, np.float64).T
+    return OutlookRow(
+        name,
+        periods,
+        float(np.median(rises)),
+        float(np.median(shares)),
+        float(whole.mean()),
+        float(half.mean()),
+        len(found) / cases,
+    )
+
+
+def foreseen_rise(name: str, periods: int, seed: tuple[int, int]) -> tuple[float, float] | None:
+    """Return the rise of a type's cost that is foreseen to be seen, and the type's share of the metric."""
+    case = _drawn(name, periods, seed, 0.0)
+    old = case.releases.old
+    starts = np.asarray(_WIDTH_S * np.arange(len(old)), np.float64)
+    run = Run("old", _WIDTH_S, starts, case.releases.types, old.counts)
+    metric = SeriesMatrix(0.0, _WIDTH_S, ("service",), ("cpu",), old.metric[None], np.ones(len(old)))
+    found = foresee(run, metric, LookConfig())["cpu"]
+    if isinstance(found, NotCompared):
+        return None
+    one = next(each for each in found.types if each.type == case.type)
+    rise = found.rise_after(one, periods)
+    return None if rise is None else (rise, one.share)
+
+
+def is_found(name: str, periods: int, seed: tuple[int, int], share: float) -> bool:
+    """Return whether a look finds that the same release costs so much more."""
+    case = _drawn(name, periods, seed, share)
+    found = compare_releases({"cpu": case.releases}, CompareConfig(LookConfig().alpha / LOOKS))["cpu"]
+    return not isinstance(found, NotCompared) and found.slower
+
+
+def _drawn(name: str, periods: int, seed: tuple[int, int], share: float) -> Case:
+    return simulate(replace(PRESETS[name], new=periods), np.random.default_rng(seed), share)
