@@ -23,6 +23,7 @@ from pipeline.terminal import escape_controls, print_note, table_console
 from pipeline.units import DAY_S, counted
 
 if TYPE_CHECKING:
+    from agents.changes.diff import FileDiff
     from pipeline.model import Change, StackMatrix
     from pipeline.selection import Budget, Chance, Impact, KeptTest, Worth
     from pipeline.stacks import StackIndex
@@ -33,6 +34,7 @@ _MOST_SHOWN = 10
 _EXAMPLES = """\b
 Examples:
   smidgen trial suggest main..HEAD --service shop --machines 8
+  git diff main | smidgen trial suggest - --service shop
   smidgen trial suggest main..HEAD --data exported --trials 10 --trial-time 5m --json
 """
 
@@ -49,7 +51,7 @@ class _Production:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("revisions", metavar="A..B")
+@click.argument("revisions", metavar="A..B|-")
 @click.option("--repo", type=click.Path(path_type=Path), default=".", show_default=True, metavar="DIR")
 @click.option("--service", metavar="S", help="That runs it; its production is in the store.")
 @click.option("--source-root", "roots", multiple=True, metavar="DIR", help="Of modules. May be repeated.")
@@ -70,6 +72,9 @@ class _Production:
 @settings_options("store", "workloads", "log_level")
 def suggest(settings: Settings, revisions: str, repo: Path, as_json: bool, **options: Any) -> int:
     """Say whether the commits after A, up to B, are worth an experiment, and what to replay in it.
+
+    With - it is what a diff on standard input changes, in the form of `git diff`, where the work tree of
+    --repo is the version after it, or before it.
 
     The subroutines that they modify are looked for in production's stacks: which share of the samples holds
     one, and by which endpoints. How likely such a change regresses is learned from past changes of the
@@ -130,22 +135,39 @@ def _decided(
 
 
 def _modified(repo: Path, revisions: str, service: str, roots: Sequence[str]) -> set[str]:
-    from agents.changes import Repository, describe_commit
+    from agents.changes import DIFF, Repository, Versions, WorkTree, describe_commit
 
     repository = Repository(repo)
-    commits = repository.commits(revisions)
-    if not commits:
-        raise ConfigError(f"{revisions}: has no commits")
-    repository.read_ahead(commits)
+    versions: Versions
+    if revisions == "-":
+        versions, commits = WorkTree(repository, _read_diff()), [DIFF]
+    else:
+        versions, commits = repository, repository.commits(revisions)
+        if not commits:
+            raise ConfigError(f"{revisions}: has no commits")
+        repository.read_ahead(commits)
     found: set[str] = set()
     for commit in commits:
         described = describe_commit(
-            repository, commit, service=service or "service", time=commit.time, source_roots=roots
+            versions, commit, service=service or "service", time=commit.time, source_roots=roots
         )
         if described.left_out:
             print_note(f"{commit.sha[:12]}: left out: {'; '.join(described.left_out)}")
         found.update(described.change.subroutines)
     return found
+
+
+def _read_diff() -> Sequence[FileDiff]:
+    from agents.changes import parse_diff
+    from agents.changes.git import MAX_PATCH_BYTES
+
+    data = click.get_binary_stream("stdin").read(MAX_PATCH_BYTES + 1)
+    if len(data) > MAX_PATCH_BYTES:
+        raise ConfigError(f"standard input: is larger than {MAX_PATCH_BYTES // 1024**2} MiB")
+    try:
+        return parse_diff(data)
+    except ConfigError as error:
+        raise ConfigError(f"standard input: {error}") from None
 
 
 def _production(settings: Settings, options: dict[str, Any]) -> _Production:

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from pipeline.backtest.dataset import Dataset, read_dataset, write_dataset
 from pipeline.cli import run, smidgen
+from pipeline.errors import ConfigError
 from pipeline.model import Change
 from pipeline.storage.arrays import ArrayStore
 from tests.support.fixed_regressions import insert_regression, insert_trials, insert_verdict
@@ -82,9 +83,9 @@ def opened(data: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
     return store
 
 
-def suggest(work: Work, *arguments: str) -> Result:
+def suggest(work: Work, *arguments: str, diff: str = "") -> Result:
     command = ["trial", "suggest", *arguments, "--repo", str(work.path)]
-    return CliRunner().invoke(smidgen, command, standalone_mode=False)
+    return CliRunner().invoke(smidgen, command, input=diff, standalone_mode=False)
 
 
 def event(change: str) -> dict[str, Any]:
@@ -175,6 +176,27 @@ def test_kept_tests_are_listed(data: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def listed_tests(*arguments: str) -> Result:
     return CliRunner().invoke(smidgen, ["trial", "kept", "--service", "shop", *arguments])
+
+
+def test_a_diff_on_standard_input_is_as_its_commits(work: Work, data: Path) -> None:
+    diff = work.git("diff", "HEAD~2") + "\n"
+    arguments = ["--data", str(data), "--machines", "100", "--json"]
+    of_diff, of_commits = suggest(work, "-", *arguments, diff=diff), suggest(work, "HEAD~2..HEAD", *arguments)
+    assert (of_diff.return_value, of_diff.stdout) == (0, of_commits.stdout)
+
+
+@pytest.mark.parametrize(
+    ("diff", "reason"),
+    [
+        ("", "standard input: holds no diff"),
+        ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n", "standard input: breaks off in a hunk of 'x'"),
+        ("--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n", "the diff does not fit 'x.py'"),
+    ],
+)
+def test_a_bad_diff_is_one_line(work: Work, data: Path, diff: str, reason: str) -> None:
+    found = suggest(work, "-", "--data", str(data), diff=diff)
+    assert isinstance(found.exception, ConfigError)
+    assert reason in str(found.exception)
 
 
 def test_documents_are_never_worth_an_experiment(work: Work, data: Path) -> None:
