@@ -187,6 +187,14 @@ class Repository:
             tree |= {file.new_path for file in files if file.new_path}
         return frozenset(tree)
 
+    def top(self) -> Path:
+        """Return the top folder of the work tree."""
+        return Path(self._git("rev-parse", "--show-toplevel").removesuffix("\n"))
+
+    def tracked(self) -> frozenset[str]:
+        """Return the path of every file of the index in this folder, from the folder on."""
+        return frozenset(self._git("ls-files", "-z").split("\0")) - {""}
+
     def read(self, objects: Sequence[str]) -> dict[str, bytes]:
         """Return the content of objects: blob ids, or ``REVISION:PATH`` for a path without a line break.
 

@@ -7,10 +7,11 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import Protocol
 
 from agents.changes.bounds import fit
 from agents.changes.definitions import read_definitions
-from agents.changes.git import Commit, FileChange, GitError, Repository
+from agents.changes.git import Commit, FileChange, GitError
 from agents.changes.languages import INTERPRETED, Language, language_of, may_be_unread_code
 from agents.changes.modules import manifest_paths, module_of_source
 from agents.changes.patch import FilePatch, content_of
@@ -42,6 +43,25 @@ _NAMED = 3  # files that a remark names; the rest it counts
 Patches = Mapping[tuple[str, str], FilePatch]
 
 
+class Versions(Protocol):
+    """A commit and its parent, as Repository has them; see there."""
+
+    def is_cut_off(self, commit: Commit) -> bool:
+        """Return whether nothing is known of what was before."""
+
+    def changed_files(self, commit: Commit) -> list[FileChange]:
+        """Return the files that differ."""
+
+    def patches(self, commit: Commit) -> tuple[dict[tuple[str, str], FilePatch], str]:
+        """Return the lines that differ by blobs, and why some are missing."""
+
+    def paths(self, revision: str) -> frozenset[str]:
+        """Return the path of every file of one of the two."""
+
+    def read(self, objects: Sequence[str]) -> dict[str, bytes]:
+        """Return contents by blob, or ``REVISION:PATH``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Described:
     """A commit as a change, and in words what could not be found out about it."""
@@ -51,7 +71,7 @@ class Described:
 
 
 def read_change(
-    repository: Repository,
+    repository: Versions,
     commit: Commit,
     *,
     service: str,
@@ -69,7 +89,7 @@ def read_change(
 
 
 def describe_commit(
-    repository: Repository,
+    repository: Versions,
     commit: Commit,
     *,
     service: str,
@@ -160,7 +180,7 @@ class _Reader:
 
     def __init__(
         self,
-        repository: Repository,
+        repository: Versions,
         commit: Commit,
         files: Sequence[FileChange],
         source_roots: Sequence[str],

@@ -91,8 +91,13 @@ def _lines(lines: Iterator[bytes], start: int, count: int) -> tuple[Line, ...]:
             break
         if line.startswith(b"\\"):  # no newline at the end of the file before
             continue
-        found.append(Line(start + len(found), _text(line[1:])))
+        found.append(line_of(start + len(found), line[1:]))
     return tuple(found)
+
+
+def line_of(number: int, text: bytes) -> Line:
+    """Return a changed line as it is kept: printable, and of a bounded length."""
+    return Line(number, _text(text))
 
 
 def content_of(sections: Sequence[tuple[str, FilePatch | None]]) -> str:

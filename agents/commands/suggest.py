@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,14 +16,17 @@ from rich.text import Text
 
 from pipeline.clock import system_clock
 from pipeline.commands.options import Duration, FiniteRange, settings_options
+from pipeline.commands.trial.kept import endpoints_of, kept_lines, kept_to_json
 from pipeline.config import Settings
 from pipeline.errors import ConfigError
 from pipeline.terminal import escape_controls, print_note, table_console
 from pipeline.units import DAY_S, counted
 
 if TYPE_CHECKING:
+    from agents.changes.diff import FileDiff
     from pipeline.model import Change, StackMatrix
-    from pipeline.selection import Chance, Impact, Worth
+    from pipeline.selection import Budget, Chance, Impact, KeptTest, Worth
+    from pipeline.stacks import StackIndex
     from pipeline.storage.interface import Store
 
 _MOST_SHOWN = 10
@@ -31,22 +34,24 @@ _MOST_SHOWN = 10
 _EXAMPLES = """\b
 Examples:
   smidgen trial suggest main..HEAD --service shop --machines 8
+  git diff main | smidgen trial suggest - --service shop
   smidgen trial suggest main..HEAD --data exported --trials 10 --trial-time 5m --json
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Production:
-    """Stacks of a service, and its past changes with those that regressed."""
+    """Stacks of a service, its past changes with those that regressed, and its kept tests."""
 
     stacks: StackMatrix
     changes: Sequence[Change]
     regressed: frozenset[str]
     days: float
+    kept: Sequence[KeptTest] = ()
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("revisions", metavar="A..B")
+@click.argument("revisions", metavar="A..B|-")
 @click.option("--repo", type=click.Path(path_type=Path), default=".", show_default=True, metavar="DIR")
 @click.option("--service", metavar="S", help="That runs it; its production is in the store.")
 @click.option("--source-root", "roots", multiple=True, metavar="DIR", help="Of modules. May be repeated.")
@@ -64,26 +69,52 @@ class _Production:
 )
 @click.option("--trial-time", type=Duration(), default="10m", show_default=True, help="Of one trial.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@settings_options("store", "log_level")
+@settings_options("store", "workloads", "log_level")
 def suggest(settings: Settings, revisions: str, repo: Path, as_json: bool, **options: Any) -> int:
     """Say whether the commits after A, up to B, are worth an experiment, and what to replay in it.
+
+    With - it is what a diff on standard input changes, in the form of `git diff`, where the work tree of
+    --repo is the version after it, or before it.
 
     The subroutines that they modify are looked for in production's stacks: which share of the samples holds
     one, and by which endpoints. How likely such a change regresses is learned from past changes of the
     service and from regressions of which one was the root cause; few examples leave it at a prior. What is
     expected to be at stake, that chance times the share, is compared with past changes: those with the most
-    are worth it, as many as --machines can test.
+    are worth it, as many as --machines can test. Kept tests of a subroutine that they modify (`smidgen trial
+    kept`) are named first, and make them worth one in any case.
 
     Exit code: 0 if it is worth an experiment, 1 if not, 2 on bad usage.
     """
-    from pipeline.selection import Budget, Example, impact_of, learn_chance, score_of, touched_share, worth_of
+    from pipeline.selection import Budget
     from pipeline.stacks import index_stacks
 
     subroutines = _modified(repo, revisions, options["service"] or "", options["roots"])
     found = _production(settings, options)
     if not found.stacks.total_after:
         raise ConfigError("no stack samples of the service in --span: nothing says what the change touches")
-    index = index_stacks(found.stacks)
+    budget = Budget(options["machines"], options["trials"], options["trial_time"])
+    result = _decided(found, index_stacks(found.stacks), subroutines, budget)
+    if as_json:
+        click.echo(orjson.dumps(result).decode())
+    else:
+        _show(result)
+    return 0 if result["worth"] else 1
+
+
+def _decided(
+    found: _Production, index: StackIndex, subroutines: Collection[str], budget: Budget
+) -> dict[str, Any]:
+    """Return whether a change of some subroutines is worth an experiment, and all that this is by."""
+    from pipeline.selection import (
+        Example,
+        impact_of,
+        learn_chance,
+        score_of,
+        touched_share,
+        touched_tests,
+        worth_of,
+    )
+
     past = [touched_share(index, change.subroutines) for change in found.changes]
     chance = learn_chance(
         [
@@ -91,33 +122,34 @@ def suggest(settings: Settings, revisions: str, repo: Path, as_json: bool, **opt
             for share, change in zip(past, found.changes, strict=True)
         ]
     )
-    impact = impact_of(index, subroutines)
+    impact, kept = impact_of(index, subroutines), touched_tests(found.kept, subroutines)
     worth = worth_of(
         score_of(chance, impact.share, subroutines),
         [score_of(chance, share, one.subroutines) for share, one in zip(past, found.changes, strict=True)],
         len(past) / found.days,
-        Budget(options["machines"], options["trials"], options["trial_time"]),
+        budget,
+        len(kept),
     )
-    result = _to_json(impact, chance, worth)
-    if as_json:
-        click.echo(orjson.dumps(result).decode())
-    else:
-        _show(result)
-    return 0 if worth.worth else 1
+    tests = [kept_to_json(test, endpoints_of(index, test)) for test in kept]
+    return {**_to_json(impact, chance, worth), "kept": tests}
 
 
 def _modified(repo: Path, revisions: str, service: str, roots: Sequence[str]) -> set[str]:
-    from agents.changes import Repository, describe_commit
+    from agents.changes import DIFF, Repository, Versions, WorkTree, describe_commit
 
     repository = Repository(repo)
-    commits = repository.commits(revisions)
-    if not commits:
-        raise ConfigError(f"{revisions}: has no commits")
-    repository.read_ahead(commits)
+    versions: Versions
+    if revisions == "-":
+        versions, commits = WorkTree(repository, _read_diff()), [DIFF]
+    else:
+        versions, commits = repository, repository.commits(revisions)
+        if not commits:
+            raise ConfigError(f"{revisions}: has no commits")
+        repository.read_ahead(commits)
     found: set[str] = set()
     for commit in commits:
         described = describe_commit(
-            repository, commit, service=service or "service", time=commit.time, source_roots=roots
+            versions, commit, service=service or "service", time=commit.time, source_roots=roots
         )
         if described.left_out:
             print_note(f"{commit.sha[:12]}: left out: {'; '.join(described.left_out)}")
@@ -125,12 +157,27 @@ def _modified(repo: Path, revisions: str, service: str, roots: Sequence[str]) ->
     return found
 
 
+def _read_diff() -> Sequence[FileDiff]:
+    from agents.changes import parse_diff
+    from agents.changes.git import MAX_PATCH_BYTES
+
+    data = click.get_binary_stream("stdin").read(MAX_PATCH_BYTES + 1)
+    if len(data) > MAX_PATCH_BYTES:
+        raise ConfigError(f"standard input: is larger than {MAX_PATCH_BYTES // 1024**2} MiB")
+    try:
+        return parse_diff(data)
+    except ConfigError as error:
+        raise ConfigError(f"standard input: {error}") from None
+
+
 def _production(settings: Settings, options: dict[str, Any]) -> _Production:
     from pipeline.codec.names import read_namings
+    from pipeline.stages.gather.kept_tests import gather_kept
     from pipeline.stages.gather.past_changes import caused_regressions
     from pipeline.stages.gather.symbols import SymbolStore
     from pipeline.storage.arrays import ArrayStore
     from pipeline.storage.connect import open_store
+    from pipeline.workloads import known_workloads
 
     if options["data"]:
         from pipeline.backtest.dataset import read_dataset
@@ -151,7 +198,8 @@ def _production(settings: Settings, options: dict[str, Any]) -> _Production:
         store = SymbolStore(opened, read_namings(settings.names))
         found = _of_store(store, service, (now, options["days"]), options["span"])
         caused = caused_regressions(store, service, now - options["days"] * DAY_S, now)
-        return replace(found, regressed=frozenset(one.change for one in caused))
+        kept = gather_kept(store, service, known_workloads(settings.workloads))
+        return replace(found, regressed=frozenset(one.change for one in caused), kept=kept)
 
 
 def _of_store(store: Store, service: str, until: tuple[float, float], span_s: float) -> _Production:
@@ -198,8 +246,13 @@ def _to_json(impact: Impact, chance: Chance, worth: Worth) -> dict[str, Any]:
 
 def _show(result: dict[str, Any]) -> None:
     console = table_console()
+    because = ""
+    if kept := result["kept"]:
+        because = f" because of {counted(len(kept), 'kept test')}"
+        for line in (line for test in kept for line in kept_lines(test)):
+            console.print(Text(escape_controls(line)), soft_wrap=True)
     console.print(
-        f"{'worth an experiment' if result['worth'] else 'not worth an experiment'}: it touches "
+        f"{'worth an experiment' if result['worth'] else 'not worth an experiment'}{because}: it touches "
         f"{result['share']:.3%} of the samples, and regresses with {result['chance']:.2%}"
     )
     learned = f"{counted(result['examples'], 'past change')}, {result['regressions']} of which regressed"

@@ -44,8 +44,8 @@ class MetricFinding:
     model: str = ""
 
     def measures(self, kind: MetricKind, metric: str) -> bool:
-        """Return whether it is a measure of a series: the metric itself, or of gCPU one of CPU."""
-        return "cpu" in self.metric.lower() if is_gcpu(kind) else self.metric == metric
+        """Return whether it is a measure of a series."""
+        return measures(self.metric, kind, metric)
 
     @property
     def evidence(self) -> float:
@@ -67,12 +67,17 @@ class TrialFinding:
     """What the last verdict on an experiment found, of the metrics that are decided.
 
     Args:
-        names: By which the new code was called: its releases, and the experiment.
+        names: By which the new code was called: its releases, and last the experiment.
         metrics: Those that passed or failed.
     """
 
     names: tuple[str, ...]
     metrics: tuple[MetricFinding, ...]
+
+    @property
+    def experiment(self) -> str:
+        """Its name."""
+        return self.names[-1]
 
     def is_of(self, change: str) -> bool:
         """Return whether the experiment tested a change: by its id, one of both perhaps shortened."""
@@ -91,6 +96,11 @@ class Caused:
     kind: MetricKind
     metric: str
     size: float
+
+
+def measures(trial_metric: str, kind: MetricKind, metric: str) -> bool:
+    """Return whether a metric of trials measures a series: it is the metric itself, or of gCPU one of CPU."""
+    return "cpu" in trial_metric.lower() if is_gcpu(kind) else trial_metric == metric
 
 
 def trial_evidence(

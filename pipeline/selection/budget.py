@@ -38,27 +38,33 @@ class Worth:
         score: What is expected to be at stake.
         threshold: Score from which changes are tested, that as many are as the machines run.
         tested: Share of changes that can be tested.
-        worth: Whether this one is among them.
+        worth: Whether this one is among them, or touches a kept test.
+        kept: How many kept tests it touches.
     """
 
     score: float
     threshold: float
     tested: float
     worth: bool
+    kept: int = 0
 
 
-def worth_of(score: float, past: Sequence[float], changes_per_day: float, budget: Budget) -> Worth:
+def worth_of(
+    score: float, past: Sequence[float], changes_per_day: float, budget: Budget, kept: int = 0
+) -> Worth:
     """Return whether a change is worth an experiment, by the scores of past changes (ServiceLab §3.1).
 
     A score of 0, of what modifies no subroutine, never is. Where machines suffice for all, or no past change
-    is known, all others are.
+    is known, all others are; so is what touches a kept test, however little is at stake.
 
     Args:
         score: Of the change.
         past: Scores of past changes.
         changes_per_day: How many come.
         budget: The machines.
+        kept: How many kept tests the change touches.
     """
     tested = min(budget.experiments_per_day / changes_per_day, 1.0) if changes_per_day > 0 else 1.0
     threshold = float(np.quantile(np.array(past), 1.0 - tested)) if past and tested < 1.0 else 0.0
-    return Worth(score, threshold, tested, score > 0 and score >= threshold)
+    worth = score > 0 and (score >= threshold or kept > 0)
+    return Worth(score, threshold, tested, worth, kept)

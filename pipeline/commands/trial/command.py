@@ -16,6 +16,7 @@ from pipeline.codec.trials import verdict_to_json
 from pipeline.commands.of_agents import GroupWithAgents
 from pipeline.commands.options import Duration, FiniteRange
 from pipeline.commands.trial.covariates import with_covariates
+from pipeline.commands.trial.kept import kept
 from pipeline.commands.trial.machines import machines, match
 from pipeline.commands.trial.models import models
 from pipeline.commands.trial.needed import needed
@@ -51,6 +52,7 @@ def trial() -> None:
     """Judge code before its release, by trials of the old code against the new."""
 
 
+trial.add_command(kept)
 trial.add_command(machines)
 trial.add_command(match)
 trial.add_command(models)

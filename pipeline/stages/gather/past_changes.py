@@ -10,7 +10,7 @@ import orjson
 
 from pipeline.feedback.precision import WRONG
 from pipeline.rootcause.trials import Caused, size_of
-from pipeline.stages.gather.reported import gather_answered
+from pipeline.stages.gather.reported import Answered, gather_answered
 from pipeline.storage.interface import Store
 
 MIN_SCORE = 0.5
@@ -25,17 +25,24 @@ def caused_regressions(store: Store, service: str, since: float, until: float) -
     """
     found: list[Caused] = []
     for one in gather_answered(store, service, since, all_events=True):
-        event = orjson.loads(one.event)
-        if one.reported.detected_time >= until:
-            continue
-        causes = [one.cause.subject] if one.cause else [*causes_of([event])]
-        if not one.cause and one.state is not None and one.state.verdict in WRONG:
-            continue
-        data = event["data"]
-        relative = math.inf if data["relative"] is None else data["relative"]
-        kind, metric = one.reported.metric_kind, one.reported.metric
-        found += [Caused(cause, kind, metric, size_of(kind, data["delta"], relative)) for cause in causes]
+        if one.reported.detected_time < until and (caused := caused_by(one, orjson.loads(one.event))):
+            found.append(caused)
     return found
+
+
+def caused_by(one: Answered, event: Mapping[str, Any]) -> Caused | None:
+    """Return a reported regression with its cause, None if that is not known; ``event`` is its event."""
+    if one.cause:
+        cause = one.cause.subject
+    elif one.state is not None and one.state.verdict in WRONG:
+        return None
+    else:
+        cause = next(causes_of([event]), "")
+    data = event["data"]
+    relative = math.inf if data["relative"] is None else data["relative"]
+    kind = one.reported.metric_kind
+    size = size_of(kind, data["delta"], relative)
+    return Caused(cause, kind, one.reported.metric, size) if cause else None
 
 
 def causes_of(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:

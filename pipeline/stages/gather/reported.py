@@ -99,10 +99,7 @@ def gather_answers(store: Store, service: str | None = None, since: float = EARL
     for one in gather_verdicts(store, service):
         if one.comment:
             comments.setdefault(one.event, []).append(one.comment)
-    repairs = {
-        row["regression"]: _repaired_by(row["event"])
-        for row in store.rows("updates", service, since, LATEST_S, type="resolved")
-    }
+    repairs = gather_repairs(store, service, since)
     return {
         one.reported.id: Answers(
             tuple(comments.get(one.reported.id, ())),
@@ -111,6 +108,16 @@ def gather_answers(store: Store, service: str | None = None, since: float = EARL
             one.reported.resolved_time is not None,
         )
         for one in gather_answered(store, service, since, all_events=True)
+    }
+
+
+def gather_repairs(
+    store: Store, service: str | None = None, since: float = EARLIEST_S
+) -> dict[str, tuple[str, ...]]:
+    """Return the changes that ended each resolved regression, as far as they are known, by the event's id."""
+    return {
+        row["regression"]: _repaired_by(row["event"])
+        for row in store.rows("updates", service, since, LATEST_S, type="resolved")
     }
 
 

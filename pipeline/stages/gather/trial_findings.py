@@ -23,13 +23,17 @@ def trial_findings(store: Store, service: str, start: float, end: float) -> tupl
 
     Only whole experiments count, and of these the metrics that passed or failed.
     """
+    return tuple(one for one in all_findings(store, service, start, end) if one.metrics)
+
+
+def all_findings(store: Store, service: str, start: float, end: float) -> tuple[TrialFinding, ...]:
+    """Return as ``trial_findings`` does every experiment, without metrics where none is decided."""
     latest: dict[str, Mapping[str, Any]] = {}
     columns = ("experiment", "revision", "event")
     rows = store.rows("trial_verdicts", service, start, end, columns=columns)
     for row in sorted(rows, key=lambda one: one["revision"]):
         latest[row["experiment"]] = row
-    found = [_finding(orjson.loads(row["event"])["data"]) for row in latest.values()]
-    return tuple(one for one in found if one.metrics)
+    return tuple(_finding(orjson.loads(row["event"])["data"]) for row in latest.values())
 
 
 def _finding(data: Mapping[str, Any]) -> TrialFinding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,11 +145,27 @@ def _history(
     pairs: Mapping[str, Sequence[TrialMetric]],
 ) -> dict[str, Sides]:
     """Return A/A trials of the last two weeks, of metrics that are judged; the latest, if they are many."""
-    service, last = standing.experiment.service, standing.last_time
+    service, name = standing.experiment.service, standing.experiment.name
+    others = [one for one in experiments if one.name != name]
+    return gather_history(store, service, others, standing.last_time, of=pairs)
+
+
+def gather_history(
+    store: Store,
+    service: str,
+    experiments: Iterable[Experiment],
+    last: float,
+    *,
+    of: Container[str] | None = None,
+) -> dict[str, Sides]:
+    """Return A/A trials of a service in two weeks up to a time, by metric; the latest, if they are many.
+
+    ``of`` says which metrics; by default all.
+    """
     trials: list[WholeTrial] = []
     for experiment in experiments:
         other = standing_of(experiment, last)
-        if other.kind == "A/A" and experiment.name != standing.experiment.name:
+        if other.kind == "A/A":
             trials += [trial for trial in other.whole if last - HISTORY_S <= trial.time <= last]
     trials.sort(key=lambda trial: (trial.time, trial.name))
     room, first = HISTORY_POINTS, len(trials)
@@ -162,7 +178,7 @@ def _history(
     rows = store.rows("trial_points", service, since, last + _INSTANT_S, kind="A/A")
     wanted = {side.digest for trial in chosen for side in trial.sides}
     past = metrics_of(chosen, _measured(row for row in rows if row["digest"] in wanted))
-    return {metric: sides_of(own)[0] for metric, own in past.items() if metric in pairs}
+    return {metric: sides_of(own)[0] for metric, own in past.items() if of is None or metric in of}
 
 
 def _choices(

@@ -12,8 +12,10 @@ from click.testing import CliRunner, Result
 
 from pipeline.backtest.dataset import Dataset, read_dataset, write_dataset
 from pipeline.cli import run, smidgen
+from pipeline.errors import ConfigError
 from pipeline.model import Change
 from pipeline.storage.arrays import ArrayStore
+from tests.support.fixed_regressions import insert_regression, insert_trials, insert_verdict
 from tests.support.repositories import Work
 
 SHOP = "def price(x):\n    return x\n\n\ndef cart(x):\n    return x + 1\n\n\ndef unused(x):\n    return x\n"
@@ -65,9 +67,25 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def suggest(work: Work, *arguments: str) -> Result:
+class Opened(ArrayStore):
+    """A store that stays open."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def opened(data: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
+    """Return the store that commands open, with production of a data set folder."""
+    store = Opened(read_dataset(data))
+    monkeypatch.setattr("pipeline.storage.connect.open_store", lambda *_, **__: store)
+    for module in ("agents.commands.suggest", "pipeline.commands.trial.kept"):
+        monkeypatch.setattr(f"{module}.system_clock", lambda: BEGIN + 2 * DAY_S)
+    return store
+
+
+def suggest(work: Work, *arguments: str, diff: str = "") -> Result:
     command = ["trial", "suggest", *arguments, "--repo", str(work.path)]
-    return CliRunner().invoke(smidgen, command, standalone_mode=False)
+    return CliRunner().invoke(smidgen, command, input=diff, standalone_mode=False)
 
 
 def event(change: str) -> dict[str, Any]:
@@ -103,17 +121,82 @@ def test_regressions_of_past_changes_are_learned(work: Work, data: Path, tmp_pat
 
 
 def test_production_in_a_store_says_the_same(work: Work, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Opened(ArrayStore):
-        def close(self) -> None:
-            """Nothing is open."""
-
-    monkeypatch.setattr("pipeline.storage.connect.open_store", lambda *_, **__: Opened(read_dataset(data)))
-    monkeypatch.setattr("agents.commands.suggest.system_clock", lambda: BEGIN + 2 * DAY_S)
+    opened(data, monkeypatch)
     arguments = ["HEAD~2..HEAD", "--days", "2", "--json"]
     of_store, of_files = (
         suggest(work, *arguments, *source) for source in (("--service", "shop"), ("--data", str(data)))
     )
     assert orjson.loads(of_store.stdout) == orjson.loads(of_files.stdout)
+
+
+def test_a_kept_test_makes_a_change_worth_an_experiment(
+    work: Work, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(data, monkeypatch)
+    insert_regression(store)
+    few = ["HEAD~2..HEAD", "--service", "shop", "--trials", "100", "--trial-time", "1h"]
+    assert suggest(work, *few).return_value == 1
+    insert_verdict(store, "fixed")
+    assert suggest(work, *few).return_value == 1
+    insert_regression(store, modified=("shop.price",))
+    shown = suggest(work, *few)
+    assert shown.return_value == 0
+    assert shown.stdout.startswith("r1  shop.cart +2.000% of CPU, by abc1234")
+    assert "worth an experiment because of 1 kept test: it touches 10.000% of the samples" in shown.stdout
+    result = orjson.loads(suggest(work, *few, "--json").stdout)
+    assert result["worth"]
+    assert result["score"] < result["threshold"]
+    (kept,) = result["kept"]
+    assert kept["subroutines"] == ["shop.cart", "shop.price"]
+    assert [(one["endpoint"], one["replay"]) for one in kept["endpoints"]] == [("/cart", 1.0)]
+    assert suggest(work, "HEAD~1..HEAD", "--service", "shop").return_value == 1
+
+
+def test_kept_tests_are_listed(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = opened(data, monkeypatch)
+    insert_regression(store, modified=("shop.price",))
+    none = listed_tests()
+    assert none.stdout == "no kept tests of shop: no fixed regression has a known cause\n"
+    assert (listed_tests("--json").stdout, none.exit_code) == ("", 0)
+    insert_verdict(store, "fixed")
+    insert_trials(store)
+    shown = listed_tests()
+    assert shown.exit_code == 0
+    assert shown.stdout.splitlines()[:3] == [
+        "r1  shop.cart +2.000% of CPU, by abc1234",
+        "  subroutines  shop.cart, shop.price",
+        "  replay       /cart 100.0%",
+    ]
+    assert shown.stdout.splitlines()[4:] == ["  experiment   pr-1"]
+    kept = orjson.loads(listed_tests("--json").stdout)
+    assert (kept["service"], kept["regression"], kept["cause"]) == ("shop", "r1", "abc1234")
+    assert kept["trials"] == [{"metric": "cpu", "needed": kept["trials"][0]["needed"]}]
+    assert shown.stdout.splitlines()[3] == f"  trials       {kept['trials'][0]['needed']} by cpu"
+
+
+def listed_tests(*arguments: str) -> Result:
+    return CliRunner().invoke(smidgen, ["trial", "kept", "--service", "shop", *arguments])
+
+
+def test_a_diff_on_standard_input_is_as_its_commits(work: Work, data: Path) -> None:
+    diff = work.git("diff", "HEAD~2") + "\n"
+    arguments = ["--data", str(data), "--machines", "100", "--json"]
+    of_diff, of_commits = suggest(work, "-", *arguments, diff=diff), suggest(work, "HEAD~2..HEAD", *arguments)
+    assert (of_diff.return_value, of_diff.stdout) == (0, of_commits.stdout)
+
+
+@pytest.mark.parametrize(
+    ("diff", "reason"),
+    [
+        ("", "standard input: holds no diff"),
+        ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n", "standard input: breaks off in a hunk of 'x'"),
+        ("--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n", "the diff does not fit 'x.py'"),
+    ],
+)
+def test_a_bad_diff_is_one_line(work: Work, data: Path, diff: str, reason: str) -> None:
+    found = suggest(work, "-", "--data", str(data), diff=diff)
+    assert isinstance(found.exception, ConfigError)
+    assert reason in str(found.exception)
 
 
 def test_documents_are_never_worth_an_experiment(work: Work, data: Path) -> None:

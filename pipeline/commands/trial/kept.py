@@ -1,0 +1,111 @@
+"""``smidgen trial kept``: the tests that fixed regressions left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+
+from pipeline.clock import system_clock
+from pipeline.commands.options import Duration, settings_options
+from pipeline.config import Settings
+from pipeline.listing import listed
+from pipeline.model.metric_kind import is_gcpu
+from pipeline.terminal import escape_controls
+
+if TYPE_CHECKING:
+    from pipeline.selection import EndpointImpact, KeptTest
+    from pipeline.stacks import StackIndex
+
+
+@click.command()
+@click.option("--service", required=True, metavar="S", help="Whose.")
+@click.option("--span", type=Duration(), default="1d", show_default=True, help="Of stacks, the latest.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a test.")
+@settings_options("store", "workloads", "log_level")
+def kept(settings: Settings, service: str, span: float, as_json: bool) -> None:
+    """List the kept tests of a service: one for each regression that was fixed, and whose cause is known.
+
+    A regression is fixed if a person says so and scans do not contradict, or if it is gone since a change
+    that modifies its subroutines. Its cause is the change that a person names, or else the first suspect if
+    it is likelier than not. The test is for the subroutine that regressed, and for those of the cause that
+    rose with it; endpoints are those by which production reaches them in --span.
+    """
+    found = _with_endpoints(settings, service, span)
+    if as_json:
+        for test, endpoints in found:
+            click.echo(orjson.dumps(kept_to_json(test, endpoints)).decode())
+        return
+    if not found:
+        click.echo(f"no kept tests of {escape_controls(service)}: no fixed regression has a known cause")
+    for test, endpoints in found:
+        for line in kept_lines(kept_to_json(test, endpoints)):
+            click.echo(escape_controls(line))
+
+
+def endpoints_of(index: StackIndex, test: KeptTest) -> tuple[EndpointImpact, ...]:
+    """Return the endpoints by which stacks reach a kept test's subroutines."""
+    from pipeline.selection import impact_of
+
+    return impact_of(index, test.labels).endpoints
+
+
+def kept_to_json(test: KeptTest, endpoints: Sequence[EndpointImpact]) -> dict[str, Any]:
+    """Return a kept test as an object; the size of what cost nothing before is null."""
+    return {
+        **asdict(test),
+        "threshold": test.threshold if math.isfinite(test.threshold) else None,
+        "endpoints": [asdict(one) for one in endpoints],
+    }
+
+
+def kept_lines(test: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines that show a kept test, given as an object."""
+    yield f"{test['regression']}  {test['metric']} {_size(test)}, by {test['cause']}"
+    if test["subroutines"]:
+        yield f"  subroutines  {listed(test['subroutines'])}"
+    if test["endpoints"]:
+        replayed = [f"{one['endpoint']} {one['replay']:.1%}" for one in test["endpoints"]]
+        yield f"  replay       {listed(replayed)}"
+    for one in test["trials"]:
+        yield f"  trials       {_needed(one['needed'])} by {one['metric']}"
+    if test["experiments"]:
+        yield f"  experiment   {listed(test['experiments'])}"
+
+
+def _size(test: dict[str, Any]) -> str:
+    size = test["threshold"]
+    if size is None:
+        return "from nothing"
+    return f"+{size:.3%} of CPU" if is_gcpu(test["metric_kind"]) else f"by {size:.3%}"
+
+
+def _needed(trials: int | None) -> str:
+    from pipeline.trials.needed import MOST_TRIALS
+
+    return f"{trials:,}" if trials else f"> {MOST_TRIALS:,}"
+
+
+def _with_endpoints(
+    settings: Settings, service: str, span_s: float
+) -> list[tuple[KeptTest, tuple[EndpointImpact, ...]]]:
+    from pipeline.codec.names import read_namings
+    from pipeline.stacks import index_stacks
+    from pipeline.stages.gather.kept_tests import gather_kept
+    from pipeline.stages.gather.symbols import SymbolStore
+    from pipeline.storage.connect import open_store
+    from pipeline.workloads import known_workloads
+
+    now = system_clock()
+    with closing(open_store(settings.store, existing=True)) as opened:
+        store = SymbolStore(opened, read_namings(settings.names))
+        tests = gather_kept(store, service, known_workloads(settings.workloads))
+        if not tests:
+            return []
+        index = index_stacks(store.stacks(service, (now - span_s, now - span_s), (now - span_s, now)))
+    return [(test, endpoints_of(index, test)) for test in tests]
