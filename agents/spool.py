@@ -11,6 +11,7 @@ once by their ids.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import struct
@@ -34,6 +35,9 @@ SEGMENTS = 16
 """Into how many segments the bound is divided: dropping the oldest drops a whole one."""
 
 MAX_SEGMENT_BYTES = 8 * 1024**2
+
+SPARE_BYTES = 64 * 1024
+"""What the blocks of a file system may take besides."""
 
 DIGITS = 16
 FIRST = 10**12
@@ -138,6 +142,16 @@ class Spool:
     def free(self) -> int:
         """Bytes that can be added before anything is dropped."""
         return max(self._max_bytes - self.size, 0)
+
+    def check_disk(self, size: int) -> None:
+        """Look whether the disk has so many bytes.
+
+        Raises:
+            OSError: it has not, or the folder is gone.
+        """
+        status = os.statvfs(self._folder)
+        if size > status.f_bavail * status.f_frsize - SPARE_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     @property
     def waiting_bytes(self) -> int:

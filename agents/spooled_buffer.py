@@ -13,6 +13,9 @@ from agents.spool import Spool, disk_bytes
 
 log = logging.getLogger(__name__)
 
+UNCHECKED_BYTES = 64 * 1024
+"""So much may be in memory whether the disk has room or not: a broker that answers needs no disk."""
+
 HEAD_BYTES = 1024
 """What a message takes on disk besides its value, at most: its topic, key and headers."""
 
@@ -56,7 +59,15 @@ class SpooledBuffer:
         """
         with self._lock:
             needed = self._disk_bytes + self._in_hand_bytes + size + messages * HEAD_BYTES
-            return needed <= self._spool.free and self._make_room()
+            if needed > self._spool.free:
+                return False
+            if self._disk_bytes > UNCHECKED_BYTES:
+                try:
+                    self._spool.check_disk(needed)
+                except OSError as error:
+                    self._report(error, "no more is taken")
+                    return False
+            return self._make_room()
 
     def take(self) -> Pending | None:
         """Remove and return the oldest message, None if there is none."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -219,6 +221,22 @@ def test_a_disk_that_takes_nothing_leaves_no_room_and_costs_nothing(
     assert queue.has_room(1, 3)
     queue.put(pending(3))
     assert list(drained(queue)) == [0, 1, 2, 3]
+
+
+def test_no_more_waits_in_memory_than_the_disk_can_take_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.statvfs(tmp_path)
+    monkeypatch.setattr("os.statvfs", lambda _: Mock(f_bavail=100, f_frsize=4096, spec=real))
+    queue = SpooledBuffer(Spool(tmp_path, 10**9), max_messages=10**6, max_bytes=10**9, keeps=True)
+    while queue.has_room(1, 10_000):
+        queue.put(Pending(Outgoing("profiles", "shop/h", b"x" * 10_000)))
+    assert 20 < queue.waiting.messages < 40
+    monkeypatch.setattr("os.statvfs", Mock(side_effect=FileNotFoundError(2, "No such file or directory")))
+    assert not queue.has_room(1, 0)
+    while queue.waiting_bytes > 50_000:
+        queue.take()
+    assert queue.has_room(1, 0)
 
 
 def test_without_memory_a_kill_costs_nothing(tmp_path: Path) -> None:
