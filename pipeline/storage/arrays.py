@@ -359,8 +359,8 @@ def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
             kept.add([SeriesKey("service", data["metric"][i]) for i in chosen], times[chosen], values[chosen])
         return
     if table == "requests":
-        names = ("release", "type", "window", "width_s", "requests", "times")
-        held.requests.add(*map(data.__getitem__, names))
+        columns = ("release", "type", "window", "width_s", "requests", "times")
+        held.requests.add(*map(data.__getitem__, columns))
         return
     if table in ("strata_totals", "strata_gcpu", "strata_stacks"):
         add_strata_rows(table, held.strata, data)

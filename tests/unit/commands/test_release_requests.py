@@ -17,7 +17,7 @@ TIMED = (*TYPES, "GET /a", "GET /b")
 BEGAN = 1_760_000_000
 
 
-def write(path: Path, header: tuple[str, ...], rows: list[tuple[float, ...]]) -> None:
+def write(path: Path, header: tuple[str, ...], rows: list[tuple[float | str, ...]]) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(header)
@@ -27,7 +27,7 @@ def write(path: Path, header: tuple[str, ...], rows: list[tuple[float, ...]]) ->
 def tables(folder: Path, rise: float) -> None:
     """Two releases of 150 periods of 30 s, and a CPU of which each period has two points."""
     rng = np.random.default_rng(1)
-    points: list[tuple[float, ...]] = []
+    points: list[tuple[float | str, ...]] = []
     for name, start, cost in (("old", BEGAN, 0.01), ("new", BEGAN + 86_400, 0.01 * (1.0 + rise))):
         counts = rng.poisson(rng.lognormal(3.0, 0.4, (150, 2)))
         times = start + 30 * np.arange(150)

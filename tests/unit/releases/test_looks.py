@@ -35,7 +35,7 @@ def requests(*releases: tuple[str, FloatArray], width_s: float = WIDTH) -> Reque
     starts = np.asarray(START + width_s * np.arange(counts.shape[1]))
     names = tuple(name for name, _ in ordered for _ in TYPES)
     # Each release has response times of its own: e seconds to the power of its number.
-    logs = counts * np.repeat(np.arange(len(ordered)), len(TYPES))[:, None]
+    logs = counts * np.repeat(np.arange(float(len(ordered))), len(TYPES))[:, None]
     return RequestPeriods(names, TYPES * len(ordered), starts, width_s, counts, counts, logs)
 
 

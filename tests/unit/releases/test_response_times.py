@@ -92,8 +92,8 @@ def _together(times: tuple[FloatArray | None, FloatArray | None]) -> dict[str, f
         counts[:, 1] = counts[:, 2]
         metric = (0.1 + counts @ costs) * (1.0 + 0.02 * rng.standard_normal(80))
         found.append(Periods(counts, metric, times=times[number]))
-    costs = compare_costs(Releases(names, *found), np.random.default_rng(0))
-    return costs.changes[0].likely
+    compared = compare_costs(Releases(names, *found), np.random.default_rng(0))
+    return compared.changes[0].likely
 
 
 @pytest.mark.parametrize("dearer", [1, 2])

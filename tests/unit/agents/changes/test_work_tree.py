@@ -14,7 +14,7 @@ from tests.support.repositories import Work
 
 SHOP = "import os\n\n\ndef price(x):\n    return x\n\n\nclass Cart:\n    def total(self):\n        return 1\n"
 GO = "package api\n\nfunc (b *Basket) Total() int {\n\treturn 1\n}\n\nfunc Other() {\n\tprintln(1)\n}\n"
-BEFORE = {
+BEFORE: dict[str, str | bytes | None] = {
     "shop/__init__.py": "",
     "shop/pricing.py": SHOP,
     "shop/gone.py": "def gone():\n    pass\n",
@@ -25,7 +25,7 @@ BEFORE = {
     "README.md": "words\n",
     "logo.png": b"\0\1\2",
 }
-AFTER = {
+AFTER: dict[str, str | bytes | None] = {
     "shop/pricing.py": SHOP.replace("return x", "return 2 * x").replace("import os", "import sys"),
     "shop/gone.py": None,
     "shop/new/__init__.py": "",
