@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from pipeline.alerts.outcome import MetricOutcome, TrialOutcome, outcome_of, thread_id
 from pipeline.clock import from_iso
 from pipeline.codec.events import RESOLVED, UPDATED
 from pipeline.codec.fields import parse_object
 from pipeline.codec.records import check, encode, read, to_json
 from pipeline.codec.schema import alerts as shapes
+from pipeline.codec.schema.trials import VERDICT
 from pipeline.model.metric_kind import is_gcpu
 
 AlertKind = Literal["detected", "updated", "resolved"]
+
+EventKind = Literal["regression", "trial-fail", "trial-not-enough", "trial-pass"]
+"""What an event is about: a regression, whatever becomes of it, or the verdict on an experiment."""
 
 _KINDS: Mapping[str, AlertKind] = {UPDATED: "updated", RESOLVED: "resolved"}
 
@@ -31,7 +36,11 @@ class SuspectedChange:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What is known of an event. Times are epoch seconds; levels are gCPU, or in the metric's own unit."""
+    """What is known of an event. Times are epoch seconds; levels are gCPU, or in the metric's own unit.
+
+    A verdict on trials is a report, those after it are updates, and a pass resolves what failed. Its metric
+    is the one that differs most; ``regression`` is what all verdicts on the experiment have in common.
+    """
 
     event: str  # id
     kind: AlertKind
@@ -52,6 +61,20 @@ class Alert:
     group_size: int = 0
     suspect: SuspectedChange | None = None
     owners: tuple[str, ...] = ()
+    trial: TrialOutcome | None = None  # None: it is about a regression
+
+    @property
+    def about(self) -> EventKind:
+        """What the event is about, as rules ask for it."""
+        if self.trial is None:
+            return "regression"
+        decisions: Mapping[str, EventKind] = {"fail": "trial-fail", "not enough": "trial-not-enough"}
+        return decisions.get(self.trial.decision, "trial-pass")
+
+    def by_metric(self) -> tuple[Alert, ...]:
+        """Return the alert as each metric that led to it has it; of a regression there is one."""
+        found = tuple(_of_metric(self, one) for one in (self.trial.metrics if self.trial else ()))
+        return found or (self,)
 
     @property
     def size(self) -> float:
@@ -77,13 +100,19 @@ def alert_of(event: Mapping[str, Any]) -> Alert:
     Raises:
         KeyError, TypeError, ValueError, InvalidMessage: it lacks what every event has.
     """
+    found = _of_verdict(event) if event["type"] == VERDICT else _of_regression(event)
+    check(shapes.Alert, to_json(found))
+    return found
+
+
+def _of_regression(event: Mapping[str, Any]) -> Alert:
     kind = _KINDS.get(str(event["type"]), "detected")
     data = event["data"]
     before, after = float(data["before"]), float(data["after"])
     level = float(data.get("level", after)) if kind != "detected" else after
     if grown := data.get("grown") or {}:
         level = max(level, float(grown["after"])) if grown["metric"] == data["metric"] else level
-    found = Alert(
+    return Alert(
         event=str(event["id"]),
         kind=kind,
         regression=str(data.get("regression", event["id"])),
@@ -103,8 +132,37 @@ def alert_of(event: Mapping[str, Any]) -> Alert:
         group_size=int(data.get("group_size") or data.get("joined_size") or 0),
         suspect=_suspect(data, kind),
     )
-    check(shapes.Alert, to_json(found))
-    return found
+
+
+def _of_verdict(event: Mapping[str, Any]) -> Alert:
+    """Read a verdict on trials: the release of side B is the change that it is about, unless undecided."""
+    outcome = outcome_of(event["data"])
+    service, time = str(event["data"]["service"]), from_iso(event["time"])
+    later: AlertKind = "updated" if outcome.revision > 1 else "detected"
+    releases = outcome.releases_b if outcome.decision != "not enough" else ()
+    found = Alert(
+        event=str(event["id"]),
+        kind="resolved" if outcome.decision == "pass" else later,
+        regression=thread_id(service, outcome.experiment),
+        service=service,
+        workload="",
+        metric=outcome.experiment,
+        metric_kind="service",
+        time=time,
+        since=time,
+        before=0.0,
+        after=0.0,
+        level=0.0,
+        suspect=SuspectedChange(releases[0], score=1.0) if len(releases) == 1 else None,
+        trial=outcome,
+    )
+    return found.by_metric()[0]
+
+
+def _of_metric(alert: Alert, one: MetricOutcome) -> Alert:
+    before, after = one.mean_a or 0.0, one.mean_b or 0.0
+    levels = {"before": before, "after": after, "level": after}
+    return replace(alert, metric=one.metric, relative=one.difference, p_value=one.p_value, **levels)
 
 
 def _suspect(data: Mapping[str, Any], kind: AlertKind) -> SuspectedChange | None:

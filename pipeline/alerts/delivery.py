@@ -18,6 +18,13 @@ Manner = Literal["single", "digest", "unanswered"]
 State = Literal["waiting", "sent", "dropped"]
 
 
+Source = Literal["regressions", "trial-verdicts"]
+"""The topic that an event came on, by its logical name."""
+
+Part = tuple[Source, int]
+"""A partition of one of these topics."""
+
+
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """One alert on its way to one target. Times are epoch seconds."""
@@ -32,6 +39,11 @@ class Delivery:
     changed: float = 0.0  # when it came into its state
     thread: str = ""  # what the target calls the conversation that it is in
     detail: str = ""  # why it waits, or was dropped
+
+    @property
+    def part(self) -> Part:
+        """The partition that its event came on: who has that sends it."""
+        return ("trial-verdicts" if self.alert.trial else "regressions"), self.partition
 
 
 class Manners(Protocol):
@@ -62,6 +74,12 @@ class Plan:
     manners: Mapping[str, Manners]
     zone: str = "UTC"
 
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The topics that events come on: that of verdicts on trials only if a rule asks for these."""
+        trials = any(event != "regression" for rule in self.rules for event in rule.events)
+        return ("regressions", "trial-verdicts") if trials else ("regressions",)
+
 
 def delivery_id(event: str, target: str, *, reminds: bool = False) -> str:
     """Derive the id of a delivery from what it is: a target has each event once, and one reminder of it."""
@@ -82,7 +100,7 @@ def deliveries(
     for rule in rules:
         urgent |= {target: rule.urgent or urgent.get(target, False) for target in rule.to}
     found = [_to(plan, alert, target, partition, now, urgent=loud) for target, loud in urgent.items()]
-    if alert.kind == "detected":
+    if alert.kind == "detected" and alert.trial is None:  # nobody can answer an experiment
         found += _reminders(rules, alert, partition, now)
     present = {each.id for each in known}
     return tuple(each for each in found if each.id not in present)

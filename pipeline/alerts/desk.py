@@ -10,6 +10,8 @@ from dataclasses import replace
 from pipeline.alerts.alert import Alert, alert_of
 from pipeline.alerts.delivery import (
     Delivery,
+    Part,
+    Source,
     batches,
     changed,
     deliveries,
@@ -47,7 +49,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, HOUR_S / 4
 REFRESH_S = 60.0
 """How often a digest looks for what other processes have put into it."""
 
-DIGEST_PARTITION = 0
+DIGEST_PART: Part = ("regressions", 0)
 """Who has it sends the digests, so that there is one for all services."""
 
 
@@ -61,11 +63,16 @@ class Desk:
         self._clock = clock
         self._numbers = AlertNumbers(tuple(rules.targets), rules.plan.rules)
         self._known: dict[str, Delivery] = {}
-        self._mine: frozenset[int] = frozenset()
+        self._mine: frozenset[Part] = frozenset()
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._paused: dict[str, tuple[float, float]] = {}  # target → until when, and how long the next time
         self._refreshed = 0.0
         self._keeping = asyncio.Lock()  # what is taken in while partitions arrive is read with what was there
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The topics whose events it takes."""
+        return self._rules.plan.sources
 
     @property
     def waiting(self) -> int:
@@ -78,7 +85,7 @@ class Desk:
         paused = {target: until for target, (until, _) in self._paused.items()}
         return self._numbers.samples(waiting, paused, self._clock())
 
-    async def arrived(self, partitions: frozenset[int]) -> None:
+    async def arrived(self, partitions: frozenset[Part]) -> None:
         """Take partitions over, with what the processes before left of them."""
         await self.left(self._mine)
         async with self._keeping:
@@ -86,7 +93,7 @@ class Desk:
         self._mine = partitions
         self._refreshed = self._clock()
 
-    async def left(self, _: frozenset[int]) -> None:
+    async def left(self, _: frozenset[Part]) -> None:
         """Send nothing more of any partition, once what is being sent has ended and is kept."""
         self._mine = frozenset()
         if self._sending:
@@ -146,13 +153,13 @@ class Desk:
         await self.left(self._mine)
 
     def _is_mine(self, each: Delivery) -> bool:
-        return (DIGEST_PARTITION if each.manner == "digest" else each.partition) in self._mine
+        return (DIGEST_PART if each.manner == "digest" else each.part) in self._mine
 
     async def _refresh(self) -> None:
         """Look for lines of digests that other processes have taken in since."""
         now = self._clock()
         digests = any(target.digest for target in self._rules.targets.values())
-        if digests and DIGEST_PARTITION in self._mine and now >= self._refreshed + REFRESH_S:
+        if digests and DIGEST_PART in self._mine and now >= self._refreshed + REFRESH_S:
             self._refreshed = now
             found = await self._record.load(now - self._rules.max_age_s - DAY_S)
             self._known = settled([*self._known.values(), *found])

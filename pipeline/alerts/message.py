@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from pipeline.alerts.alert import Alert, SuspectedChange
 from pipeline.alerts.markup import Line, Span, shown, unlinked
+from pipeline.alerts.trial_message import trial_entry, trial_lines, trial_title
 
 Occasion = Literal["detected", "updated", "resolved", "unanswered", "digest", "test"]
 
@@ -33,23 +34,38 @@ class Note:
         """The one that it is about; of a digest the first."""
         return self.alerts[0]
 
+    @property
+    def answerable(self) -> bool:
+        """Whether a person can say something of it: of a regression, until it is gone."""
+        return self.occasion != "resolved" and self.alert.trial is None
 
-def page_of(dashboard: str, regression: str) -> str:
-    """Return the address of a regression's page; empty without a dashboard."""
-    if not dashboard:
-        return ""
+
+def page_of(dashboard: str, alert: Alert) -> str:
+    """Return the address of the page of a regression or experiment; empty without a dashboard.
+
+    An address with ``{id}`` is of regressions alone.
+    """
+    base = dashboard.rstrip("/")
+    if alert.trial:
+        known = bool(dashboard) and "{id}" not in dashboard
+        path = "/".join(quote(name, safe="") for name in (alert.service, alert.trial.experiment))
+        return f"{base}/trials/{path}" if known else ""
+    regression = quote(alert.regression, safe="")
     if "{id}" in dashboard:
-        return dashboard.replace("{id}", quote(regression, safe=""))
-    return f"{dashboard.rstrip('/')}/regressions/{quote(regression, safe='')}"
+        return dashboard.replace("{id}", regression)
+    return f"{base}/regressions/{regression}" if dashboard else ""
 
 
 def note_of(alert: Alert, dashboard: str, *, occasion: Occasion | None = None) -> Note:
     """Return what is said of one alert: what, by how much, since when and by whom."""
     said = occasion or alert.kind
-    link = page_of(dashboard, alert.regression)
-    lines = (_what(alert, said), _how_much(alert), _whom(alert))
+    link = page_of(dashboard, alert)
+    if alert.trial:
+        title, lines = trial_title(alert.trial, alert.service), trial_lines(alert.trial, alert.service)
+    else:
+        title, lines = _title(alert, said), (_what(alert, said), _how_much(alert), _whom(alert))
     rest: tuple[Line, ...] = ((Span("Open its page", "link", link),),) if link else ()
-    return Note(said, alert.event, _title(alert, said), (*lines, *rest), link, (alert,))
+    return Note(said, alert.event, title, (*lines, *rest), link, (alert,))
 
 
 def how_to_answer(event: str = "") -> Line:
@@ -75,19 +91,24 @@ def digest_of(alerts: Sequence[Alert], dashboard: str, note_id: str) -> Note:
     lines: list[Line] = [_entry(each, dashboard) for each in order[:_MOST_LISTED]]
     if len(order) > _MOST_LISTED:
         lines.append((Span(f"and {len(order) - _MOST_LISTED} more"),))
-    number = sum(each.kind == "detected" for each in alerts)
+    trials = sum(each.trial is not None for each in alerts)
+    number = sum(each.kind == "detected" and each.trial is None for each in alerts)
     services = len({each.service for each in alerts})
     title = f"Smidgen: {_count(number, 'regression')} in {_count(services, 'service')}"
-    if others := len(alerts) - number:
+    if trials:
+        title += f", {_count(trials, 'verdict')} on trials"
+    if others := len(alerts) - number - trials:
         title += f", {_count(others, 'follow-up')}"
     link = dashboard.rstrip("/") if dashboard and "{id}" not in dashboard else ""
     return Note("digest", note_id, title, tuple(lines), link, tuple(order))
 
 
 def _entry(alert: Alert, dashboard: str) -> Line:
-    link = page_of(dashboard, alert.regression)
-    verb = {"detected": "", "updated": f"{_update(alert)}: ", "resolved": "is resolved: "}[alert.kind]
+    link = page_of(dashboard, alert)
     ending: Line = (Span(" "), Span("page", "link", link)) if link else ()
+    if alert.trial:
+        return (*trial_entry(alert.trial, alert.service), *ending)
+    verb = {"detected": "", "updated": f"{_update(alert)}: ", "resolved": "is resolved: "}[alert.kind]
     return (
         Span(shown(alert.service), "bold"),
         Span(" "),

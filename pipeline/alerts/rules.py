@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Sequence
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -31,6 +31,9 @@ def parse_share(value: object) -> float:
 
 
 Share = Annotated[float, BeforeValidator(parse_share)]
+_OF_REGRESSIONS = ("workloads", "metric_kinds", "min_size", "min_waste", "min_suspect_score", "unanswered")
+"""What no verdict on trials has, so that a rule about these alone cannot ask for it."""
+
 Globs = Annotated[tuple[str, ...], Field(min_length=1)]
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -42,10 +45,14 @@ class Unanswered(StrictModel):
     to: Names
 
 
+RuleEvent = Literal["regression", "trial-fail", "trial-not-enough"]
+
+
 class Rule(StrictModel):
     """What an alert must be like, and where it goes then. What is not given is not asked."""
 
     name: str = ""
+    events: Annotated[tuple[RuleEvent, ...], Field(min_length=1)] = ("regression",)
     services: Globs = ("*",)
     subroutines: Globs = ("*",)
     workloads: Globs = ("*",)
@@ -66,11 +73,20 @@ class Rule(StrictModel):
         for name in ("min_confidence", "min_suspect_score"):
             if getattr(self, name) > 1:
                 raise ValueError(f"{name}: should be at most 1")
+        if "regression" not in self.events:
+            for name in _OF_REGRESSIONS:
+                if name in self.model_fields_set:
+                    raise ValueError(f"{name}: of regressions alone, for which this rule's events do not ask")
         return self
 
 
 def matches(rule: Rule, alert: Alert) -> bool:
-    """Return whether a rule is about an alert; what is not known of an alert is not enough for a bound.
+    """Return whether a rule is about an alert: of a verdict on trials, about one of its metrics."""
+    return alert.about in rule.events and any(_matches(rule, each) for each in alert.by_metric())
+
+
+def _matches(rule: Rule, alert: Alert) -> bool:
+    """Return whether a rule is about one metric; what is not known of it is not enough for a bound.
 
     A size in shares of CPU is asked only of what is one. What did not exist before has risen by any share.
     """

@@ -1,4 +1,4 @@
-"""The worker of alerts: one process of a consumer group over the topic of regressions."""
+"""The worker of alerts: one process of a consumer group over the topics of events."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import asyncio
 import logging
 import time
 
+from pipeline.alerts.delivery import Part
 from pipeline.alerts.desk import Desk
 from pipeline.errors import BrokerUnavailable
-from pipeline.kafka import Broker, Member, open_member
+from pipeline.kafka import Broker, Member, TopicPartition, offsets_after, open_member
 from pipeline.telemetry import Sample
 from pipeline.topics import Topics
 
@@ -66,17 +67,25 @@ class AlertWorker:
     async def _read(self, stop: asyncio.Event) -> None:
         """Read as a member of the group; offsets are committed once what events lead to is in the store."""
         arrived = asyncio.Event()
+        topics = [self._topics[source] for source in self._desk.sources]
+        sources = dict(zip((topic.name for topic in topics), self._desk.sources, strict=True))
 
-        async def take_over(partitions: frozenset[int]) -> None:
-            await self._desk.arrived(partitions)
+        def parts_of(partitions: frozenset[TopicPartition]) -> frozenset[Part]:
+            return frozenset((sources[each.topic], each.partition) for each in partitions)
+
+        async def leave(partitions: frozenset[TopicPartition]) -> None:
+            await self._desk.left(parts_of(partitions))
+
+        async def take_over(partitions: frozenset[TopicPartition]) -> None:
+            await self._desk.arrived(parts_of(partitions))
             arrived.set()
 
         async with open_member(
             self._broker,
-            self._topics["regressions"],
+            topics,
             self._topics.group(GROUP),
             from_start=self._from_start,
-            leaving=self._desk.left,
+            leaving=leave,
             arrived=take_over,
         ) as member:
             while not stop.is_set():
@@ -93,7 +102,7 @@ class AlertWorker:
         entries = await member.poll(POLL_S)
         if entries:
             await self._desk.take(entries)
-            await member.commit({entry.partition: entry.offset + 1 for entry in entries})
+            await member.commit(offsets_after(entries))
         await self._desk.tick()
 
 

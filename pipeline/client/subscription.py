@@ -13,7 +13,7 @@ from pipeline.codec.events import decode_event
 from pipeline.codec.schema.events import RegressionDetected, RegressionResolved, RegressionUpdated
 from pipeline.config import Settings, load_settings
 from pipeline.errors import InvalidMessage
-from pipeline.kafka import Broker, Entry, Member, open_member, read_topic
+from pipeline.kafka import Broker, Entry, Member, TopicPartition, offsets_after, open_member, read_topic
 
 log = logging.getLogger(__name__)
 
@@ -53,19 +53,19 @@ async def subscribe(
     topic = settings.read_topics()["regressions"]
     broker = Broker.of(settings)
     async with (
-        open_member(broker, topic, group, from_start=from_start) as member,
+        open_member(broker, [topic], group, from_start=from_start) as member,
         aclosing(_entries(member, since)) as entries,
     ):
         async for entry in entries:
             event = _event(entry, services, since)
             if event is not None:
                 yield event
-            await member.commit({entry.partition: entry.offset + 1})
+            await member.commit(offsets_after([entry]))
 
 
 async def _entries(member: Member, since: float | None) -> AsyncGenerator[Entry]:
     """Yield what a member reads; partitions that come to it are taken up where the group is."""
-    assigned: frozenset[int] = frozenset()
+    assigned: frozenset[TopicPartition] = frozenset()
     while True:
         entries = await member.poll(POLL_S)
         if member.partitions != assigned:
@@ -76,7 +76,7 @@ async def _entries(member: Member, since: float | None) -> AsyncGenerator[Entry]
                 continue
             await member.begin()
         for entry in entries:
-            if entry.partition in member.partitions:
+            if TopicPartition(entry.topic, entry.partition) in member.partitions:
                 yield entry
 
 

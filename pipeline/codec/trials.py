@@ -16,14 +16,12 @@ from pipeline.codec.fitting import fitting
 from pipeline.codec.inputs import not_ahead
 from pipeline.codec.records import check, columns_of, plain, written
 from pipeline.codec.schema import trials as shapes
-from pipeline.codec.schema.trials import LARGEST, SMALLEST
+from pipeline.codec.schema.trials import LARGEST, SMALLEST, VERDICT
 from pipeline.errors import InvalidMessage
 from pipeline.model import ExperimentEnd, FloatArray, Outgoing, TrialMetric, TrialSide
 from pipeline.trials import Choice, Decision, Side, Standing, WholeTrial
 from pipeline.trials.choice import Score
 from pipeline.trials.verdict import Verdict
-
-TYPE: Literal["smidgen.trial.verdict"] = "smidgen.trial.verdict"
 
 METRICS_BYTES = 384 * 1024  # in an event
 MACHINES_BYTES = 32 * 1024
@@ -158,7 +156,7 @@ def verdict_event(verdict: ExperimentVerdict) -> dict[str, Any]:
         shapes.TrialVerdict,
         specversion="1.0",
         id=verdict_id(standing),
-        type=TYPE,
+        type=VERDICT,
         source=f"/smidgen/{experiment.service}",
         subject=experiment.name,
         time=standing.last_time,

@@ -1,4 +1,4 @@
-"""``smidgen alerts``: sends regression events to people and their tools."""
+"""``smidgen alerts``: sends events of regressions and trials to people and their tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.clock import system_clock
 from pipeline.commands.options import configure_logging, settings_options
 from pipeline.config import Settings
 from pipeline.errors import InvalidMessage
-from pipeline.kafka import Broker, read_topic
+from pipeline.kafka import Broker, read_topics
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from pipeline.terminal import escape_controls
@@ -45,7 +45,7 @@ _rules = click.option(
 
 @click.group(epilog=_EXAMPLES)
 def alerts() -> None:
-    """Send regression events to chats, mailboxes, pagers, forges and trackers, each once."""
+    """Send events of regressions and trials to chats, mailboxes, pagers, forges and trackers, each once."""
 
 
 @alerts.command(epilog=_EXAMPLES)
@@ -95,12 +95,13 @@ async def _watched(worker: AlertWorker, settings: Settings, store: Store) -> Hea
     return server
 
 
-async def _dry_run(trial: DryRun, settings: Settings, *, from_start: bool, follow: bool) -> None:
-    topic = settings.read_topics()["regressions"]
-    entries = read_topic(Broker.of(settings), topic, from_start=from_start or not follow, follow=follow)
+async def _dry_run(dry: DryRun, settings: Settings, *, from_start: bool, follow: bool) -> None:
+    known = settings.read_topics()
+    topics = [known[source] for source in dry.sources]
+    entries = read_topics(Broker.of(settings), topics, from_start=from_start or not follow, follow=follow)
     async for entry in entries:
         try:
-            lines = list(trial.lines(entry, system_clock()))
+            lines = list(dry.lines(entry, system_clock()))
         except (InvalidMessage, KeyError, TypeError, ValueError) as error:
             click.echo(f"partition {entry.partition} offset {entry.offset}: no event: {error!r}", err=True)
             continue

@@ -33,7 +33,7 @@ from pipeline.kafka.groups import (
     topic_facts,
 )
 from pipeline.kafka.identity import require_topic_ids, topic_ids
-from pipeline.kafka.member import Member, open_member
+from pipeline.kafka.member import Member, offsets_after, open_member
 from pipeline.kafka.partitions import partition_of_key
 from pipeline.kafka.producer import MessagesRefused, Packet, Producer, ProducerOptions, largest_message_bytes
 from pipeline.kafka.publisher import Publisher, is_set_within, partition_of
@@ -83,6 +83,7 @@ __all__ = [
     "keep_membership",
     "largest_message_bytes",
     "never_create_topics",
+    "offsets_after",
     "open_member",
     "open_reader",
     "partition_of",

@@ -23,7 +23,7 @@ from pipeline.clock import system_clock
 from pipeline.kafka import Producer, ProducerOptions, as_broker
 from pipeline.model import Outgoing
 from tests.e2e.worker_process import TOPICS, BrokerUrl, wait_until
-from tests.support.alert_events import detected, encoded, resolved, updated
+from tests.support.alert_events import detected, encoded, resolved, updated, verdict
 from tests.support.alert_receivers import HttpReceiver, Reply, Request
 
 _MAIN = """
@@ -116,7 +116,8 @@ def publish(broker: str, *events: dict[str, Any]) -> None:
         producer = await Producer.open(as_broker(broker), TOPICS, options)
         try:
             for event in events:
-                await producer.send(Outgoing("regressions", event["data"]["service"], encoded(event)))
+                topic = "trial-verdicts" if "experiment" in event["data"] else "regressions"
+                await producer.send(Outgoing(topic, event["data"]["service"], encoded(event)))
         finally:
             await producer.close()
 
@@ -177,6 +178,31 @@ def test_two_processes_share_the_events_and_send_each_once(
     assert first.stop() == 0
     assert set(titles(slack).values()) == {1}
     assert min(shares) > 0
+
+
+def test_verdicts_on_trials_are_sent_once_beside_regressions(
+    own_broker: BrokerUrl, own_store: str, slack: SlackApi, tmp_path: Path
+) -> None:
+    rules = write_rules(tmp_path, slack, rules=[{"to": ["chat"], "events": ["regression", "trial-fail"]}])
+    now = system_clock()
+    first = AlertsProcess(own_broker, own_store, rules)
+    first.wait_ready()
+    publish(own_broker, detected("r1", time=now), verdict("pr-7", time=now))
+    wait_until(lambda: first.log.count("sent ") >= 2, "two messages", first)
+    first.kill()
+    second = AlertsProcess(own_broker, own_store, rules)
+    second.wait_ready()
+    publish(own_broker, verdict("pr-7", time=now), verdict("pr-8", "not enough", time=now))
+    publish(own_broker, verdict("pr-7", "pass", revision=2, time=now + 1))
+    wait_until(lambda: len(slack.taken) >= 3, "a third message", second)
+    assert second.stop() == 0
+    about = [message["text"].splitlines()[0] for message in slack.taken]
+    assert sorted(about[:2]) == [
+        "shop: experiment pr-7 fails: cpu +5.00%",
+        "shop: shop.pricing.total takes 33.3% more CPU",
+    ]
+    assert about[2:] == ["shop: experiment pr-7 is within its thresholds"]
+    assert "thread_ts" in slack.taken[2]
 
 
 def test_what_becomes_of_a_regression_follows_in_its_thread_after_a_restart(

@@ -66,7 +66,7 @@ def test_a_new_group_begins_with_what_comes_and_misses_nothing_from_then_on(
 
     async def joining() -> None:
         broker = as_broker(own_broker)
-        async with open_member(broker, TOPICS["regressions"], "late") as member:
+        async with open_member(broker, [TOPICS["regressions"]], "late") as member:
             while not member.partitions:
                 await member.poll(0.2)
             await member.begin()

@@ -74,3 +74,42 @@ def _event(number: str, kind: str, data: dict[str, Any], time: float) -> dict[st
         **{"source": f"/smidgen/{data['service']}", "subject": data["metric"], "time": to_iso(time)},
         **{"datacontenttype": "application/json", "data": data},
     }
+
+
+def verdict(
+    experiment: str = "pr-7",
+    decision: str = "fail",
+    *,
+    revision: int = 1,
+    service: str = "shop",
+    time: float = NOW,
+    **data: Any,
+) -> dict[str, Any]:
+    """Return the verdict on an experiment; ``data`` replaces parts of its data."""
+    given = {
+        **{"service": service, "experiment": experiment, "revision": revision, "decision": decision},
+        **{"complete": True, "trials": 8, "expected_trials": 8, "half_trials": 0},
+        **{"releases_a": ["3f2a"], "releases_b": ["9bc1d00"]},
+        "machines": [{"side": "A", "factors": {"type": "m5"}, "trials": 8}],
+        "metrics": [outcome("cpu", decision, 0.05), outcome("latency", "not enough", -0.02)],
+        "metrics_size": 2,
+        **data,
+    }
+    return {
+        **{"specversion": "1.0", "id": f"{experiment.encode().hex()}-{revision}", "type": "smidgen.trial.verdict"},
+        **{"source": f"/smidgen/{service}", "subject": experiment, "time": to_iso(time)},
+        **{"datacontenttype": "application/json", "data": given},
+    }
+
+
+def outcome(metric: str, decision: str, difference: float | None, **own: Any) -> dict[str, Any]:
+    """Return what a verdict says of one metric."""
+    known = difference is not None
+    bounds = (difference - 0.01, difference + 0.01) if difference is not None else (None, None)
+    return {
+        **{"metric": metric, "decision": decision, "threshold": 0.02, "alpha": 0.05, "direction": "up"},
+        **{"mean_a": 100.0, "mean_b": 100.0 * (1 + (difference or 0)), "difference": difference},
+        **{"low": bounds[0], "high": bounds[1], "p_value": 0.0005 if known else None},
+        **{"model": "paired-t-test", "trials": 8, "trials_needed": 40},
+        **{"warm_up": [3], "unsteady": [], "scores": [], **own},
+    }

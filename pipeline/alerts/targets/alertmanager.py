@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
+from pipeline.alerts.alert import Alert
 from pipeline.alerts.markup import as_plain
 from pipeline.alerts.message import Note
 from pipeline.alerts.secret import Secret
@@ -29,14 +31,7 @@ class Alertmanager(OneAlert):
         alert = note.alert
         resolved = note.occasion == "resolved"
         sent: dict[str, Any] = {
-            "labels": {
-                "alertname": "SmidgenRegression",
-                "severity": "warning",
-                **self.labels,
-                "service": alert.service,
-                "metric": alert.metric,
-                "regression": alert.regression,
-            },
+            "labels": _labels(alert, self.labels),
             "annotations": {"summary": note.title, "description": as_plain(note.lines)},
             "startsAt": to_iso(alert.since),
             "endsAt": to_iso(alert.time if resolved else max(alert.since, alert.time) + _FOLLOWED_S),
@@ -46,3 +41,11 @@ class Alertmanager(OneAlert):
         token = {"Authorization": f"Bearer {self.token.get_secret_value()}"} if self.token else {}
         await http.call("POST", f"{self.url.rstrip('/')}/api/v2/alerts", json=[sent], headers=token)
         return alert.regression
+
+
+def _labels(alert: Alert, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels by which an alert is known again, whichever metric of an experiment leads."""
+    name = "SmidgenTrial" if alert.trial else "SmidgenRegression"
+    subject = {"experiment": alert.trial.experiment} if alert.trial else {"metric": alert.metric}
+    known = {"service": alert.service, **subject, "regression": alert.regression}
+    return {"alertname": name, "severity": "warning", **own, **known}

@@ -51,7 +51,7 @@ class ForgeConversation(ForgeTarget):
 
     def text(self, note: Note, marker: str, event: str = "") -> str:
         """Return a message: what is said, how to answer while there is something to answer, and a marker."""
-        asks = self.replies and note.occasion != "resolved"
+        asks = self.replies and note.answerable
         lines = (*note.lines, how_to_answer(event)) if asks else note.lines
         return f"{as_markdown(lines)}\n\n{marker}\n"
 

@@ -34,7 +34,7 @@ class Grafana(OneAlert):
         if thread:
             await http.call("PATCH", f"{base}/{thread}", json=content, headers=headers)
             return thread
-        tags = ["smidgen", "regression", alert.service, own, *self.tags]
+        tags = ["smidgen", "trial" if alert.trial else "regression", alert.service, own, *self.tags]
         content |= {"time": int(alert.since * 1000), "tags": tags}
         made = await http.call("POST", base, json=content, headers=headers)
         return str(made["id"])

@@ -47,7 +47,7 @@ class Jira(OneAlert):
         return key
 
     def _document(self, note: Note) -> dict[str, Any]:
-        asks = self.replies and note.occasion != "resolved"
+        asks = self.replies and note.answerable
         return as_jira((*note.lines, how_to_answer()) if asks else note.lines)
 
     async def _find(self, label: str, http: Http) -> str:

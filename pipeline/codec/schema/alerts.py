@@ -26,6 +26,42 @@ class SuspectedChange(TypedDict):
 
 
 @message
+class MetricOutcome(TypedDict):
+    """What an experiment says of one metric."""
+
+    metric: Name
+    decision: Literal["pass", "fail", "not enough"]
+    threshold: float
+    direction: Literal["up", "down"]
+    model: Name
+    trials: Count
+    trials_needed: NotRequired[Count | None]
+    difference: NotRequired[float | None]
+    low: NotRequired[float | None]
+    high: NotRequired[float | None]
+    p_value: NotRequired[float | None]
+    mean_a: NotRequired[float | None]
+    mean_b: NotRequired[float | None]
+
+
+@message
+class TrialOutcome(TypedDict):
+    """What an experiment says, with the metrics that led to its decision."""
+
+    experiment: Name
+    decision: Literal["pass", "fail", "not enough"]
+    revision: Count
+    complete: bool
+    trials: Count
+    expected_trials: Count
+    releases_a: Several[Text]
+    releases_b: Several[Text]
+    machines: Several[Text]
+    metrics: Several[MetricOutcome]
+    metrics_size: Count
+
+
+@message
 class Alert(TypedDict):
     """What was known of an event. Times are epoch seconds. What a former version did not know is absent."""
 
@@ -48,3 +84,4 @@ class Alert(TypedDict):
     group_size: NotRequired[Count]
     suspect: NotRequired[SuspectedChange | None]
     owners: NotRequired[Several[str]]
+    trial: NotRequired[TrialOutcome | None]

@@ -13,6 +13,9 @@ from pipeline.model import ExperimentKind, SideName
 SMALLEST, LARGEST = 1e-100, 1e100
 """Values beyond which squares and sums of them are no numbers any more; 0 is one."""
 
+VERDICT: Literal["smidgen.trial.verdict"] = "smidgen.trial.verdict"
+"""Type of the CloudEvent of a verdict."""
+
 MAX_METRICS = 200
 """Most metrics of one side of a trial."""
 

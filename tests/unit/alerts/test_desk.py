@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
+from pipeline.alerts.delivery import Part
 from pipeline.alerts.desk import Desk
 from pipeline.alerts.message import Note
 from pipeline.alerts.record import Record
@@ -19,7 +20,7 @@ from pipeline.errors import StoreUnavailable
 from pipeline.kafka import Entry
 from pipeline.storage.arrays import ArrayStore
 from pipeline.units import DAY_S, HOUR_S
-from tests.support.alert_events import NOW, detected, encoded, resolved, updated
+from tests.support.alert_events import NOW, detected, encoded, resolved, updated, verdict
 
 Heard = list[tuple[str, str, str]]  # occasion, title, thread
 HEARD: dict[str, Heard] = {}
@@ -45,6 +46,11 @@ class Recorder(Target):
         return thread or f"thread-{len(HEARD[self.name])}"
 
 
+def parts_of(*partitions: int, trials: bool = False) -> frozenset[Part]:
+    """Return partitions of the topic of regressions, or of verdicts on trials."""
+    return frozenset(("trial-verdicts" if trials else "regressions", number) for number in partitions)
+
+
 class World:
     """A store, a clock and desks over them."""
 
@@ -57,7 +63,7 @@ class World:
     async def desk(self, *partitions: int) -> Desk:
         """Return a process that has these partitions."""
         desk = Desk(self.rules, Record(self.store), Http(), lambda: self.now)
-        await desk.arrived(frozenset(partitions or (0,)))
+        await desk.arrived(parts_of(*(partitions or (0,))))
         return desk
 
     def states(self) -> list[tuple[str, str]]:
@@ -111,6 +117,28 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(work)
 
 
+def test_verdicts_on_trials_are_sent_by_who_has_their_partition(tmp_path: Path) -> None:
+    world = World(tmp_path, two(rule="{to: [a], events: [regression, trial-fail]}"))
+
+    async def use() -> None:
+        regressions, trials = await world.desk(0), await world.desk(0)
+        await trials.arrived(parts_of(0, trials=True))
+        for desk in (regressions, trials):
+            await take(desk, verdict())
+            await take(desk, detected())
+        await settle(regressions)
+        assert [title for _, title, _ in HEARD["a"]] == ["shop: shop.pricing.total takes 33.3% more CPU"]
+        await settle(trials)
+        assert [title for _, title, _ in HEARD["a"]][1:] == ["shop: experiment pr-7 fails: cpu +5.00%"]
+        again = await world.desk(0)  # a restart, with both topics
+        await again.arrived(parts_of(0) | parts_of(0, trials=True))
+        await take(again, verdict(), verdict("pr-7", "pass", revision=2))
+        await settle(again)
+
+    asyncio.run(use())
+    assert [(occasion, thread) for occasion, _, thread in HEARD["a"]][2:] == [("resolved", "thread-2")]
+
+
 def test_an_event_that_comes_again_is_sent_once(tmp_path: Path) -> None:
     async def work() -> None:
         world = World(tmp_path, two())
@@ -160,7 +188,7 @@ def test_partitions_go_once_what_is_being_sent_is_kept(tmp_path: Path) -> None:
         await desk.tick()
         while "a" not in BEGUN:
             await asyncio.sleep(0.01)
-        leaving = asyncio.create_task(desk.left(frozenset({0})))
+        leaving = asyncio.create_task(desk.left(parts_of(0)))
         await asyncio.sleep(0.05)
         assert not leaving.done()
         answer.set()
@@ -185,7 +213,7 @@ def test_what_comes_while_partitions_arrive_is_sent(tmp_path: Path, monkeypatch:
             return found
 
         monkeypatch.setattr(desk._record, "load", slowly)
-        arriving = asyncio.create_task(desk.arrived(frozenset({0})))
+        arriving = asyncio.create_task(desk.arrived(parts_of(0)))
         await asyncio.sleep(0.05)
         await take(desk, detected())
         await arriving

@@ -28,7 +28,7 @@ from pipeline.alerts.targets import (
 from pipeline.alerts.targets.http import _seconds
 from pipeline.errors import ConfigError
 from pipeline.validation import validate
-from tests.support.alert_events import alert, detected, resolved, updated
+from tests.support.alert_events import alert, detected, outcome, resolved, updated, verdict
 from tests.support.alert_receivers import HttpReceiver, Reply, Request, SmtpReceiver
 
 DASHBOARD = "https://smidgen.example.com"
@@ -238,6 +238,16 @@ class Annotations:
             return 200, {"id": len(self.kept)}
         self.kept[int(request.path.rpartition("/")[2])] |= request.json
         return 200, {}
+
+
+def test_alertmanager_knows_an_experiment_by_itself(receiver: HttpReceiver) -> None:
+    """The metric that leads may be another one in a later verdict; labels stay the same."""
+    later = [outcome("calls", "fail", 0.5)]
+    for event in (verdict(), verdict(revision=2, metrics=later)):
+        send(target("alertmanager", url=receiver.url), note_of(alert(event), ""))
+    first, second = (sent[0]["labels"] for sent in receiver.sent("POST", "/api/v2/alerts"))
+    assert first == second
+    assert (first["alertname"], first["experiment"]) == ("SmidgenTrial", "pr-7")
 
 
 def test_grafana_has_one_annotation_that_becomes_a_region(receiver: HttpReceiver) -> None:

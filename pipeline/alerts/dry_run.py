@@ -1,4 +1,4 @@
-"""Trials: what rules would send of events, and a test message to each target."""
+"""Dry runs: what rules would send of events, and a test message to each target."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pipeline.alerts.alert import Alert, SuspectedChange, alert_of
-from pipeline.alerts.delivery import Delivery, deliveries
+from pipeline.alerts.delivery import Delivery, Source, deliveries
 from pipeline.alerts.desk import note_for
 from pipeline.alerts.markup import as_plain
 from pipeline.alerts.message import note_of
@@ -25,6 +25,11 @@ class DryRun:
         self._rules = rules
         self._known: list[Delivery] = []
 
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The topics whose events it takes."""
+        return self._rules.plan.sources
+
     def lines(self, entry: Entry, now: float) -> Iterator[str]:
         """Yield what one event leads to: to whom, when, and the message.
 
@@ -37,7 +42,8 @@ class DryRun:
         made = deliveries(self._rules.plan, alert, entry.partition, known, now)
         self._known += [each if each.manner == "unanswered" else replace(each, state="sent") for each in made]
         if not made:
-            yield f"{to_iso(alert.time)} {alert.service} {alert.metric} {alert.kind}: no target"
+            named = alert.trial.experiment if alert.trial else alert.metric
+            yield f"{to_iso(alert.time)} {alert.service} {named} {alert.kind}: no target"
         for each in made:
             note = note_for([each], self._rules.dashboard)
             when = "now" if each.due <= now else to_iso(each.due)
