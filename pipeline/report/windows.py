@@ -63,9 +63,10 @@ def windows_of(scan: Scan, workload: Workload) -> ScanWindows:
 
 def _resolution_s(data: Mapping[str, Any], workload: Workload) -> float:
     """Return how long windows are: of requests that cost more, one period, in which the release began."""
-    if not data.get("requests"):
+    edges = data.get("change_time_interval")
+    if not data.get("requests") or not isinstance(edges, list) or len(edges) != 2:
         return workload.resolution_s
-    begun, end = (fields.to_moment(edge) for edge in data.get("change_time_interval") or (0.0, 0.0))
+    begun, end = map(fields.to_moment, edges)
     return max(workload.resolution_s, end - begun)
 
 

@@ -21,7 +21,9 @@ def rollout(share: float = 1.0) -> Rollout:
     own = np.zeros_like(counts)
     own[OLD:] = share * counts[OLD:]
     starts = 30.0 * np.arange(OLD + NEW, dtype=np.float64)
-    return Rollout("v1", "v2", 30.0 * OLD, 30.0, starts, ("a", "b", "c"), counts, own)
+    return Rollout(
+        "v1", "v2", 30.0 * OLD, 30.0, starts, ("a", "b", "c"), counts, own, np.full_like(own, np.nan)
+    )
 
 
 def measured(found: Rollout, rise: float) -> FloatArray:
