@@ -10,6 +10,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 import plotly.io
+from markupsafe import Markup
 
 from pipeline.model import SeriesKey
 from pipeline.model.metric_kind import is_gcpu
@@ -39,6 +40,12 @@ def figure_json(figure: go.Figure) -> str:
     """Return a figure as the page's script reads it."""
     text: str = plotly.io.to_json(figure, validate=False)
     return text
+
+
+def figure_block(figure: go.Figure) -> Markup:
+    """Return a figure as it stands in a data block of a page."""
+    # No text of it can end the block: in JSON "<" stands within strings alone.
+    return Markup(figure_json(figure).replace("<", "\\u003c"))  # noqa: S704
 
 
 Span = tuple[float, float, float]

@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from pipeline.dashboard.comparison import Comparison
-from pipeline.dashboard.figures import figure_json
+from pipeline.dashboard.figures import figure_block
 from pipeline.model import METRIC_KINDS, StackMatrix
 from pipeline.report.figures import icicle_figure
 from pipeline.report.flame import Shift, icicle, inclusive_shares, largest_shifts
@@ -45,10 +45,10 @@ def flames_of(found: Comparison, service: str, marked: str = NOTHING, only: str 
     tree = icicle(stacks, dispersion)
     drawn = len(tree.paths) > 1
     return Flames(
-        before=_block(figure_json(icicle_figure(tree, service, marked, "before")))
+        before=figure_block(icicle_figure(tree, service, marked, "before"))
         if compared and drawn
         else Markup(""),
-        after=_block(figure_json(icicle_figure(tree, service, marked, "after"))) if drawn else Markup(""),
+        after=figure_block(icicle_figure(tree, service, marked, "after")) if drawn else Markup(""),
         shifts=tuple(largest_shifts(stacks, SHIFTS, dispersion)),
         trunk=tree.trunk,
         samples=(stacks.total_before, stacks.total_after),
@@ -72,8 +72,3 @@ def annotated(stacks: StackMatrix, *, most: int = 200) -> list[Shift]:
         if name.startswith(_PREFIXES)
     ]
     return sorted(found, key=lambda one: (-one.after - one.before, one.subroutine))[:most]
-
-
-def _block(text: str) -> Markup:
-    # A data block of a page ends with </script>; plotly escapes < > & in its JSON.
-    return Markup(text.replace("<", "\\u003c"))  # noqa: S704

@@ -99,7 +99,13 @@ def urlencode(text: object) -> str:
     return quote(str(text), safe="")
 
 
+def a_minute(rate: float) -> str:
+    """Return requests a minute, with as many digits as say something."""
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
+    "a_minute": a_minute,
     "size": size,
     "change_ratio": relative,
     "levels": levels,

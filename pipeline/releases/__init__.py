@@ -9,6 +9,7 @@ from pipeline.releases.compare import (
     seen_load,
 )
 from pipeline.releases.costs import BASE, EVERY, CostChange, CostComparison, compare_costs, spelt
+from pipeline.releases.course import ModelCourse, model_course
 from pipeline.releases.looks import LookConfig, Looked, LooksMade, look, next_look, periods_ahead
 from pipeline.releases.metric_rules import MetricRule, ReleaseMetrics
 from pipeline.releases.outlook import RequestOutlook, TypeOutlook, foresee
@@ -34,6 +35,7 @@ __all__ = [
     "Looked",
     "LooksMade",
     "MetricRule",
+    "ModelCourse",
     "NotCompared",
     "Periods",
     "ReleaseComparison",
@@ -58,6 +60,7 @@ __all__ = [
     "foresee",
     "joined",
     "look",
+    "model_course",
     "next_look",
     "periods_ahead",
     "periods_needed",

@@ -170,13 +170,18 @@ def cost_columns(releases: Releases, metric: FloatArray) -> tuple[FloatArray, Fl
     curvature. Of EVERY that is all of them at the costs that explain both releases.
     """
     counts = np.concatenate([releases.old.counts, releases.new.counts])
-    curvature = _curvature(counts)
-    common = np.column_stack([np.ones(len(counts)), counts, curvature])
+    common = load_columns(counts)
+    curvature = common[:, 1 + counts.shape[1] :]
     own = np.column_stack([releases.new.share, releases.new.served])
     bent = curvature[len(releases.old) :] * releases.new.share[:, None]
     level = np.column_stack([own, bent]) @ _Fit.of(common, metric).coefficients
     changed = np.column_stack([own, level])
     return common, np.concatenate([np.zeros((len(releases.old), changed.shape[1])), changed])
+
+
+def load_columns(counts: FloatArray) -> FloatArray:
+    """Return what a metric is made of: a base, requests by type, and curvature: (periods, terms)."""
+    return np.column_stack([np.ones(len(counts)), counts, _curvature(counts)])
 
 
 def _curvature(counts: FloatArray) -> FloatArray:

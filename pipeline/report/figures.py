@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -85,6 +87,66 @@ def series_figure(
                 "rangemode": "tozero",
                 "zerolinecolor": MUTED,
             },
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One of several lines of a figure.
+
+    Args:
+        name: In the legend.
+        values: (points,) NaN where nothing is drawn.
+        colour: As ``COLOURS`` names it.
+        dash: As plotly names it; empty: a solid line.
+    """
+
+    name: str
+    values: FloatArray
+    colour: str
+    dash: str = ""
+
+
+COLOURS = {"--ink": INK, "--accent": LINE, "--seen": "#8a5a00"}
+"""Colours of lines, by the names that a page of other colours gives them."""
+
+
+def lines_figure(times: FloatArray, traces: Sequence[Trace], *, change_time: float, unit: str) -> go.Figure:
+    """Draw several lines over time, with a legend and the change point.
+
+    Args:
+        times: (points,) epoch seconds.
+        traces: Lines with as many values.
+        change_time: When the change was, epoch seconds.
+        unit: Of the values, beside the axis.
+    """
+    moments = [moment(time) for time in times.tolist()]
+    layout = _layout(height=300)
+    legend = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
+    axis = {"gridcolor": GRID, "linecolor": MUTED, "ticks": "outside"}
+    return go.Figure(
+        [
+            go.Scatter(
+                x=moments,
+                y=trace.values.tolist(),
+                mode="lines",
+                name=_escaped(trace.name, _LONGEST_LABEL),
+                meta=trace.colour,
+                line={"color": COLOURS[trace.colour], "width": 1.6, "dash": trace.dash or "solid"},
+                connectgaps=False,
+                hovertemplate="%{x|%H:%M:%S}<br>%{y:.3~g}",
+            )
+            for trace in traces
+        ],
+        {
+            **layout,
+            "margin": {"l": 64, "r": 16, "t": 44, "b": 40},
+            "showlegend": True,
+            "legend": legend,
+            "shapes": [_change(change_time)],
+            "xaxis": axis,
+            "yaxis": {"gridcolor": GRID, "zerolinecolor": MUTED, "title": {"text": html.escape(unit)}},
         },
     )
 

@@ -21,7 +21,7 @@ FACTORS = {step.factor: step.measures for step in STEPS if step.factor}
 
 
 _UNKNOWN: Mapping[str, None] = dict.fromkeys(
-    ("relative", "servers", "waste_servers", "change_time_interval", "explanations")
+    ("relative", "servers", "waste_servers", "change_time_interval", "explanations", "requests")
 )
 
 
@@ -90,6 +90,7 @@ class Shown(Levels):
     change_time_interval: NotRequired[Interval | None]
     silences: NotRequired[Several[dict[str, Any]] | None]
     explanations: NotRequired[Several[ShownExplanation] | None]
+    requests: NotRequired[Several[events.CostlierRequests] | None]
 
 
 @dataclass(frozen=True, slots=True)

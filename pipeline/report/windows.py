@@ -61,6 +61,15 @@ def windows_of(scan: Scan, workload: Workload) -> ScanWindows:
     )
 
 
+def _resolution_s(data: Mapping[str, Any], workload: Workload) -> float:
+    """Return how long windows are: of requests that cost more, one period, in which the release began."""
+    edges = data.get("change_time_interval")
+    if not data.get("requests") or not isinstance(edges, list) or len(edges) != 2:
+        return workload.resolution_s
+    begun, end = map(fields.to_moment, edges)
+    return max(workload.resolution_s, end - begun)
+
+
 def scan_windows(event: Mapping[str, Any], workload: Workload) -> ScanWindows:
     """Return the windows that were scanned when the event was made.
 
@@ -73,7 +82,7 @@ def scan_windows(event: Mapping[str, Any], workload: Workload) -> ScanWindows:
     data = event["data"]
     if isinstance(scan := data.get("scan"), Mapping):
         names = ("start", "analysis_start", "analysis_end", "end")
-        return ScanWindows(workload.resolution_s, *(fields.moment(scan, name) for name in names))
+        return ScanWindows(_resolution_s(data, workload), *(fields.moment(scan, name) for name in names))
     detected, change = fields.moment(data, "detected_time"), fields.moment(data, "change_time")
     step = workload.rerun_interval_s
     end = math.floor(detected / step + 1e-6) * step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_FLASK = re.compile(r"<(?:(?P<kind>[^:<>]+):)?(?P<name>[^<>]+)>")
+_FLASK = re.compile(r"(?<!\?P)<(?:(?P<kind>[^:<>]+):)?(?P<name>[^<>]+)>")
 _BRACES = re.compile(r"\{(?P<name>[^{}:]*)(?::(?P<kind>(?:[^{}]|\{[^{}]*\})*))?\}")
 _COLON = re.compile(r":(?P<name>\w+)(?P<rest>\([^)]*\))?\??|(?P<all>\*\w*)")
 
@@ -13,7 +13,7 @@ MAX_PATTERN = 1000
 
 
 def of_flask(pattern: str) -> str:
-    """Return a pattern of Flask or of Django's ``path``.
+    """Return a pattern of Flask or of Django's ``path``; named groups of regular expressions stay.
 
     >>> of_flask("/orders/<int:id>/<path:rest>")
     '/orders/{id}/{rest...}'
@@ -58,6 +58,7 @@ def of_regex(pattern: str) -> str:
     'orders/{id}/'
     """
     text = re.sub(r"\\[AZbB]", "", pattern[:MAX_PATTERN]).removeprefix("^")
+    text = text.replace("/^", "/")  # where one expression is mounted within another
     text = text[:-1] if text.endswith("$") and not text.endswith("\\$") else text
     parts: list[str] = []
     index = unnamed = 0

@@ -56,7 +56,7 @@ def read_route(name: str) -> NamedRoute | None:
 def _pattern(path: str) -> str:
     """Return a path's pattern: forms differ in their brackets, so that each says which one it is."""
     if _OF_REGEX.search(path):
-        return "/" + of_regex(path.lstrip("/")).lstrip("/")
+        return "/" + of_regex(of_flask(path.lstrip("/"))).lstrip("/")
     if _OF_FLASK.search(path):
         return of_flask(path)
     if "/:" in path or path.endswith("/*"):

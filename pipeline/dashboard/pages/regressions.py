@@ -16,6 +16,7 @@ from pipeline.dashboard.figures import SPANS, draw_series, figure_json, fitted, 
 from pipeline.dashboard.flames import annotated, flames_of
 from pipeline.dashboard.item import OPEN, STATES, Item, similar
 from pipeline.dashboard.query import MOST_A_PAGE, Query, matching, page_of, read_query, read_time
+from pipeline.dashboard.requests import read_requests
 from pipeline.dashboard.selection import choices_of, read_senders
 from pipeline.dashboard.session import own_path
 from pipeline.dashboard.site import Site, site_of
@@ -187,6 +188,30 @@ async def show_series(request: web.Request) -> web.Response:
     if text is None:
         raise web.HTTPNotFound(reason="the store no longer has this series")
     return web.Response(text=text, content_type="application/json")
+
+
+@routes.get("/regressions/{id}/requests")
+async def show_requests(request: web.Request) -> web.Response:
+    """Return load, models and code of requests that cost more in a new release, as a part of the page."""
+    site = site_of(request)
+    item = item_named(site, request.match_info["id"])
+
+    def draw() -> web.Response:
+        event = read_event(site, item)
+        data = parts_of(event["data"]).data
+        if not data["requests"]:
+            raise web.HTTPNotFound(reason="no requests that cost more")
+        named = data["requests"][0]
+        return site.render(
+            request,
+            "requests.html",
+            shown=read_requests(site.store, data, scan_windows(event, site.workload(item.workload)).end),
+            metric=item.metric,
+            old=named["former_release"],
+            new=named["release"],
+        )
+
+    return await site.draw(draw)
 
 
 @routes.get("/regressions/{id}/flames")

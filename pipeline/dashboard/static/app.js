@@ -22,6 +22,7 @@ function coloured(figure) {
   }
   for (const trace of data) {
     if (trace.meta === "total") trace.line.color = css("--ink");
+    else if (String(trace.meta).startsWith("--")) trace.line.color = css(trace.meta);
     else if (trace.type === "scatter" && trace.name !== "releases" && trace.meta !== "coloured" && !trace.stackgroup) {
       trace.line = { ...trace.line, color: css("--accent") };
       trace.marker = { ...trace.marker, color: css("--accent") };

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pipeline.codec.inputs import encode_change
-from pipeline.model import Change, RouteReach
+from pipeline.codec.scans import scan_messages
+from pipeline.model import Change, MetricKind, RouteReach
 from pipeline.storage.interface import Store
 from tests.contract.rows import stacks
-from tests.contract.stages.test_releases import BEGUN, PERIOD_S, Releases, cpu, messages
+from tests.contract.stages.test_releases import BEGUN, PERIOD_S, Releases, cpu, gcpu_scan, messages
+from tests.support.builders import build_candidate
 
 NEW = 70
 NEAR = RouteReach("GET /b", share=0.5, nearness=1.0, rank=1, chance=0.002)
@@ -71,3 +74,19 @@ def test_without_routes_and_stacks_none_of_many_is_suspected(subject: Releases) 
     for number in range(21):
         deploy(subject, f"other{number}")
     assert suspects(subject) == []
+
+
+@pytest.mark.parametrize("kind", ["subroutine", "endpoint"])
+def test_what_profiles_saw_of_the_endpoint_is_one_event(subject: Releases, kind: MetricKind) -> None:
+    risen = replace(
+        build_candidate("GET /<any(b):page>", before=0.1, after=0.15, change_time=BEGUN),
+        metric_kind=kind,
+        change_time_interval=(BEGUN - 60.0, BEGUN + 60.0),
+    )
+    end = BEGUN + 600.0
+    found = replace(gcpu_scan(subject.service, end), candidates=(risen,))
+    subject.flow.forward(scan_messages("filtered", found))
+    subject.run(messages(subject.service, NEW), cpu(subject.service, NEW, 0.3))
+    detected, updated = subject.events
+    assert detected["data"]["metric_kind"] == kind
+    assert updated["data"]["joined"][0]["metric"] == "cpu"

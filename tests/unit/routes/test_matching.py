@@ -59,6 +59,8 @@ def test_types_belong_to_routes(request_type: str, routes: list[str], expected: 
         pytest.param(
             of_regex, r"^a/(\d+)/(?:b|c)/(?P<rest>.*)$", "a/{1}/b/{rest...}", id="regular expression"
         ),
+        pytest.param(of_regex, r"a/^b/(\d+)$", "a/b/{1}", id="mounted"),
+        pytest.param(of_flask, r"^a/(?P<n>\d+)$", r"^a/(?P<n>\d+)$", id="a group is no parameter of Flask"),
         pytest.param(of_regex, r"^a\.json$", "a.json", id="escaped"),
         pytest.param(of_regex, r"^a.json$", "a.json", id="a dot alone"),
         pytest.param(of_regex, r"^a/(?:page-(?P<n>\d+)/)?$", "a/", id="optional group"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from aiohttp import web
 
 from agents.logs.request_type import RequestTypes
+from agents.routes import read_application
 from pipeline.routes import NamedRoute, match_type, read_route, route_named
 
 
@@ -15,6 +17,8 @@ from pipeline.routes import NamedRoute, match_type, read_route, route_named
         pytest.param("GET /o/<path:rest>", ("GET",), "/o/{rest...}", id="Flask, several segments"),
         pytest.param("GET /o/<int:pk>/", ("GET",), "/o/{pk}/", id="Django's path"),
         pytest.param(r"GET /^o/(?P<pk>\d+)/$", ("GET",), "/o/{pk}/", id="Django's re_path"),
+        pytest.param(r"GET /api/^o/(?P<pk>[^/.]+)/$", ("GET",), "/api/o/{pk}/", id="Django's routers"),
+        pytest.param(r"GET /s/<int:s>/o/(?P<pk>\d+)$", ("GET",), "/s/{s}/o/{pk}", id="Django, both"),
         pytest.param("GET /o/{id}", ("GET",), "/o/{id}", id="aiohttp and FastAPI"),
         pytest.param("GET /o/{id:int}", ("GET",), "/o/{id}", id="Starlette"),
         pytest.param("GET /o/{rest:path}", ("GET",), "/o/{rest...}", id="Starlette, several segments"),
@@ -70,3 +74,20 @@ def test_a_request_in_a_log_has_the_endpoint_of_its_profile(
     assert len(routes) == len(endpoints)
     found = match_type(type_, routes)
     assert (found and found.name) == expected
+
+
+def test_source_and_sampler_name_one_route_of_aiohttp() -> None:
+    source = b"""
+from aiohttp import web
+app = web.Application()
+async def order(request): return web.Response()
+app.router.add_get("/orders/{id:[0-9]+}", order)
+"""
+    (route,) = read_application({"shop.py": source}).routes
+    app = web.Application()
+    resource = app.router.add_resource(r"/orders/{id:[0-9]+}")
+    endpoint = read_route(f"GET {resource.canonical}")
+    assert endpoint is not None
+    assert endpoint.pattern == route.pattern
+    found = match_type(RequestTypes().of("GET /orders/123 HTTP/1.1"), [endpoint])
+    assert found == endpoint
