@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from agents.formats.base import Invalid, Measure, Reading, Record, Sample, StackSamples
-from agents.formats.source import ProfileSource
+from agents.formats.source import HEAD_BYTES, ProfileSource
 from agents.formats.tally import count_samples
 
 MAX_LINE_COUNT = 2**40
@@ -25,8 +26,14 @@ class CollapsedFormat:
     content = "collapsed stacks (lines of root;caller;leaf count)"
 
     def recognises(self, head: bytes) -> bool:
-        """Take whatever no other format takes."""
-        return True
+        """Take what no other format takes, unless lines that end in a number are the rare ones of it.
+
+        Reports of other tools have such lines, too, and would pass for stacks. A file without any is taken:
+        the error says then which lines are wrong.
+        """
+        whole = head if len(head) < HEAD_BYTES else head[: head.rfind(b"\n") + 1]
+        kinds = Counter(type(record) for record in _records(ProfileSource.of(whole)))
+        return not kinds[Sample] or kinds[Invalid] <= kinds[Sample]
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read one sample of each line; lines count one thing, whatever its name."""

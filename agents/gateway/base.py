@@ -71,6 +71,7 @@ class Decoded:
     skipped: tuple[Skipped, ...] = ()
     services: frozenset[str] = frozenset()  # of which it speaks, besides those of its parts
     apply: Callable[[str], None] | None = None  # done with the client's name once the request may be taken
+    headers: Mapping[str, str] = field(default_factory=dict)  # of the answer
 
 
 class Refusal(Exception):
@@ -97,6 +98,7 @@ class Result:
     reason: str = ""
     skipped: tuple[Skipped, ...] = ()
     retry_s: float = 0.0
+    headers: Mapping[str, str] = field(default_factory=dict)  # of the answer
 
     @property
     def is_taken(self) -> bool:

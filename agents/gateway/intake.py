@@ -191,7 +191,8 @@ def _result(decoded: Decoded) -> Result:
     if wrong and not taken:
         return Result(400, wrong[0].text, wrong[0].reason, decoded.skipped)
     left = "; ".join(f"left out: {skipped.text}" for skipped in decoded.skipped[:3])
-    return Result(200, "; ".join(part for part in (f"took {taken}", left) if part), "", decoded.skipped)
+    text = "; ".join(part for part in (f"took {taken}", left) if part)
+    return Result(200, text, "", decoded.skipped, headers=decoded.headers)
 
 
 def _check_budget(budget: Budget, name: str, now: float, what: str) -> None:

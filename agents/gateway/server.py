@@ -100,7 +100,9 @@ async def _body(sent: web.Request) -> bytes:
 
 
 def _response(reply: Reply, result: Result) -> web.Response:
-    response = web.Response(status=result.status, body=reply.body, content_type=reply.media_type)
+    response = web.Response(
+        status=result.status, body=reply.body, content_type=reply.media_type, headers=result.headers
+    )
     if result.retry_s:
         response.headers["Retry-After"] = str(math.ceil(result.retry_s))
     if result.status == 401:

@@ -37,6 +37,7 @@ from agents.metrics import (
     read_remote_write,
 )
 from agents.metrics.reading import Family
+from agents.metrics.remote_write import V2_TYPE
 from pipeline.codec.inputs import encode_metric_points
 from pipeline.errors import InvalidMessage
 from pipeline.model import Outgoing
@@ -96,7 +97,8 @@ class ServiceMetrics:
             self._families.clear()
         content_type = request.headers.get("content-type", "")
         found = read_remote_write(request.body, self._families, content_type=content_type)
-        return self._decoded(found, request, self._replicas)
+        decoded = self._decoded(found, request, self._replicas)
+        return replace(decoded, headers=_written(found)) if V2_TYPE in content_type else decoded
 
     def _decode_otlp(self, request: Request, _setup: Setup) -> Decoded:
         read = read_otlp_json if request.media_type == JSON else read_otlp_metrics
@@ -137,6 +139,12 @@ def _labelled(reading: Reading, target: Mapping[str, str]) -> Reading:
     """Return a reading with its target's labels; one of its own of such a name becomes ``exported_NAME``."""
     own = {f"exported_{name}" if name in target else name: value for name, value in reading.labels}
     return replace(reading, labels=tuple(sorted({**own, **target}.items())))
+
+
+def _written(found: Readings) -> Mapping[str, str]:
+    """Return what version 2.0 asks a receiver to answer; without it, senders take all for lost."""
+    written = {"Samples": found.samples, "Histograms": found.histograms, "Exemplars": 0}
+    return {f"X-Prometheus-Remote-Write-{name}-Written": str(count) for name, count in written.items()}
 
 
 def _reply_write(_request: Request, result: Result) -> Reply:

@@ -45,6 +45,8 @@ class Readings:
     readings: tuple[Reading, ...]
     invalid: int = 0
     first_invalid: str = ""
+    samples: int = 0  # of remote write, that could be read
+    histograms: int = 0  # likewise, native ones
 
 
 @dataclass(slots=True)

@@ -99,12 +99,14 @@ def read_remote_write(body: bytes, families: dict[str, Family], *, content_type:
     invalid = InvalidCount()
     series = _series_2(request, families) if version == 2 else _series_1(request, families)
     readings: list[Reading] = []
+    samples = histograms = 0
     for labels, one, start in series:
         try:
             readings += _readings(labels, one, start, Families(families))
+            samples, histograms = samples + len(one.samples), histograms + len(one.histograms)
         except ValueError as error:
             invalid.add(f"{dict(labels or ()).get('__name__', 'a series')[:100]}: {error}")
-    return Readings(tuple(readings), invalid.count, invalid.first)
+    return Readings(tuple(readings), invalid.count, invalid.first, samples, histograms)
 
 
 @cache

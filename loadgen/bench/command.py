@@ -64,6 +64,7 @@ OF_THEIR_OWN = {
     "gateway": "loadgen.bench.gateway.command",
     "inprocess": "loadgen.bench.inprocess",
     "overhead": "loadgen.bench.overhead.command",
+    "adaptive": "loadgen.bench.overhead.adaptive",
     "replay": "loadgen.bench.replay",
     "trials": "loadgen.trials.command",
     "requests": "loadgen.requests.command",
@@ -124,21 +125,22 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     installed, accuracy and speed.
 
     How accurate the pipeline is measures `smidgen bench accuracy`, and how well it groups regressions by
-    cause `smidgen bench grouping`; from what size on steps in real series are found `smidgen bench injected`.
-    Which steps of one process the preset live reports within a minute measures `smidgen bench live`.
-    How often releases are called slower that are or are not measures `smidgen bench release`.
-    What it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat
-    `smidgen bench soak`, how workers that were away for a day catch up `smidgen bench catch-up`, and what
-    scans of many large services take `smidgen bench scale`. What people's verdicts teach measures
-    `smidgen bench feedback`, and how well comments are classed `smidgen bench labeller`. What sampling at
-    rates that follow profiles and pruned stacks save measures `smidgen bench sampling`, what a gateway
-    takes under many agents `smidgen bench gateway`, and how often models of trials err
-    `smidgen bench trials`. How often a request that costs more in a new release is seen and named
-    measures `smidgen bench requests`, in two real web applications `smidgen bench applications`, how often
-    its commit is the first suspect `smidgen bench suspects`, and how often `smidgen trial bisect` names the
-    right commit `smidgen bench bisect`. What sampling costs real programs measures `smidgen bench overhead`,
-    and what the sampler inside a Python program costs it `smidgen bench inprocess`. Whether requests are
-    replayed when they are due measures `smidgen bench replay`. These have options of their own.
+    cause `smidgen bench grouping`; from what size on steps in real series are found `smidgen bench
+    injected`. Which steps of one process the preset live reports within a minute measures `smidgen bench
+    live`. How often releases are called slower that are or are not measures `smidgen bench release`. What
+    it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat `smidgen
+    bench soak`, how workers that were away for a day catch up `smidgen bench catch-up`, and what scans of
+    many large services take `smidgen bench scale`. What people's verdicts teach measures `smidgen bench
+    feedback`, and how well comments are classed `smidgen bench labeller`. What sampling at rates that
+    follow profiles and pruned stacks save measures `smidgen bench sampling`, what a gateway takes under
+    many agents `smidgen bench gateway`, and how often models of trials err `smidgen bench trials`. How
+    often a request that costs more in a new release is seen and named measures `smidgen bench requests`, in
+    two real web applications `smidgen bench applications`, how often its commit is the first suspect
+    `smidgen bench suspects`, and how often `smidgen trial bisect` names the right commit `smidgen bench
+    bisect`. What sampling costs real programs measures `smidgen bench overhead`, with rates that follow
+    profiles `smidgen bench adaptive`, and what the sampler inside a Python program costs it `smidgen bench
+    inprocess`. Whether requests are replayed when they are due measures `smidgen bench replay`. These have
+    options of their own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(series, stacks, profile)

@@ -9,7 +9,7 @@ import resource
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from agents.formats import Stack
 from agents.formats.collapsed import parse_collapsed
 from agents.kernels import Kernel, Run, SamplerError, Sampling, make_kernel
 from agents.process import ExistingProcess
 from agents.sampler import Sampler, stop_limit_s
 from loadgen.bench.overhead.services import FUNCTIONS, Service
 from loadgen.bench.usage import process_cpu_s
+from pipeline.model import FloatArray, IntArray
 
 ORDERS = ((False, True, True, False), (True, False, False, True))
 """Whether the sampler is on in the blocks of a group, drawn for each: a drift that is steady cancels out."""
@@ -79,6 +81,15 @@ class Cost:
     share_error: float | None  # standard error of the share, by its samples
 
 
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What came of a block of requests."""
+
+    figures: dict[str, float]  # requests a second, latencies and CPU a request in seconds
+    times: FloatArray  # of the answers, in epoch seconds: (requests,)
+    spent_ns: IntArray  # CPU time of each function so far at each of them: (requests, functions)
+
+
 class Watched:
     """A kernel that keeps the last run that it started."""
 
@@ -109,14 +120,14 @@ def measure_cost(
         blocks: dict[bool, list[dict[str, float]]] = {False: [], True: []}
         for on in ORDERS[order]:
             if not on:
-                blocks[on].append(_block(service, load.block_s))
+                blocks[on].append(ask_for(service, load.block_s).figures)
             else:
-                cpu_before, before = _children_s(), service.ask()
+                cpu_before, before = children_s(), service.ask()
                 with _sampled(made, setting.hz, service.pid) as collected:
-                    blocks[on].append(_block(service, load.block_s))
+                    blocks[on].append(ask_for(service, load.block_s).figures)
                     spent += np.subtract(service.ask(), before)
-                cpu_s += _children_s() - cpu_before
-                found += count_functions(b"".join(collected))
+                cpu_s += children_s() - cpu_before
+                found += count_functions(parse_collapsed(b"".join(collected)).stacks)
             advance()
         for on, measured in blocks.items():
             values[on].append({name: float(np.mean([one[name] for one in measured])) for name in measured[0]})
@@ -131,30 +142,32 @@ def measure_cost(
     return Cost(program, setting.kernel, setting.hz, ratios, cpu_s / sampled_s, samples, share, truth, error)
 
 
-def count_functions(data: bytes) -> Counter[str]:
-    """Return how many samples of collapsed stacks are in each of the functions that a request calls."""
+def count_functions(stacks: Mapping[Stack, int]) -> Counter[str]:
+    """Return how many samples of stacks are in each of the functions that a request calls."""
     found = Counter[str]()
-    for stack, count in parse_collapsed(data).stacks.items():
+    for stack, count in stacks.items():
         for name, pattern in _IN_FUNCTION.items():
             if any(pattern.search(frame) for frame in stack):
                 found[name] += count
     return found
 
 
-def _block(service: Service, block_s: float) -> dict[str, float]:
-    """Send one request after the other; return requests a second, latencies and CPU a request in seconds."""
-    latencies = []
+def ask_for(service: Service, block_s: float, more_after_s: float = math.inf) -> Answers:
+    """Send one request after the other, from a moment of the block on those that call a function more."""
+    times, spent = [], []
     with _yielding():
         cpu_before_s = process_cpu_s(service.pid)
+        began = time.time()
         begin = last = time.perf_counter()
         while last < begin + block_s:
-            service.ask()
-            now = time.perf_counter()
-            latencies.append(now - last)
-            last = now
+            spent.append(service.ask(more=last >= begin + more_after_s))
+            last = time.perf_counter()
+            times.append(last)
         cpu_s = process_cpu_s(service.pid) - cpu_before_s
+    latencies = np.diff(times, prepend=begin)
     quantiles = {name: float(np.quantile(latencies, q)) for name, q in QUANTILES.items()}
-    return {"throughput": len(latencies) / (last - begin), **quantiles, "cpu": cpu_s / len(latencies)}
+    figures = {"throughput": len(latencies) / (last - begin), **quantiles, "cpu": cpu_s / len(latencies)}
+    return Answers(figures, np.asarray(times) - begin + began, np.asarray(spent))
 
 
 @contextmanager
@@ -201,7 +214,8 @@ def _sampled(kernel: Kernel, hz: int, pid: int) -> Iterator[list[bytes]]:
         raise failures[0]
 
 
-def _children_s() -> float:
+def children_s() -> float:
+    """Return the processor time of all that this process started and that has ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -18,7 +18,7 @@ from pipeline.errors import SmidgenError
 from pipeline.processes import run_bounded
 
 SOURCES = Path(__file__).with_name("programs")
-REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+REQUEST, REQUEST_MORE = (b"GET /%b HTTP/1.1\r\nHost: localhost\r\n\r\n" % path for path in (b"", b"more"))
 FUNCTIONS = ("total", "taxes")
 """What a request calls; the answer holds the CPU time of each so far, in nanoseconds."""
 
@@ -62,13 +62,16 @@ class Service:
     requests: IO[bytes]
     answers: IO[bytes]
 
-    def ask(self) -> tuple[int, ...]:
+    def ask(self, *, more: bool = False) -> tuple[int, ...]:
         """Send one request and wait for its answer; return the nanoseconds of each function so far.
+
+        Args:
+            more: Of the request that calls the first function nine times.
 
         Raises:
             NotHere: the service ended.
         """
-        self.requests.write(REQUEST)
+        self.requests.write(REQUEST_MORE if more else REQUEST)
         for line in iter(self.answers.readline, b""):
             if line.startswith(b"spent "):
                 return tuple(map(int, line.split()[1:]))

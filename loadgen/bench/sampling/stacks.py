@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -196,13 +196,13 @@ def _trial(
     for _ in range(_REPEATS):
         began = time.process_time()
         pruned = prune(host, share, seed)
-        _aggregate(pruned)
+        aggregate_stacks(pruned)
         times.append(time.process_time() - began)
     truth = own_samples(prune_threads(host, 0.0, 0))
     return Trial(share, min(times), percentage_error(truth, own_samples(pruned)))
 
 
-def _aggregate(stacks: dict[Stack, int]) -> None:
+def aggregate_stacks(stacks: Mapping[Stack, int]) -> None:
     """Do all that Smidgen does with a host's stacks: names, a message, and its counts."""
     source = Source("bench", "host")
     profile = build_profile(stacks, source=source, start=1_700_000_000.0, end=1_700_000_010.0)

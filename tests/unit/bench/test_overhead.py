@@ -12,8 +12,9 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
+from agents.formats.collapsed import parse_collapsed
 from loadgen.bench.overhead import services
-from loadgen.bench.overhead.blocks import Cost, Ratio, _block, count_functions, paired_ratio
+from loadgen.bench.overhead.blocks import Cost, Ratio, ask_for, count_functions, paired_ratio
 from loadgen.bench.overhead.command import line_of
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, Program, started
 from loadgen.bench.usage import process_cpu_s
@@ -50,17 +51,20 @@ def test_one_pair_bounds_nothing() -> None:
     ],
 )
 def test_functions_are_found_in_frames_of_any_language(line: str) -> None:
-    assert dict(count_functions(f"{line}\nmain;subtotal 7\n".encode())) == {"total": 3}
+    stacks = parse_collapsed(f"{line}\nmain;subtotal 7\n".encode()).stacks
+    assert dict(count_functions(stacks)) == {"total": 3}
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_services_measure_what_they_do(tmp_path: Path, name: str) -> None:
     try:
         with started(name, tmp_path) as service:
-            first, second = service.ask(), service.ask()
+            spent = np.array([service.ask(more=number > 40) for number in range(51)])
     except NotHere as error:
         pytest.skip(f"{name}: {error}")
-    assert all(0 < before < after for before, after in zip(first, second, strict=True))
+    assert (np.diff(spent, axis=0, prepend=0) > 0).all()
+    usual, more = spent[40] - spent[30], spent[50] - spent[40]  # when what is compiled is compiled
+    assert more[0] / more[1] > 2 * usual[0] / usual[1]
 
 
 def test_what_cannot_be_built_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,20 +84,27 @@ def test_what_cannot_be_built_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_who_asks_does_not_take_the_cpu_from_the_service_that_answers() -> None:
-    policies = []
+    policies: list[int] = []
+    asked: list[bool] = []
 
     class Asked:
         pid = os.getpid()
 
-        def ask(self) -> tuple[int, ...]:
+        def ask(self, *, more: bool) -> tuple[int, ...]:
             policies.append(os.sched_getscheduler(0))
-            return (0, 0)
+            asked.append(more)
+            return (len(asked), 0)
 
     before = os.sched_getscheduler(0)
-    measured = _block(Asked(), 0.001)  # type: ignore[arg-type]
+    began = time.time()
+    found = ask_for(Asked(), 0.001, 0.0005)  # type: ignore[arg-type]
     assert set(policies) == {os.SCHED_BATCH}
     assert os.sched_getscheduler(0) == before
-    assert set(measured) == {"throughput", "p99", "p99.9", "cpu"}
+    assert set(found.figures) == {"throughput", "p99", "p99.9", "cpu"}
+    assert asked == sorted(asked)  # first those that call less
+    assert asked[0] is False
+    assert found.spent_ns[:, 0].tolist() == [*range(1, len(asked) + 1)]
+    assert began <= found.times[0] <= found.times[-1]
 
 
 def test_the_cpu_clock_of_a_process_is_its_own() -> None:

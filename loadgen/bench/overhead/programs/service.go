@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"unsafe"
 )
@@ -36,9 +37,11 @@ func taxes() {
 }
 
 //go:noinline
-func handle() {
+func handle(times int) {
 	start := now()
-	total()
+	for i := 0; i < times; i++ {
+		total()
+	}
 	middle := now()
 	taxes()
 	spent[0] += middle - start
@@ -49,9 +52,13 @@ func handle() {
 func main() {
 	runtime.LockOSThread()
 	lines := bufio.NewScanner(os.Stdin)
+	times := 1
 	for lines.Scan() {
-		if lines.Text() == "" {
-			handle()
+		if strings.HasPrefix(lines.Text(), "GET /more") {
+			times = 9
+		} else if lines.Text() == "" {
+			handle(times)
+			times = 1
 		}
 	}
 }

@@ -22,6 +22,7 @@ from agents.gateway.service_metrics import ServiceMetrics
 from agents.gateway.targets import Target
 from agents.metrics import MetricMap
 from agents.metrics.otlp import otlp_metric_messages
+from agents.metrics.remote_write import V2_TYPE, remote_write_messages
 from pipeline.codec.inputs import decode_metric_points
 from pipeline.errors import BrokerUnavailable
 from pipeline.model import MetricPoints, Outgoing
@@ -268,3 +269,33 @@ def test_a_gateway_that_can_publish_no_intervals_ends(monkeypatch: pytest.Monkey
     )
     with pytest.raises(OverflowError, match="a mistake of ours"):
         asyncio.run(asyncio.wait_for(serving, 60))
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["taken", "a label that is no symbol"])
+def test_version_2_of_remote_write_is_answered_what_was_written(is_known: bool) -> None:
+    """Prometheus takes all that it sent for lost where the answer does not say so."""
+    request = remote_write_messages(2)["Request"]()
+    request.symbols.extend([b"", b"__name__", b"queue", b"job", b"shop"])
+    for number in (4, 4 if is_known else 99):
+        series = request.timeseries.add(labels_refs=[1, 2, 3, number])
+        series.samples.add(value=3.0, timestamp=round(NOW * 1000))
+        series.histograms.add(schema=0, timestamp=round(NOW * 1000))
+    body = compressed(request.SerializeToString())
+    written: dict[str, str] = {}
+
+    async def scenario() -> None:
+        bench = Bench(receivers=ServiceMetrics(MetricMap()).receivers)
+        headers = {"Content-Encoding": "snappy", "Content-Type": f"application/x-protobuf;proto={V2_TYPE}"}
+        async with bench.client() as client:
+            answer = await client.post("/api/v1/write", data=body, headers=headers)
+            assert answer.status == 200
+            start = "X-Prometheus-Remote-Write-"
+            written.update({name: value for name, value in answer.headers.items() if name.startswith(start)})
+
+    asyncio.run(scenario())
+    count = "2" if is_known else "1"
+    assert written == {
+        "X-Prometheus-Remote-Write-Samples-Written": count,
+        "X-Prometheus-Remote-Write-Histograms-Written": count,
+        "X-Prometheus-Remote-Write-Exemplars-Written": "0",
+    }

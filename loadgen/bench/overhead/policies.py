@@ -1,0 +1,133 @@
+"""Sampling policies on a real process: fixed rates, and Atys' rule in the host agent's sampler (§5.2)."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from agents.formats import Stack
+from agents.host.budget import rate_at
+from agents.host.discovery import Found
+from agents.host.parts import Part
+from agents.host.process_sampling import ProcessSampling, SamplingSettings
+from agents.host.rules import How, Identity, Target
+from agents.kernels import SamplerError
+from agents.sampling import FrequencyConfig, adjust, config_for, first_state
+from loadgen.bench.overhead.blocks import Answers, count_functions
+from loadgen.bench.overhead.services import FUNCTIONS
+from pipeline.model import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How fast a process is sampled; a fixed rate has equal bounds."""
+
+    name: str
+    setting: float  # Hz, or samples that are accurate enough
+    config: FrequencyConfig
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether its rate cannot change."""
+        return self.config.lowest_hz == self.config.highest_hz
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What was sampled in a window: shares by itself, and with all samples since the last change."""
+
+    start: float  # epoch seconds
+    end: float
+    rate_hz: float
+    own: float  # share of the first function in this window's samples
+    pooled: float
+
+
+class Follower:
+    """Takes windows as they end and says how fast to sample the next one."""
+
+    def __init__(self, policy: Policy, window_s: float) -> None:
+        self.windows: list[Window] = []
+        self.stacks = Counter[Stack]()
+        self._config = policy.config
+        self._window_s = window_s
+        self._state = first_state(policy.config)
+
+    def rate_of(self, _: Found) -> float:
+        """Return the rate of the next window, in the host agent's steps: a change may restart the kernel."""
+        highest_hz = self._config.highest_hz
+        level = round(math.log2(highest_hz / self._state.rate_hz))
+        return rate_at(float(round(highest_hz)), level)
+
+    def take(self, part: Part) -> None:
+        """Count a window; what is far shorter than one is the begin or end of sampling, and left out."""
+        if part.end - part.start < self._window_s / 2:
+            return
+        found = count_functions(part.stacks)
+        counts = np.array([found[name] for name in FUNCTIONS], dtype=float)
+        self._state = adjust(self._state, counts, part.end - part.start, self._config)
+        pooled = self._state.shares
+        own = counts[0] / max(counts.sum(), 1.0)
+        self.windows.append(Window(part.start, part.end, part.rate_hz, float(own), float(pooled[0])))
+        self.stacks.update(part.stacks)
+
+
+def fixed(hz: int, samples: float, window_s: float) -> Policy:
+    """Return a fixed rate; its samples are pooled as those of ``adaptive`` are."""
+    config = replace(config_for(samples, window_s), lowest_hz=float(hz), highest_hz=float(hz))
+    return Policy("fixed", hz, config)
+
+
+def adaptive(samples: float, window_s: float) -> Policy:
+    """Return the rate that follows the profile, as accurate as one of so many samples."""
+    return Policy("adaptive", samples, config_for(samples, window_s))
+
+
+@contextmanager
+def followed(policy: Policy, kernel: str, pid: int, folder: Path, window_s: float) -> Iterator[Follower]:
+    """Sample a process by a policy while the context lasts.
+
+    Raises:
+        SamplerError: the kernel cannot sample it.
+    """
+    follower = Follower(policy, window_s)
+    found = Found((pid, 0.0), Target(1, Identity("bench"), How(kernel=kernel)), 0.0)
+    ended = threading.Event()
+    sampling = ProcessSampling(
+        found, SamplingSettings(folder, window_s, time.time, follower.rate_of, follower.take, ended.set)
+    )
+    sampling.start()
+    try:
+        yield follower
+    finally:
+        sampling.stop()
+        ended.wait()
+    if sampling.failure:
+        raise SamplerError(sampling.failure)
+
+
+def true_shares(windows: list[Window], answers: Answers) -> FloatArray:
+    """Return the share of the first function in the CPU time that the program measured itself: (windows,).
+
+    Between two answers time is spread evenly.
+    """
+    edges = np.array([[window.start, window.end] for window in windows]).reshape(-1, 2)
+    spent = [
+        np.diff(np.interp(edges, answers.times, each), axis=1)[:, 0]
+        for each in answers.spent_ns.T.astype(float)
+    ]
+    return np.asarray(spent[0] / np.maximum(sum(spent), 1.0))
+
+
+def within(windows: list[Window], answers: Answers) -> list[Window]:
+    """Return the windows in which the program was asked throughout."""
+    first, last = answers.times[0], answers.times[-1]
+    return [window for window in windows if first <= window.start and window.end <= last]

@@ -1,0 +1,79 @@
+"""Time against error of pruning the stacks of a real program, set up on one block (Atys §5.3, §6.3)."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.formats import Stack
+from agents.sampling import Trial, choose_share, percentage_error, thin_stacks
+from loadgen.bench.sampling.stacks import DRAWN, MOST_ERROR, aggregate_stacks
+
+OFFSET_SEED = 1
+_REPEATS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PruningCost:
+    """What pruning saves of aggregating a program's stacks, and misses."""
+
+    program: str
+    kernel: str
+    stacks: float  # different ones of a block, their mean
+    share: float  # of the samples, in pruned stacks, as the first block has it chosen
+    saved: float  # share of the aggregation time of the other blocks
+    error: float  # MAPE of the own samples of functions, of each block, their mean
+
+
+def measure_pruning(program: str, kernel: str, blocks: Sequence[Mapping[Stack, int]]) -> PruningCost:
+    """Choose the pruning by the first block, within Atys' error, and measure it on the others.
+
+    Args:
+        program: Its name.
+        kernel: What sampled it.
+        blocks: Stacks with their samples; two at least.
+    """
+    first, *others = blocks
+    rng = np.random.default_rng(OFFSET_SEED)
+    plan = choose_share([_trial(first, share, rng.random()) for share in DRAWN], MOST_ERROR)
+    different = float(np.mean([len(block) for block in blocks]))
+    if not any(_thinned(block, plan.share, 0.5) != block for block in others):
+        return PruningCost(program, kernel, different, 0.0, 0.0, 0.0)
+    whole = [_trial(block, 0.0, 0.0) for block in others]
+    pruned = [_trial(block, plan.share, rng.random()) for block in others]
+    return PruningCost(
+        program,
+        kernel,
+        different,
+        plan.share,
+        1 - sum(trial.time_s for trial in pruned) / sum(trial.time_s for trial in whole),
+        float(np.mean([trial.error for trial in pruned])),
+    )
+
+
+def _trial(stacks: Mapping[Stack, int], share: float, offset: float) -> Trial:
+    """Prune stacks and aggregate what is left, as the agent and the stage aggregate do."""
+    times, pruned = [], stacks
+    for _ in range(_REPEATS):
+        began = time.process_time()
+        pruned = _thinned(stacks, share, offset)
+        aggregate_stacks(pruned)
+        times.append(time.process_time() - began)
+    truth, found = _own_samples(stacks), _own_samples(pruned)
+    [exact, left] = np.array([[own[name] for name in truth] for own in (truth, found)], dtype=float)
+    return Trial(share, min(times), percentage_error(exact, left))
+
+
+def _thinned(stacks: Mapping[Stack, int], share: float, offset: float) -> Mapping[Stack, int]:
+    return thin_stacks(stacks, share, offset) if share else stacks
+
+
+def _own_samples(stacks: Mapping[Stack, int]) -> Counter[str]:
+    own = Counter[str]()
+    for stack, count in stacks.items():
+        own[stack[-1]] += count
+    return own

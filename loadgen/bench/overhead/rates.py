@@ -1,0 +1,156 @@
+"""Cost against error of sampling policies on a real program, whose profile changes once (Atys §6.4)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from agents.formats import Stack
+from agents.kernels import SamplerError
+from loadgen.bench.overhead.blocks import Answers, Ratio, ask_for, children_s, paired_ratio
+from loadgen.bench.overhead.policies import Policy, Window, followed, true_shares, within
+from loadgen.bench.overhead.services import Service
+from loadgen.bench.sampling.rates import CORRECTED, FIXED, Point, saved
+
+ORDER_SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A program with its kernel, and how blocks of it are measured. ``folder`` is for the kernel's files."""
+
+    program: str
+    kernel: str
+    service: Service
+    folder: Path
+    window_s: float
+    block_s: float
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCost:
+    """What a policy costs a program, and how far the shares of its windows are off."""
+
+    program: str
+    kernel: str
+    policy: str
+    setting: float  # Hz, or samples that are accurate enough
+    mean_hz: float
+    windows: int
+    error: float  # mean absolute error of the share of each window, by what the policy says it is
+    pooled_error: float  # with all samples since the last change, for fixed rates, too
+    saved: float  # share of the samples, against the fixed rate of the same error
+    kernel_cpu: float  # share of one CPU that the kernel's own processes take
+    ratios: Mapping[str, Ratio]  # of throughput, latencies and CPU a request, on ÷ off
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """One block with the sampler on."""
+
+    windows: Sequence[Window]
+    truth: Sequence[float]
+    figures: Mapping[str, float]
+    kernel_cpu: float
+
+
+def measure_policies(
+    sampled: Sampled, policies: Sequence[Policy], advance: Callable[[], None]
+) -> tuple[list[PolicyCost], list[Mapping[Stack, int]]]:
+    """Ask a program in blocks without a sampler and by each policy, in an order that is drawn for each group.
+
+    In the middle of each block its requests change, and so does its profile.
+
+    Returns:
+        What each policy costs, and the stacks of the blocks of the last one.
+
+    Raises:
+        SamplerError: the kernel is not installed, cannot sample the service, or gave no whole window.
+        NotHere: the service ended.
+    """
+    off: list[Mapping[str, float]] = []
+    on: list[list[_Block]] = [[] for _ in policies]
+    stacks: list[Mapping[Stack, int]] = []
+    rng = np.random.default_rng(ORDER_SEED)
+    for _ in range(sampled.groups):
+        for number in rng.permutation(len(policies) + 1).tolist():
+            if number == len(policies):
+                off.append(_asked(sampled).figures)
+            else:
+                block, found = _block(sampled, policies[number])
+                on[number].append(block)
+                if number == len(policies) - 1:
+                    stacks.append(found)
+            advance()
+    measured = [_Measured(policy, blocks) for policy, blocks in zip(policies, on, strict=True)]
+    points = [one.point for one in measured]
+    return [_cost(sampled, one, off, points) for one in measured], stacks
+
+
+def _asked(sampled: Sampled) -> Answers:
+    return ask_for(sampled.service, sampled.block_s, sampled.block_s / 2)
+
+
+def _block(sampled: Sampled, policy: Policy) -> tuple[_Block, Mapping[Stack, int]]:
+    before_s = children_s()
+    with followed(policy, sampled.kernel, sampled.service.pid, sampled.folder, sampled.window_s) as follower:
+        answers = _asked(sampled)
+    kernel_cpu = (children_s() - before_s) / sampled.block_s
+    windows = within(follower.windows, answers)
+    if not windows:
+        raise SamplerError("a block holds no whole window: make it longer")
+    truth = true_shares(windows, answers).tolist()
+    return _Block(windows, truth, answers.figures, kernel_cpu), Counter(follower.stacks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """All blocks of a policy."""
+
+    policy: Policy
+    blocks: Sequence[_Block]
+
+    def error(self, *, pooled: bool) -> float:
+        """Return the mean absolute error of the shares of all windows."""
+        found = [
+            abs((window.pooled if pooled else window.own) - truth)
+            for block in self.blocks
+            for window, truth in zip(block.windows, block.truth, strict=True)
+        ]
+        return float(np.mean(found))
+
+    @property
+    def point(self) -> Point:
+        """Cost and error as the benchmark of simulated services has them; it knows what a policy saves."""
+        is_fixed = self.policy.is_fixed
+        rate_hz = float(np.mean([window.rate_hz for block in self.blocks for window in block.windows]))
+        error, pooled = self.error(pooled=not is_fixed), self.error(pooled=True)
+        name = FIXED if is_fixed else CORRECTED
+        return Point("program", name, self.policy.setting, rate_hz, error, pooled, pooled)
+
+
+def _cost(
+    sampled: Sampled, one: _Measured, off: Sequence[Mapping[str, float]], points: Sequence[Point]
+) -> PolicyCost:
+    ratios = {
+        name: paired_ratio([each[name] for each in off], [block.figures[name] for block in one.blocks])
+        for name in off[0]
+    }
+    return PolicyCost(
+        program=sampled.program,
+        kernel=sampled.kernel,
+        policy=one.policy.name,
+        setting=one.policy.setting,
+        mean_hz=one.point.mean_hz,
+        windows=sum(len(block.windows) for block in one.blocks),
+        error=one.point.error,
+        pooled_error=one.error(pooled=True),
+        saved=saved(points, one.point),
+        kernel_cpu=float(np.mean([block.kernel_cpu for block in one.blocks])),
+        ratios=ratios,
+    )
