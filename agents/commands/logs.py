@@ -151,6 +151,8 @@ def logs(
         raise click.UsageError("--follow and --table: choose one")
     if state_file and not follow:
         raise click.UsageError("--state is for --follow")
+    if state_file:
+        check_outputs({"--state": state_file}, files)
     if table:
         check_outputs({"--table": table}, files)
     else:

@@ -142,7 +142,7 @@ def test_a_table_that_cannot_be_written_is_refused_before(tmp_path: Path, extra:
     assert log.read_text() == LINE.format(0, 0, 0)
 
 
-@pytest.mark.parametrize("state", ["absent/state", "."])
+@pytest.mark.parametrize("state", ["absent/state", ".", "a"])
 def test_a_state_that_cannot_be_written_is_refused_before(
     tmp_path: Path, state: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,4 +151,4 @@ def test_a_state_that_cannot_be_written_is_refused_before(
     assert run(["agent", "logs", *arguments, "--state", str(tmp_path / state)]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 or "Usage" in error
-    assert "--state" in error
+    assert "--state" in error or f"{tmp_path / state}: " in error
