@@ -64,12 +64,16 @@ def _fixed(store: Store, one: Answered, caused: Caused, data: Mapping[str, Any])
 
 
 def _modified(store: Store, service: str, change: str, data: Mapping[str, Any]) -> frozenset[str]:
-    """Return the subroutines that a change modified: as it was announced, or else as the event has them."""
+    """Return the subroutines that a change modified: as it was announced, or else as the event has them.
+
+    A person may have named it by the beginning of its id.
+    """
     columns = ("id", "subroutines")
-    rows = store.rows("changes", service, EARLIEST_S, LATEST_S, columns=columns, id=change)
-    suspects = (one["change"] for one in data.get("root_causes") or ())
-    found = rows or [one for one in suspects if one["id"] == change]
-    return frozenset(name for one in found for name in one["subroutines"])
+    rows = store.rows("changes", service, EARLIEST_S, LATEST_S, columns=columns, id_prefix=change)
+    suspects = [one["change"] for one in data.get("root_causes") or ()]
+    found = rows or [one for one in suspects if one["id"].startswith(change)]
+    exact = [one for one in found if one["id"] == change]
+    return frozenset(name for one in exact or found for name in one["subroutines"])
 
 
 def _differences(store: Store, service: str) -> dict[str, FloatArray]:

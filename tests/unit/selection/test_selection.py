@@ -98,6 +98,9 @@ def test_the_machines_test_the_changes_with_most_at_stake() -> None:
     assert worth_of(0.01, past, 5.0, budget).worth
     assert worth_of(0.01, [], 0.0, budget).worth
     assert not worth_of(0.0, [], 0.0, budget).worth
+    kept = worth_of(0.01, past, 60.0, budget, kept=2)
+    assert (kept.worth, kept.kept) == (True, 2)
+    assert kept.score < kept.threshold
 
 
 def test_what_modifies_no_subroutine_has_nothing_at_stake() -> None:

@@ -67,6 +67,18 @@ def test_a_resolution_by_a_change_is_a_fix(
     assert [one.cause for one in gather_kept(store, "shop", workloads)] == causes
 
 
+@pytest.mark.parametrize(("named", "modified"), [("abc12", True), ("abd12", False)])
+def test_a_cause_may_be_named_by_the_beginning_of_its_id(
+    named: str, workloads: dict[str, Workload], *, modified: bool
+) -> None:
+    store = ArrayStore()
+    insert_regression(store, modified=("shop.price",))
+    insert_verdict(store, "cause", named)
+    insert_verdict(store, "fixed")
+    (kept,) = gather_kept(store, "shop", workloads)
+    assert kept.subroutines == (("shop.cart", "shop.price") if modified else ("shop.cart",))
+
+
 def test_what_scans_still_see_is_not_fixed(workloads: dict[str, Workload]) -> None:
     store = ArrayStore()
     insert_regression(store)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.codec.records import columns_of
-from pipeline.stages.gather.trial_findings import trial_findings
+from pipeline.stages.gather.trial_findings import all_findings, trial_findings
 from pipeline.storage.arrays import ArrayStore
 from tests.support.trial_verdicts import verdict_row
 
@@ -29,3 +29,5 @@ def test_the_last_revision_of_whole_experiments_counts() -> None:
     assert (failed.failed, failed.false_positives, failed.false_negatives) == (True, 0.03, 0.1)
     assert (passed.failed, passed.false_positives, passed.false_negatives) == (False, 0.05, 0.5)
     assert trial_findings(store, "other", T - 10, T + 10) == ()
+    everything = all_findings(store, "shop", T - 10, T + 10)
+    assert sorted(one.experiment for one in everything) == ["cut", "open", "plain", "scored"]
