@@ -83,7 +83,8 @@ def thread_id(service: str, experiment: str) -> str:
 
 
 def _metric(one: Mapping[str, Any]) -> MetricOutcome:
-    return MetricOutcome(**{name: one.get(name) for name in MetricOutcome.__slots__})
+    given: dict[str, Any] = {name: one.get(name) for name in MetricOutcome.__slots__}
+    return MetricOutcome(**given)
 
 
 def _machine(one: Mapping[str, Any]) -> str:

@@ -125,10 +125,10 @@ async def _scrape_alerts() -> str:
     rules = AlertRules(plan, {"chat": chat}, Owners(), "", DAY_S, DAY_S, ())
     store, http = ArrayStore(), Http()
     desk = Desk(rules, AlertRecord(store), http, lambda: NOW)
-    await desk.arrived(frozenset({0}))
+    await desk.arrived(frozenset({("regressions", 0)}))
     await desk.take([Entry(0, 0, NOW, b"shop", encoded(detected()), ())])
     await desk.tick()
-    await desk.arrived(frozenset({0}))
+    await desk.arrived(frozenset({("regressions", 0)}))
     await http.close()
 
     async def refuse(messages: Sequence[Outgoing]) -> None:
