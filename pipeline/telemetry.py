@@ -44,8 +44,8 @@ LATE_DATA = "late_data"  # progress with data of before the last scan
 UNSEEN_DATA = "unseen_data"  # progress with data that no later scan looks at for a change
 UNJUDGED = "unjudged_scans"  # whose data did not suffice for all series or some
 
-LIMITED_INPUT = (REFUSED, REFUSED_SAMPLES, FOLDED, CUT, SHORTENED, REPEATED)
-LIMITED_INPUT += (FOLDED_HOSTS, FOLDED_STRATA, LATE_HOSTS, CLOCKS_AHEAD)
+_OF_HOSTS = (FOLDED_HOSTS, FOLDED_STRATA, LATE_HOSTS, CLOCKS_AHEAD)
+LIMITED_INPUT = (REFUSED, REFUSED_SAMPLES, FOLDED, CUT, SHORTENED, REPEATED, *_OF_HOSTS)
 """What aggregate did not count as it came."""
 
 LIMITED_SCANS = (UNSTABLE, RENAMED, SKIPPED, LATE_DATA, UNSEEN_DATA)
