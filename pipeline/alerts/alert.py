@@ -161,15 +161,8 @@ def _of_verdict(event: Mapping[str, Any]) -> Alert:
 
 def _of_metric(alert: Alert, one: MetricOutcome) -> Alert:
     before, after = one.mean_a or 0.0, one.mean_b or 0.0
-    return replace(
-        alert,
-        metric=one.metric,
-        relative=one.difference,
-        p_value=one.p_value,
-        before=before,
-        after=after,
-        level=after,
-    )
+    found = replace(alert, metric=one.metric, relative=one.difference, p_value=one.p_value)
+    return replace(found, before=before, after=after, level=after)
 
 
 def _suspect(data: Mapping[str, Any], kind: AlertKind) -> SuspectedChange | None:

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import xxhash
 
+from pipeline.codec.records import field_names
+
 TrialDecision = Literal["fail", "not enough", "pass"]
 
 MOST_METRICS = 20
@@ -83,8 +85,7 @@ def thread_id(service: str, experiment: str) -> str:
 
 
 def _metric(one: Mapping[str, Any]) -> MetricOutcome:
-    given: dict[str, Any] = {name: one.get(name) for name in MetricOutcome.__slots__}
-    return MetricOutcome(**given)
+    return MetricOutcome(**{name: one.get(name) for name in field_names(MetricOutcome)})
 
 
 def _machine(one: Mapping[str, Any]) -> str:

@@ -96,8 +96,11 @@ def verdict(
         **data,
     }
     return {
-        **{"specversion": "1.0", "id": f"{experiment.encode().hex()}-{revision}"},
-        "type": "smidgen.trial.verdict",
+        **{
+            "specversion": "1.0",
+            "id": f"{experiment.encode().hex()}-{revision}",
+            "type": "smidgen.trial.verdict",
+        },
         **{"source": f"/smidgen/{service}", "subject": experiment, "time": to_iso(time)},
         **{"datacontenttype": "application/json", "data": given},
     }
