@@ -138,8 +138,8 @@ def _deployed(store: Store, scan: Scan, known: Sequence[Candidate], config: Dedu
         earliest = min(earliest, scan.start - (scan.end - scan.start))
     latest = max(times) + EARLY_WINDOWS * config.resolution_s + 1e-3
     rows = store.rows("changes", scan.service, earliest, latest)
-    # Diffs are for their words; only the ranking of suspects reads those.
-    return Deployed([change_from_row({**row, "content": ""}) for row in rows])
+    # Diffs and routes are large; only the ranking of suspects reads those.
+    return Deployed([change_from_row({**row, "content": "", "routes": ""}) for row in rows])
 
 
 def _levels(store: Store, scan: Scan, known: Sequence[Candidate], config: DedupConfig) -> Levels:
