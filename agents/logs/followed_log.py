@@ -32,7 +32,6 @@ class FollowedLog:
         self._file: OpenLog | None = None
         self._next: deque[OpenLog] = deque()
         self._is_followed = False  # by a file that has lines
-        self._examined: set[tuple[int, int] | None] = set()  # files without lines to which the path led
         if position:
             self._resume(position)
         else:
@@ -109,7 +108,6 @@ class FollowedLog:
     def _resume(self, position: Position, *, is_read: bool = False) -> None:
         """Go on at a position. ``is_read`` says that the file was read to its end."""
         files, is_found = resume(self._path, position)
-        self._examined.clear()
         self._next = deque(files)
         self._file = self._next.popleft() if self._next else None
         if is_read:
@@ -139,12 +137,8 @@ class FollowedLog:
             return False
         if there and there.st_size:
             return True
-        if identity in self._examined:
-            return False
         files, _ = resume(self._path, self._file.position)
         has_later = any(file.size for file in files[1:])
         for file in files:
             file.close()
-        if not has_later:
-            self._examined.add(identity)
         return has_later

@@ -204,7 +204,7 @@ def test_a_restart_counts_as_one_run_does(tmp_path: Path, end: str, rotation: st
 
 
 OPERATIONS = st.sampled_from(
-    ["write", "write", "step", "step", "start", "start", "outage", "back", *ENDS, *ROTATIONS[1:]]
+    ["write", "write", "step", "step", "start", "start", "release", "outage", "back", *ENDS, *ROTATIONS[1:]]
 )
 
 
@@ -220,6 +220,8 @@ def test_each_line_is_counted_once(
         for number, operation in enumerate(operations):
             if operation == "write":
                 world.write("/a", "/b/c", after_s=float(1 + number % 9))
+            elif operation == "release":
+                world.release = f"v{number}"  # of the next start
             elif operation in ("outage", "back"):
                 world.is_up = operation == "back"
             elif operation != "start" or not world.follower:
