@@ -85,7 +85,8 @@ def thread_id(service: str, experiment: str) -> str:
 
 
 def _metric(one: Mapping[str, Any]) -> MetricOutcome:
-    return MetricOutcome(**{name: one.get(name) for name in field_names(MetricOutcome)})
+    given: dict[str, Any] = {name: one.get(name) for name in field_names(MetricOutcome)}
+    return MetricOutcome(**given)
 
 
 def _machine(one: Mapping[str, Any]) -> str:
