@@ -26,7 +26,7 @@ import numpy as np
 from scipy import special
 
 from pipeline.model import FloatArray
-from pipeline.releases.bootstrap import dependent_signs, memory
+from pipeline.releases.bootstrap import Dependence, dependent_signs
 from pipeline.releases.periods import Releases
 from pipeline.releases.response_times import Shifts, log_evidence, response_shifts
 
@@ -120,18 +120,20 @@ def compare_costs(
     metric = np.concatenate([releases.old.metric, releases.new.metric])
     common, changed = cost_columns(releases, metric)
     shifts = response_shifts(releases.old, releases.new)
+    apart = orthonormal(np.column_stack([common, changed]))
+    noise = Dependence.of(metric - apart @ (apart.T @ metric), len(releases.old))
     chosen: list[int] = []
     steps: list[_Step] = []
     while len(chosen) < MOST_CHANGES:
         explained = np.column_stack([common, changed[:, chosen]])
-        step = _best_change(metric, explained, changed, shifts, len(releases.old), rng, draws)
+        step = _best_change(metric, explained, changed, shifts, noise, rng, draws)
         steps.append(step)
         if step.p > alpha:
             break
         chosen.append(step.column)
     whole = np.column_stack([common, changed[:, chosen]])
     fitted = _Fit.of(whole, metric)
-    errors = _errors(whole, metric, len(releases.old), rng)[common.shape[1] :]
+    errors = _errors(whole, metric, noise, rng)[common.shape[1] :]
     names = (BASE, *releases.types, EVERY)
     load = changed[len(releases.old) :].mean(axis=0) / (abs(float(releases.new.metric.mean())) or 1.0)
     changes = tuple(
@@ -149,7 +151,7 @@ def compare_costs(
     old = dict(zip(names, [*map(float, fitted.coefficients[: len(names) - 1]), 1.0], strict=True))
     left = metric - whole @ fitted.coefficients
     fresh = _Fresh.of(common, changed)
-    alone = _deviations(fresh.basis, fresh.columns, left, len(releases.old), rng) / fresh.sizes
+    alone = _deviations(fresh.basis, fresh.columns, left, noise, rng) / fresh.sizes
     errors_alone = dict(zip(names, map(float, alone), strict=True))
     return CostComparison(changes, steps[0].p, old, errors_alone, fitted.r_squared)
 
@@ -203,7 +205,7 @@ def _best_change(
     explained: FloatArray,
     changed: FloatArray,
     shifts: Shifts,
-    old: int,
+    noise: Dependence,
     rng: np.random.Generator,
     draws: int,
 ) -> _Step:
@@ -214,10 +216,8 @@ def _best_change(
     fresh = _Fresh.of(explained, changed)
     residuals = metric - fresh.basis @ (fresh.basis.T @ metric)
     gains = fresh.columns.T @ residuals
-    p = _chance(fresh, gains, residuals, old, rng, draws)
-    best = int(np.abs(gains).argmax())
-    left = residuals - fresh.columns[:, best] * gains[best]
-    independent = len(left) / memory((left[:old], left[old:]))
+    p = _chance(fresh, gains, residuals, noise, rng, draws)
+    independent = len(residuals) / noise.memory
     evidence = np.concatenate([[0.0], log_evidence(shifts, np.sign(gains[1:-1])), [0.0]])
     likely = _likely(float(residuals @ residuals) - np.square(gains), independent, evidence)
     return _Step(next(iter(likely)), p, likely)
@@ -227,7 +227,7 @@ def _chance(
     fresh: _Fresh,
     gains: FloatArray,
     residuals: FloatArray,
-    old: int,
+    noise: Dependence,
     rng: np.random.Generator,
     draws: int,
 ) -> float:
@@ -235,7 +235,7 @@ def _chance(
 
     Drawing ends once _ENOUGH draws were larger: what is no change takes few (Besag and Clifford 1991).
     """
-    parts = _drawn(fresh.basis, fresh.columns, residuals, old, rng, draws)
+    parts = _drawn(fresh.basis, fresh.columns, residuals, noise, rng, draws)
     first = np.concatenate(list(islice(parts, _PARTS_OF_ERRORS)), axis=1)
     errors = np.maximum(first.std(axis=1), np.finfo(np.float64).tiny)[:, None]
     bound = float((np.abs(gains)[:, None] / errors).max())
@@ -275,7 +275,7 @@ def _drawn(
     basis: FloatArray,
     columns: FloatArray,
     residuals: FloatArray,
-    old: int,
+    noise: Dependence,
     rng: np.random.Generator,
     draws: int,
 ) -> Iterator[FloatArray]:
@@ -285,20 +285,20 @@ def _drawn(
         basis: (periods, terms) orthonormal, of the fit.
         columns: (periods, columns) of length 1.
         residuals: (periods,) of the old release, then of the new one.
-        old: How many are of the old release.
+        noise: Which periods have the same sign.
         rng: Where the signs come from.
         draws: How many there are.
     """
-    noise = residuals / np.sqrt(np.maximum(1.0 - np.square(basis).sum(axis=1), 0.1))
-    for part in dependent_signs(noise, old, rng, draws):
-        yield columns.T @ (noise[:, None] * part)
+    errors = residuals / np.sqrt(np.maximum(1.0 - np.square(basis).sum(axis=1), 0.1))
+    for part in dependent_signs(noise, rng, draws):
+        yield columns.T @ (errors[:, None] * part)
 
 
 def _deviations(
-    basis: FloatArray, columns: FloatArray, residuals: FloatArray, old: int, rng: np.random.Generator
+    basis: FloatArray, columns: FloatArray, residuals: FloatArray, noise: Dependence, rng: np.random.Generator
 ) -> FloatArray:
     """Return the deviation of such gains: (columns,)."""
-    parts = _drawn(basis, columns, residuals, old, rng, DRAWS)
+    parts = _drawn(basis, columns, residuals, noise, rng, DRAWS)
     return np.asarray(np.concatenate(list(parts), axis=1).std(axis=1))
 
 
@@ -319,14 +319,16 @@ def _likely(squares: FloatArray, independent: float, evidence: FloatArray) -> di
     return {int(each): float(chances[each]) for each in order[:count]}
 
 
-def _errors(columns: FloatArray, metric: FloatArray, old: int, rng: np.random.Generator) -> FloatArray:
+def _errors(
+    columns: FloatArray, metric: FloatArray, noise: Dependence, rng: np.random.Generator
+) -> FloatArray:
     """Return the standard errors of the coefficients: (columns,)."""
     scale = _scale(columns)
     left, sizes, right = np.linalg.svd(columns / scale, full_matrices=False)
     kept = sizes > sizes[0] * 1e-9
     basis, solve = left[:, kept], right[kept].T / sizes[kept] / scale[:, None]
     residuals = metric - basis @ (basis.T @ metric)
-    drawn = np.concatenate(list(_drawn(basis, basis, residuals, old, rng, DRAWS)), axis=1)
+    drawn = np.concatenate(list(_drawn(basis, basis, residuals, noise, rng, DRAWS)), axis=1)
     return np.asarray((solve @ drawn).std(axis=1))
 
 

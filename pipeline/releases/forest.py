@@ -17,7 +17,7 @@ from scipy import special
 from sklearn.ensemble import RandomForestRegressor
 
 from pipeline.model import BoolArray, FloatArray
-from pipeline.releases.bootstrap import dependent_signs
+from pipeline.releases.bootstrap import Dependence, dependent_signs
 from pipeline.releases.periods import Periods, Releases
 
 TREES = 100
@@ -174,7 +174,7 @@ def _chance(releases: Releases, r_squared: float, seed: int, rng: np.random.Gene
     residuals = both.metric - fitted
     above = 0
     drawn = 0
-    for signs in dependent_signs(residuals, old, rng, draws):
+    for signs in dependent_signs(Dependence.of(residuals, old), rng, draws):
         for column in signs.T:
             metric = fitted + residuals * column
             equal = Releases(

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import optimize
 
 from pipeline.model import FloatArray
-from pipeline.releases.bootstrap import dependent_signs
+from pipeline.releases.bootstrap import Dependence, dependent_signs
 from pipeline.releases.costs import AS_LIKELY, BASE, DRAWS, EVERY, cost_columns, orthonormal
 from pipeline.releases.periods import NotCompared, Releases
 
@@ -67,6 +67,8 @@ def compare_mixed(releases: Releases, rng: np.random.Generator) -> MixedComparis
     adds = np.flatnonzero(sizes > 0.0)
     columns = changed[:, adds] / sizes[adds]
     fit = MixedFit.of(metric, fixed, columns)
+    along, _ = _parts(metric[:, None], fixed, fit.sides)
+    apart = metric - fixed @ (fixed.T @ metric) - fit.sides @ along[:, 0]
     load = changed[len(releases.old) :].mean(axis=0)[adds] / sizes[adds]
     level = abs(float(releases.new.metric.mean())) or 1.0
     drawn = rng.multivariate_normal(fit.means, fit.covariance, _RISEN, method="svd") * load
@@ -75,7 +77,7 @@ def compare_mixed(releases: Releases, rng: np.random.Generator) -> MixedComparis
     count = int(np.searchsorted(np.cumsum(chances[order]), AS_LIKELY)) + 1
     names = (BASE, *releases.types, EVERY)
     return MixedComparison(
-        p=fit.chance(metric, fixed, len(releases.old), rng),
+        p=fit.chance(metric, fixed, Dependence.of(apart, len(releases.old)), rng),
         share=float(fit.means @ load / level),
         likely={names[adds[each]]: float(chances[each]) for each in order[:count]},
     )
@@ -117,14 +119,16 @@ class MixedFit:
         covariance = noise * width * (np.eye(len(turns.T)) - (turns.T * (1.0 - 1.0 / spread)) @ turns)
         return cls(sides, sizes, np.asarray(means), np.asarray(covariance))
 
-    def chance(self, metric: FloatArray, fixed: FloatArray, old: int, rng: np.random.Generator) -> float:
-        """Return the chance of as much evidence without a change; ``old`` periods are the old release's."""
+    def chance(
+        self, metric: FloatArray, fixed: FloatArray, noise: Dependence, rng: np.random.Generator
+    ) -> float:
+        """Return the chance of as much evidence without a change."""
         left = metric - fixed @ (fixed.T @ metric)
-        noise = left / np.sqrt(np.maximum(1.0 - np.square(fixed).sum(axis=1), 0.1))
+        errors = left / np.sqrt(np.maximum(1.0 - np.square(fixed).sum(axis=1), 0.1))
         seen = self._evidence(left[:, None], fixed)[0]
         larger = sum(
-            int((self._evidence(noise[:, None] * signs, fixed) >= seen).sum())
-            for signs in dependent_signs(noise, old, rng, DRAWS)
+            int((self._evidence(errors[:, None] * signs, fixed) >= seen).sum())
+            for signs in dependent_signs(noise, rng, DRAWS)
         )
         return (1 + larger) / (1 + DRAWS)
 

@@ -112,7 +112,7 @@ def test_what_is_foreseen_is_what_looks_find() -> None:
         found += is_found("plain", 120, (7, seed), foreseen[0] * foreseen[1])
         half += is_found("plain", 120, (7, seed), 0.5 * foreseen[0] * foreseen[1])
     assert found >= 7
-    assert half <= 6
+    assert half < found
 
 
 @pytest.mark.parametrize(
