@@ -71,6 +71,7 @@ OF_THEIR_OWN = {
     "applications": "loadgen.applications.command",
     "suspects": "loadgen.requests.suspects",
     "bisect": "loadgen.bisection.command",
+    "histories": "loadgen.histories.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
 
@@ -137,7 +138,8 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     often a request that costs more in a new release is seen and named measures `smidgen bench requests`, in
     two real web applications `smidgen bench applications`, how often its commit is the first suspect
     `smidgen bench suspects`, and how often `smidgen trial bisect` names the right commit `smidgen bench
-    bisect`. What sampling costs real programs measures `smidgen bench overhead`, with rates that follow
+    bisect`. How well changes in histories of benchmarks are found, beside peers, measures `smidgen bench
+    histories`. What sampling costs real programs measures `smidgen bench overhead`, with rates that follow
     profiles `smidgen bench adaptive`, and what the sampler inside a Python program costs it `smidgen bench
     inprocess`. Whether requests are replayed when they are due measures `smidgen bench replay`. These have
     options of their own.

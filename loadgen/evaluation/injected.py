@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,7 +79,8 @@ def read_results(path: Path, metric: str) -> dict[str, FloatArray]:
     """Read one metric of benchmark results: a tar archive of JSON files, each a list of results of one test.
 
     A result is an object with ``timestamp`` and ``metrics``, a list of ``name`` and ``value``; the folder of
-    a file names the test. This is how Nyrkiö publishes benchmark histories.
+    a file names the test. This is how Nyrkiö publishes benchmark histories. One such file by itself is one
+    test, of its name.
 
     Returns:
         Test → values in the order of time.
@@ -89,12 +90,8 @@ def read_results(path: Path, metric: str) -> dict[str, FloatArray]:
     """
     points: dict[str, list[tuple[float, float]]] = {}
     try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                file = archive.extractfile(member) if member.name.endswith(".json") else None
-                if file is not None:
-                    test = Path(member.name).parent.name
-                    points.setdefault(test, []).extend(_points(file.read(), metric, f"{path}: {member.name}"))
+        for test, name, content in _members(path):
+            points.setdefault(test, []).extend(_points(content, metric, name))
     except (OSError, tarfile.TarError) as error:
         raise ConfigError(f"{path}: {error}") from None
     known = {test: np.array([value for _, value in sorted(points[test])]) for test in sorted(points)}
@@ -102,6 +99,18 @@ def read_results(path: Path, metric: str) -> dict[str, FloatArray]:
     if not known:
         raise ConfigError(f"{path}: no results of a metric {metric!r}")
     return known
+
+
+def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
+    """Yield test, name and content of each JSON file."""
+    if not tarfile.is_tarfile(path):
+        yield path.stem, str(path), path.read_bytes()
+        return
+    with tarfile.open(path) as archive:
+        for member in archive:
+            file = archive.extractfile(member) if member.name.endswith(".json") else None
+            if file is not None:
+                yield Path(member.name).parent.name, f"{path}: {member.name}", file.read()
 
 
 def _points(content: bytes, metric: str, origin: str) -> list[tuple[float, float]]:
