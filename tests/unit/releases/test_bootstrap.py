@@ -1,4 +1,4 @@
-"""Noise that lasts, and the signs of periods that it makes alike."""
+"""Noise that lasts, and signs that periods of a block share."""
 
 from __future__ import annotations
 
