@@ -14,6 +14,7 @@ import click
 from pipeline import __version__
 from pipeline.config import redact
 from pipeline.errors import SmidgenError
+from pipeline.threads import SINGLE_THREADED
 
 COMMANDS = {
     "demo": ("loadgen.demo.command", "Watch the whole pipeline catch one slow commit of a live service."),
@@ -114,6 +115,7 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed: the next file that is opened would take its number
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+    os.environ.update(SINGLE_THREADED | os.environ)  # before a command imports numpy
     sys.exit(run(sys.argv[1:]))
 
 

@@ -6,8 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-SINGLE_THREADED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-"""Cores are shared by all: a stage's linear algebra must not start threads for each of them."""
+from pipeline.threads import SINGLE_THREADED
 
 
 def smidgen_command(*arguments: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -34,3 +35,15 @@ def test_another_error_of_a_class_is_not_hidden(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(cli, "load", broken)
     with pytest.raises(RuntimeError, match="broken"):
         cli.run(["gateway"])
+
+
+@pytest.mark.parametrize(("given", "threads"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")])
+def test_linear_algebra_has_one_thread_unless_more_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], threads: str
+) -> None:
+    monkeypatch.setattr("sys.argv", ["smidgen", "--version"])
+    monkeypatch.setattr("os.environ", dict(given))
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == threads
+    assert os.environ["OMP_NUM_THREADS"] == "1"
