@@ -1,4 +1,4 @@
-"""Noise that lasts, and the signs of periods that it makes alike."""
+"""Noise that lasts, and the signs that it gives to the periods of one stretch."""
 
 from __future__ import annotations
 
