@@ -10,13 +10,10 @@ import numpy as np
 
 from pipeline.bisection.belief import Belief, BeliefConfig, Measured, believe
 from pipeline.bisection.choice import Costs, next_version
-from pipeline.model import FloatArray, IntArray
+from pipeline.model import FloatArray
 
 ENDS = 3
 """Measurements of the first and of the last version before any other: fewer do not show the noise."""
-
-CONFIRMED = 2
-"""Measurements of both versions beside a step that is found: by one, a single run that strays decides."""
 
 
 class Outcome(StrEnum):
@@ -87,15 +84,15 @@ class Standing:
     @property
     def likeliest(self) -> tuple[int, ...]:
         """The commits, from 0 on, of the group that holds most of the posterior."""
-        return _likeliest(self.group, self.commits)
+        best = int(np.bincount(self.group, weights=self.commits).argmax())
+        return tuple(number for number, group in enumerate(self.group) if group == best)
 
 
 def standing_of(record: Record, prior: FloatArray, config: SearchConfig) -> Standing:
     """Return how a search stands, and which version it should measure next.
 
     Both ends come first, in turn. Then it is the version from which most is learnt of the step in each
-    second: of one that is not built yet, its build is part of the cost. Before it is over with a commit
-    found, both versions beside the step are measured once more if they were only once.
+    second: of one that is not built yet, its build is part of the cost.
 
     Args:
         record: What was done so far.
@@ -120,9 +117,6 @@ def standing_of(record: Record, prior: FloatArray, config: SearchConfig) -> Stan
     follows = None
     if max(most, belief.none) >= config.confidence:
         outcome = Outcome.FOUND if most > belief.none else Outcome.NONE
-        if outcome is Outcome.FOUND:
-            follows = _unconfirmed(group, belief, counts, allowed)
-            outcome = outcome if follows is None else Outcome.OPEN
     else:
         follows = next_version(belief, _costs(record, allowed, last + 1))
         outcome = Outcome.SPENT if follows is None else Outcome.OPEN
@@ -141,20 +135,6 @@ def _groups(skipped: frozenset[int], commits: int) -> tuple[int, ...]:
     """Return a number for each commit: the same for those between which no version can be measured."""
     able = [version not in skipped for version in range(1, commits)]
     return (0, *np.cumsum(able).tolist())
-
-
-def _unconfirmed(
-    group: tuple[int, ...], belief: Belief, counts: IntArray, allowed: frozenset[int] | range
-) -> int | None:
-    """Return the version beside the likeliest step that is to be measured again; None if none is."""
-    suspects = _likeliest(group, belief.commits)
-    beside = [one for one in (suspects[0], suspects[-1] + 1) if one in allowed and counts[one] < CONFIRMED]
-    return min(beside, key=lambda version: counts[version], default=None)
-
-
-def _likeliest(group: tuple[int, ...], commits: FloatArray) -> tuple[int, ...]:
-    best = int(np.bincount(group, weights=commits).argmax())
-    return tuple(number for number, one in enumerate(group) if one == best)
 
 
 def _allowed(record: Record, config: SearchConfig) -> frozenset[int] | range:

@@ -185,28 +185,3 @@ def test_the_range_of_suspects(
     expected: tuple[int, int],  # noqa: FBT001
 ) -> None:
     assert suspect_range(np.array(values, dtype=float), split, up=up) == expected
-
-
-@pytest.mark.parametrize("strays", [3, 2])  # the version with which the step begins, and the one before
-def test_one_run_that_strays_does_not_decide(strays: int) -> None:
-    noise = noisy(5, 0.0, 1)
-    runs: list[int] = []
-
-    def cost(version: int) -> float:
-        runs.append(version)
-        stray = version == strays and runs.count(version) == 1
-        return noise(version) + 8.0 * ((version >= 3) != stray)
-
-    standing, _ = search(cost, even(4))
-    assert standing.outcome is Outcome.FOUND
-    assert standing.likeliest == (2,)
-
-
-@pytest.mark.parametrize("runs", [None, 9])
-def test_both_versions_beside_a_step_are_measured_twice_if_the_budget_lets(runs: int | None) -> None:
-    standing, record = search(lambda version: 100.0 + 50.0 * (version >= 3), even(8), SearchConfig(runs=runs))
-    assert standing.outcome is Outcome.FOUND
-    assert standing.likeliest == (2,)
-    measured = [version for version, _ in record.measured]
-    beside = measured.count(2), measured.count(3)
-    assert beside == (2, 2) if runs is None else len(measured) == runs
