@@ -84,7 +84,7 @@ def choose(
     Among models that hold the bound on false positives, the one with the fewest errors of either kind wins;
     of equal ones the one with the narrowest interval. One that finds no regression at all comes after all
     that find some, though it never errs on equal sides. Models that need a history, or requests, are left out
-    where there are none.
+    where there are none, and so are those that are for who names them.
 
     Args:
         experiments: A/A experiments, each with as many trials as a real one will have.
@@ -94,7 +94,8 @@ def choose(
     scores = tuple(
         score(model, experiments, config)
         for model in models
-        if (len(experiments.history) or not model.from_history)
+        if not model.by_name
+        and (len(experiments.history) or not model.from_history)
         and (experiments.match is not None or not model.by_request)
     )
     allowed = [each for each in scores if each.holds]

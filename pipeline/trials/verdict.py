@@ -299,8 +299,7 @@ def _choose(
         match = match[0, tested][: groups * trials].reshape(groups, trials, -1)[with_level]
     history = trial_differences(Experiments(past.a[:, kept], past.b[:, kept]))[0]
     experiments = Experiments(a[with_level], b[with_level], history, match)
-    chosen_from = [model for model in models.values() if not model.by_name]
-    return choose(experiments, config, chosen_from)
+    return choose(experiments, config, models.values())
 
 
 def _usual_model(experiments: Experiments) -> str:
