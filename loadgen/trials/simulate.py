@@ -67,6 +67,12 @@ def _warm_up(rng: np.random.Generator, shape: Shape) -> FloatArray:
     return _normal(rng, shape) * (1.0 + 0.5 * np.exp(-np.arange(shape[2]) / length))
 
 
+def _disturbed(rng: np.random.Generator, shape: Shape) -> FloatArray:
+    sides = (*shape[:2], 1)
+    off = np.where(rng.random(sides) < 0.15, rng.normal(0.0, 0.03, sides), 0.0)
+    return rng.normal(LEVEL, 0.02 * LEVEL, shape) * (1.0 + off)
+
+
 _ALL = (
     Distribution("normal", "Normal noise of 10 %.", _normal),
     Distribution("lognormal", "Costs of requests over two decades.", _lognormal),
@@ -78,6 +84,7 @@ _ALL = (
     Distribution("shared", "Trials differ by 5 %, both sides by as much.", _normal, shared=0.05),
     Distribution("warm-up", "The first points cost up to half more.", _warm_up),
     Distribution("requests", "Both sides serve the same requests.", _normal, requests=1.0),
+    Distribution("disturbed", "One side in seven is off by some percent for a whole trial.", _disturbed),
 )
 
 DISTRIBUTIONS = MappingProxyType({each.name: each for each in _ALL})

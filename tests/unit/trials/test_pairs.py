@@ -59,7 +59,7 @@ def test_requests_are_matched_as_one_by_one(a: list[list[int]], b: list[list[int
     assert match_requests(np.array(a), np.array(b)).tolist() == expected
 
 
-STEADY = [name for name in DISTRIBUTIONS if name not in {"machines", "warm-up"}]
+STEADY = [name for name in DISTRIBUTIONS if name not in {"machines", "warm-up", "disturbed"}]
 """In which nothing is about a trial that its pairs do not show."""
 
 
