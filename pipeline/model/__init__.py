@@ -28,6 +28,7 @@ from pipeline.model.requests import (
     TypeCounts,
     is_time_column,
     time_column,
+    time_type,
 )
 from pipeline.model.scan import Rename, Scan, Unjudged
 from pipeline.model.series import (
@@ -106,4 +107,5 @@ __all__ = [
     "is_gcpu",
     "is_time_column",
     "time_column",
+    "time_type",
 ]

@@ -70,6 +70,11 @@ def time_column(type_: str) -> str:
     return f"{_TIMES}{{{type_}}}"
 
 
+def time_type(column: str) -> str:
+    """Return the type whose response times a table's column holds."""
+    return column.removeprefix(f"{_TIMES}{{").removesuffix("}")
+
+
 def is_time_column(name: str) -> bool:
     """Return whether a table's column holds response times."""
     return name.startswith(f"{_TIMES}{{")

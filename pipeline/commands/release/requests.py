@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from pipeline.commands.options import FiniteRange
 from pipeline.commands.release.suspects import Finder, source_options
 from pipeline.errors import ConfigError
 from pipeline.listing import listed
-from pipeline.model import FloatArray, is_time_column
+from pipeline.model import FloatArray, is_time_column, time_column, time_type
 from pipeline.releases import (
     BASE,
     EVERY,
@@ -28,8 +29,10 @@ from pipeline.releases import (
     NotCompared,
     ReleaseComparison,
     Releases,
+    SlowerType,
     align,
     compare_releases,
+    compare_response_times,
     joined,
     periods_needed,
     spelt,
@@ -78,6 +81,11 @@ Examples:
     help="Chance that equal releases count as different.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the bootstrap.")
+@click.option(
+    "--baseline",
+    is_flag=True,
+    help="Beside it, which types take longer to answer, by Mann and Whitney's test and Cliff's delta.",
+)
 @source_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def compare_requests(
@@ -87,6 +95,7 @@ def compare_requests(
     names: tuple[str, ...],
     alpha: float,
     seed: int,
+    baseline: bool,
     finder: Finder | None,
     as_json: bool,
 ) -> int:
@@ -110,15 +119,20 @@ def compare_requests(
     extra = read_series(metrics, plain=True) if metrics else ()
     chosen = names or tuple(series.metric for series in extra)
     releases = {name: _releases(sides, extra, name, chosen) for name in chosen}
+    slower = _baseline(sides, alpha) if baseline else []
     found = compare_releases(releases, CompareConfig(alpha, seed))
     state = _state(found.values())
     if as_json:
-        click.echo(orjson.dumps({"state": state, "metrics": _to_json(found, alpha, finder)}).decode())
+        beside = {"response_times": [asdict(each) for each in slower]} if baseline else {}
+        metrics_json = _to_json(found, alpha, finder)
+        click.echo(orjson.dumps({"state": state, "metrics": metrics_json, **beside}).decode())
     else:
         for name, each in found.items():
             _show(name, each, alpha)
             if finder and isinstance(each, ReleaseComparison) and each.changed:
                 finder.show(each.costs.changes)
+        if baseline:
+            table_console().print(_response_times(slower))
     return EXIT_CODES[state]
 
 
@@ -166,6 +180,39 @@ def _releases(
         raise ConfigError(f"{sides[0].path}: has no type of request beside the metrics")
     old, new = (joined(side.columns, _metric(side, extra, metric), types) for side in sides)
     return Releases(types, old, new)
+
+
+def _baseline(sides: Sequence[_Table], alpha: float) -> list[SlowerType]:
+    """Return what response times alone say (Liao et al., §2); a period's mean is one observation."""
+    old, new = (
+        {
+            time_type(name): values[np.isfinite(values)]
+            for name, values in side.columns.items()
+            if is_time_column(name)
+        }
+        for side in sides
+    )
+    if not old or not new:
+        path = sides[1 if old else 0].path
+        raise ConfigError(
+            f"--baseline: {path}: has no response times, such as a column {time_column('GET /')}"
+        )
+    return compare_response_times(old, new, alpha)
+
+
+def _response_times(found: Sequence[SlowerType]) -> Table:
+    table = Table(
+        "response times of",
+        Column("Cliff's delta", justify="right"),
+        Column("p", justify="right"),
+        "slower",
+        box=SIMPLE,
+    )
+    for each in found[:_SHOWN]:
+        table.add_row(
+            Text(_shown(each.type)), f"{each.delta:+.2f}", f"{each.p:.2g}", "yes" if each.slower else ""
+        )
+    return table
 
 
 def _metric(side: _Table, extra: Sequence[Series], name: str) -> FloatArray:

@@ -90,6 +90,26 @@ def test_response_times_say_which_of_several_it_is(tmp_path: Path, slower: int) 
     assert not [name for name in cpu["costs"] if "response_time" in name]
 
 
+def test_response_times_alone_are_the_baseline_beside_it(tmp_path: Path) -> None:
+    tables(tmp_path, 0.0)
+    with_times(tmp_path, 2)
+    arguments = ("--metrics", str(tmp_path / "cpu.csv"), "--baseline")
+    first, *others = orjson.loads(requests(tmp_path, *arguments, "--json").output)["response_times"]
+    assert (first["type"], first["slower"], first["delta"] > 0.9) == ("GET /a", True, True)
+    assert not any(each["slower"] for each in others)
+    shown = requests(tmp_path, *arguments)
+    assert shown.return_value == 0  # a verdict is by costs alone
+    assert "Cliff's delta" in shown.output
+
+
+def test_the_baseline_needs_response_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables(tmp_path, 0.0)
+    files = [str(tmp_path / "old.csv"), str(tmp_path / "new.csv")]
+    assert run(["release", "requests", *files, "--metrics", str(tmp_path / "cpu.csv"), "--baseline"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "old.csv: has no response times" in line
+
+
 def test_equal_releases_are_steady(tmp_path: Path) -> None:
     tables(tmp_path, 0.0)
     result = requests(tmp_path, "--metrics", str(tmp_path / "cpu.csv"))
