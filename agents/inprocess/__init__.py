@@ -5,6 +5,7 @@
 True
 """
 
+from agents.inprocess.access_log import AccessLog
 from agents.inprocess.carriers import carry
 from agents.inprocess.control import start, stop
 from agents.inprocess.endpoints import wrap_asgi, wrap_wsgi
@@ -18,6 +19,7 @@ from agents.inprocess.marks import frame_metadata, set_frame_metadata
 from agents.inprocess.spans import SpanProcessor, origin
 
 __all__ = [
+    "AccessLog",
     "SpanProcessor",
     "StarletteMiddleware",
     "aiohttp_middleware",

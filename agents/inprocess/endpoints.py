@@ -31,12 +31,15 @@ def wrap_wsgi(app: WsgiApp, endpoint: Callable[[Environ], str | None]) -> WsgiAp
         late = _late(endpoint, environ)
         put_late(sys._getframe(), late)
         answer = app(environ, start_response)
-        file = environ.get("wsgi.file_wrapper")
-        if isinstance(answer, list | tuple) or (isinstance(file, type) and isinstance(answer, file)):
-            return answer  # whole already, or sent by the server in a way of its own
-        return _Answer(answer, late)
+        return answer if is_whole(answer, environ) else _Answer(answer, late)
 
     return wrapped
+
+
+def is_whole(answer: Iterable[bytes], environ: Environ) -> bool:
+    """Return whether an answer of WSGI is there already, or sent by the server in a way of its own."""
+    file = environ.get("wsgi.file_wrapper")
+    return isinstance(answer, list | tuple) or (isinstance(file, type) and isinstance(answer, file))
 
 
 def wrap_asgi(app: AsgiApp, endpoint: Callable[[Scope], str | None]) -> AsgiApp:
