@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agents.host.adaptive import WINDOW_S, AdaptiveRates, stepped
 from agents.host.budget import BudgetState, adjust_level, rate_at
@@ -15,7 +16,7 @@ from agents.host.choice import choose
 from agents.host.cost import CostMeter
 from agents.host.discovery import Discovery, Found, Scan
 from agents.host.numbers import Demand, HostNumbers, State
-from agents.host.parts import Part, encode_part, merge_parts
+from agents.host.parts import Encoded, Part, encode_part, merge_parts
 from agents.host.proc import ProcReader
 from agents.host.process_sampling import SamplingSettings
 from agents.host.rules_file import HostConfig
@@ -23,6 +24,9 @@ from agents.host.samplings import Samplings
 from agents.publisher import Delivery
 from pipeline.clock import Clock
 from pipeline.model import Outgoing
+
+if TYPE_CHECKING:
+    from agents.host.pruning import Pruner
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +59,7 @@ class HostAgent:
         self._offer = offer
         self._planned_hz: dict[str, float] = {}
         self._adaptive = AdaptiveRates()
+        self._pruner = _pruner(config)
         self._window_ends = 0.0
         self._budget = BudgetState()
         self._parts: queue.SimpleQueue[Part] = queue.SimpleQueue()
@@ -77,6 +82,8 @@ class HostAgent:
 
     def use(self, config: HostConfig) -> None:
         """Go on by other rules, bounds and budget from the next scan on; all else is as at the start."""
+        if config.prune != self._config.prune:
+            self._pruner = _pruner(config)
         self._config = config
         self._discovery.use(config.rules)
 
@@ -119,12 +126,15 @@ class HostAgent:
         parts = list(self._taken())
         self._adapt(parts)
         for part in merge_parts(parts, self._config.interval_s):
-            encoded = encode_part(part, self._edges.host, self._edges.max_bytes)
+            encoded = self._encode(self._pruner.prune(part, self._encode) if self._pruner else part)
             if encoded.lost:
                 log.warning("%d samples of stacks too large for a message were left out", encoded.lost)
             for message, samples in encoded.messages:
                 self.numbers.sampled(part.identity.service, samples)
                 self._offer(message, samples)
+
+    def _encode(self, part: Part) -> Encoded:
+        return encode_part(part, self._edges.host, self._edges.max_bytes)
 
     def keep_budget(self) -> None:
         """Measure the cost since the last call, and lower or raise all rates by it."""
@@ -203,3 +213,13 @@ class HostAgent:
     def _taken(self) -> Iterator[Part]:
         while not self._parts.empty():
             yield self._parts.get()
+
+
+def _pruner(config: HostConfig) -> Pruner | None:
+    if not config.prune:
+        return None
+    import numpy as np  # an agent that prunes nothing does without
+
+    from agents.host.pruning import Pruner
+
+    return Pruner(config.prune, np.random.default_rng())

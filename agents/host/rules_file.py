@@ -50,15 +50,15 @@ def parse_rate_hz(value: object) -> float:
     return rate
 
 
-def parse_share(value: object) -> float:
+def parse_share(value: object, what: str = "a share of the host's CPU such as 1%") -> float:
     """Read a share such as ``1%``.
 
     Raises:
-        ValueError: it is none, or not between 0 and 100 %.
+        ValueError: it is none, or not between 0 and 100 %; the text says ``what`` it should be.
     """
     found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if not found or not 0 < float(found[1]) <= 100:
-        raise ValueError("should be a share of the host's CPU such as 1%")
+        raise ValueError(f"should be {what}")
     return float(found[1]) / 100
 
 
@@ -75,6 +75,7 @@ _Pattern = Annotated[re.Pattern[str], BeforeValidator(_pattern)]
 _Seconds = Annotated[float, BeforeValidator(parse_duration_s)]
 _Bytes = Annotated[int, BeforeValidator(parse_size_bytes)]
 _Share = Annotated[float, BeforeValidator(parse_share)]
+_Error = Annotated[float, BeforeValidator(lambda value: parse_share(value, "an error such as 0.5%"))]
 _Threshold = Annotated[float, BeforeValidator(lambda value: share_of(str(value)))]
 
 
@@ -90,6 +91,7 @@ class HostConfig:
     buffer_bytes: int = 64 * 1024**2
     spool: Path | None = None  # folder
     spool_bytes: int = 1024**3
+    prune: float = 0.0  # largest error by which rare stacks are pruned; 0 prunes none
 
 
 _HOST, _RULE, _HOW = HostConfig(rules=()), Rule(), How()  # whose defaults are those of files
@@ -171,6 +173,7 @@ class _File(StrictModel):
     buffer: _Bytes = _HOST.buffer_bytes
     spool: Path | None = _HOST.spool
     spool_size: _Bytes = _HOST.spool_bytes
+    prune: _Error | None = None
     rules: tuple[_Rule, ...] = Field(min_length=1)
 
 
@@ -224,6 +227,7 @@ def _to_config(file: _File) -> HostConfig:
         buffer_bytes=file.buffer,
         spool=file.spool,
         spool_bytes=file.spool_size,
+        prune=file.prune or 0.0,
     )
 
 

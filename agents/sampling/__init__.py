@@ -26,6 +26,7 @@ from agents.sampling.pruning import (
     fit_curve,
     percentage_error,
     thin_stacks,
+    try_pruning,
 )
 
 __all__ = [
@@ -52,4 +53,5 @@ __all__ = [
     "percentage_error",
     "thin_stacks",
     "top_divergence",
+    "try_pruning",
 ]

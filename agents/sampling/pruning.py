@@ -9,6 +9,8 @@ others: every function keeps its samples on average, and what it strays by cance
 from __future__ import annotations
 
 import math
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -116,6 +118,38 @@ def percentage_error(truth: FloatArray, found: FloatArray, top: int = 50) -> flo
     return float(np.mean(np.abs(found[chosen] / truth[chosen] - 1))) if len(chosen) else 0.0
 
 
+def try_pruning(
+    stacks: Mapping[Stack, int],
+    share: float,
+    offset: float,
+    aggregate: Callable[[Mapping[Stack, int]], object],
+) -> Trial:
+    """Prune stacks and aggregate what is left; return what that took, and missed of functions' own samples.
+
+    Args:
+        stacks: Stacks, root first, with their samples.
+        share: Of the samples, from 0 to 1; 0 prunes nothing.
+        offset: From 0 to 1, uniformly random.
+        aggregate: Whose time is to be saved.
+    """
+    times, pruned = [], stacks
+    for _ in range(_REPEATS):
+        began = time.process_time()
+        pruned = thin_stacks(stacks, share, offset) if share else stacks
+        aggregate(pruned)
+        times.append(time.process_time() - began)
+    truth, found = _own_samples(stacks), _own_samples(pruned)
+    exact, left = (np.array([own[name] for name in truth], dtype=np.float64) for own in (truth, found))
+    return Trial(share, min(times), percentage_error(exact, left))
+
+
+def _own_samples(stacks: Mapping[Stack, int]) -> Counter[str]:
+    own = Counter[str]()
+    for stack, count in stacks.items():
+        own[stack[-1]] += count
+    return own
+
+
 def fit_curve(shares: Sequence[float], values: Sequence[float]) -> Curve:
     """Fit a curve to what was measured, by least squares; see ``Curve``.
 
@@ -177,5 +211,8 @@ def _largest(curve: Callable[[float], float], bound: float, most: float) -> floa
     within = [share for share in tried.tolist() if curve(share) <= bound]
     return max(within, default=0.0)
 
+
+_REPEATS = 3
+"""Times that pruning is tried, of which the shortest counts."""
 
 _BENDS = tuple(np.geomspace(1e-3, 1e5, 81).tolist())

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from agents.formats import Stack
-from agents.sampling import Trial, choose_share, percentage_error, thin_stacks
+from agents.sampling import Trial, choose_share, thin_stacks, try_pruning
 from loadgen.bench.sampling.stacks import DRAWN, MOST_ERROR, aggregate_stacks
 
 OFFSET_SEED = 1
-_REPEATS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +54,8 @@ def measure_pruning(program: str, kernel: str, blocks: Sequence[Mapping[Stack, i
 
 def _trial(stacks: Mapping[Stack, int], share: float, offset: float) -> Trial:
     """Prune stacks and aggregate what is left, as the agent and the stage aggregate do."""
-    times, pruned = [], stacks
-    for _ in range(_REPEATS):
-        began = time.process_time()
-        pruned = _thinned(stacks, share, offset)
-        aggregate_stacks(pruned)
-        times.append(time.process_time() - began)
-    truth, found = _own_samples(stacks), _own_samples(pruned)
-    [exact, left] = np.array([[own[name] for name in truth] for own in (truth, found)], dtype=float)
-    return Trial(share, min(times), percentage_error(exact, left))
+    return try_pruning(stacks, share, offset, aggregate_stacks)
 
 
 def _thinned(stacks: Mapping[Stack, int], share: float, offset: float) -> Mapping[Stack, int]:
     return thin_stacks(stacks, share, offset) if share else stacks
-
-
-def _own_samples(stacks: Mapping[Stack, int]) -> Counter[str]:
-    own = Counter[str]()
-    for stack, count in stacks.items():
-        own[stack[-1]] += count
-    return own

@@ -36,6 +36,7 @@ budget: 0.5%
 buffer: 1MiB
 spool: waiting
 spool_size: 2MiB
+prune: 0.58%
 rules:
   - match: {user: 33, command: 'web (?P<app>\w+)', environment: {A: , B: 'x'}}
     service: ${app}
@@ -62,6 +63,7 @@ rules:
         2 * 1024**2,
         1024**2,
     )
+    assert config.prune == pytest.approx(0.0058)
 
 
 def test_an_adaptive_rate(tmp_path: Path) -> None:
@@ -120,6 +122,7 @@ def test_a_fleets_rule_without_a_rate_is_planned(rule: str, how: How) -> None:
         ),
         pytest.param("rules: [{call_graph: }]", r"rules.0.call_graph: should be 'fp'", id="no call graph"),
         pytest.param("{rules: [{}], budget: 1}", r"budget: should be a share", id="budget"),
+        pytest.param("{rules: [{}], prune: 0.5}", r"prune: should be an error such as 0.5%", id="prune"),
         pytest.param("{rules: [{}], budget: 0%}", r"budget: should be a share", id="budget 0"),
         pytest.param("{rules: [{}], interval: 100ms}", r"interval: ", id="interval"),
         pytest.param("rules: [", r"host.yaml:1: ", id="no YAML"),

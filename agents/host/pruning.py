@@ -1,0 +1,79 @@
+"""Pruning of the stacks that a host sends, as far as an error allows (Atys §5.1, §5.3).
+
+Each service has an initialisation stage an hour: shares of its samples are pruned from one interval's stacks,
+and time and error are measured. The share that saves the most within the error is pruned until the next one,
+and none if that saves no time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from agents.formats import Stack
+from agents.host.parts import Part
+from agents.sampling import choose_share, thin_stacks, try_pruning
+from pipeline.units import HOUR_S
+
+log = logging.getLogger(__name__)
+
+TRIED = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+"""Shares of the samples whose stacks are drawn from in the initialisation stage."""
+
+PLANNED_S = HOUR_S
+"""How long a service keeps its share."""
+
+Aggregate = Callable[[Part], object]
+"""What pruned stacks go through, and whose time is to be saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    share: float
+    until: float
+
+
+class Pruner:
+    """Prunes parts, each service by a share of its own.
+
+    Args:
+        most_error: Largest mean error of the own samples of a service's top functions, as a ratio.
+        rng: By which rare stacks are drawn.
+    """
+
+    def __init__(self, most_error: float, rng: np.random.Generator) -> None:
+        self._most_error = most_error
+        self._rng = rng
+        self._planned: dict[str, _Planned] = {}
+
+    def prune(self, part: Part, aggregate: Aggregate) -> Part:
+        """Return a merged part whose rare stacks are drawn from; functions keep their samples on average."""
+        if not part.stacks:
+            return part
+        service = part.identity.service
+        planned = self._planned.get(service)
+        if planned is None or part.end >= planned.until:
+            planned = self._planned[service] = self._initialise(part, aggregate)
+        if not planned.share:
+            return part
+        return replace(part, stacks=thin_stacks(part.stacks, planned.share, self._rng.random()))
+
+    def _initialise(self, part: Part, aggregate: Aggregate) -> _Planned:
+        def whole(stacks: Mapping[Stack, int]) -> object:
+            return aggregate(replace(part, stacks=stacks))
+
+        plan = choose_share(
+            [try_pruning(part.stacks, share, self._rng.random(), whole) for share in TRIED], self._most_error
+        )
+        share = plan.share if plan.saved > 0.0 else 0.0
+        log.info(
+            "%s: stacks with %.1f %% of the samples are pruned: saves %.1f %% of the time, error %.2f %%",
+            part.identity.service,
+            100 * share,
+            100 * plan.saved if share else 0.0,
+            100 * plan.error if share else 0.0,
+        )
+        return _Planned(share, part.end + PLANNED_S)
