@@ -34,8 +34,9 @@ def counted(quotas: Quotas, *messages: RequestCounts) -> tuple[dict[tuple[str, s
     stage.handle([Record("requests", 0, n, each) for n, each in enumerate(messages)])
     found: dict[tuple[str, str], float] = {}
     for service in ("shop", "news", OTHER):
-        rows = store.requests(service, START, START + 30)
-        for release, name, many in zip(rows.releases, rows.types, rows.requests.tolist(), strict=True):
+        releases = store.requests(service, START, START + 30).releases
+        rows = store.requests(service, START, START + 30, releases)
+        for release, name, (many,) in zip(rows.releases, rows.types, rows.requests.tolist(), strict=True):
             found[f"{service} {release}".strip(), name] = many
     return found, dict(stage.limited)
 
