@@ -53,7 +53,7 @@ class AccessLog:
                 return start_response(status, headers, *error)
 
             def end() -> None:
-                request.end(endpoint and endpoint(environ))
+                request.end(lambda: endpoint(environ) if endpoint else None)
 
             try:
                 answer = app(environ, start)
@@ -89,7 +89,7 @@ class AccessLog:
             try:
                 await app(scope, receive, send_noted)
             finally:
-                request.end(endpoint and endpoint(scope))
+                request.end(lambda: endpoint(scope) if endpoint else None)
 
         return wrapped
 
@@ -124,8 +124,12 @@ class _Request:
         self._begin = time.perf_counter()
         self.status = _FAILED
 
-    def end(self, endpoint: str | None) -> None:
-        """Log it."""
+    def end(self, ask: Callable[[], str | None]) -> None:
+        """Log it, by the endpoint that is asked for; one that fails is none."""
+        try:
+            endpoint = ask()
+        except Exception:  # an application's own code, which must not cost it the request
+            endpoint = None
         method, path = endpoint.split(" ", 1) if endpoint and " " in endpoint else (self._method, self._path)
         duration = round(time.perf_counter() - self._begin, 6)
         fields = {"time": round(time.time(), 6), "method": method, "path": path}

@@ -71,6 +71,8 @@ class FollowedLog:
                 return []
             if self._file.is_truncated:
                 self._reopen()
+            if self._file is None:
+                return []  # truncated, and removed then
             self._is_followed = bool(self._next) or self._is_replaced()
             lines = self._file.read()
             if lines or not self._file.is_at_end:

@@ -117,12 +117,15 @@ class OpenLog:
         self._begin_at(size, *self._around(size))
 
     def head(self) -> list[str]:
-        """Return the first lines, which say what the file is like."""
+        """Return the first lines, which say what the file is like; none of a file that is damaged there."""
         before = self._stream.seek(0, os.SEEK_CUR)
         self._stream.seek(0)
-        lines = lines_of(self._stream.read(CHUNK_BYTES).rpartition(b"\n")[0])
-        self._stream.seek(before)
-        return lines
+        try:
+            return lines_of(self._stream.read(CHUNK_BYTES).rpartition(b"\n")[0])
+        except _DAMAGES:
+            return []
+        finally:
+            self._stream.seek(before)
 
     def read(self) -> list[str]:
         """Return lines, about a megabyte at most; one that has no end yet is kept back."""

@@ -13,8 +13,11 @@ from pipeline.errors import ConfigError
 MOST_ROTATED = 100
 """Most rotated files that are looked at, those written last."""
 
-_ROTATED = r"[-._\dTZ]*"
-"""What rotation puts into a name: numbers and times."""
+_WITHIN = r"([-._]\d{4}[-._]?\d{2}[-._]?\d{2}[-._\dTZ]*|\.\d{1,3})?"
+"""What rotation puts before the suffix: a date, or an index. ``access-8080.log`` is a log of its own."""
+
+_BEHIND = r"([-._][-._\dTZ]*)?"
+"""What it puts at the end: numbers and times."""
 
 
 def resume(path: Path, position: Position) -> tuple[list[OpenLog], bool]:
@@ -44,7 +47,7 @@ def resume(path: Path, position: Position) -> tuple[list[OpenLog], bool]:
 def _rotated(path: Path, live: OpenLog | None) -> list[OpenLog]:
     """Return the rotated files of a log, open, in the order in which they were last written."""
     stem, suffix = re.escape(path.stem), re.escape(path.suffix)
-    pattern = re.compile(rf"{stem}{_ROTATED}{suffix}{_ROTATED}(\.gz)?")
+    pattern = re.compile(rf"{stem}{_WITHIN}{suffix}{_BEHIND}(\.gz)?")
     found = {file.name: file for file in _files(path.parent) if pattern.fullmatch(file.name)}
     found.pop(path.name, None)
     opened = []

@@ -115,7 +115,10 @@ def _measure(program: str, plan: _Plan) -> Iterator[PolicyCost | PruningCost | S
             with started(program, Path(folder)) as service:
                 service.ask()  # it runs what it is, and not what starts it
                 suitable = suitable_kernels(service.pid)
-                for kernel in [name for name in suitable if name in plan.kernels] or suitable[:1]:
+                chosen = [name for name in suitable if name in plan.kernels] if plan.kernels else suitable[:1]
+                if not chosen:
+                    yield Skipped(program, "no kernel that is asked for suits it")
+                for kernel in chosen:
                     sampled = Sampled(
                         program, kernel, service, Path(folder), plan.window_s, plan.block_s, plan.groups
                     )

@@ -93,7 +93,9 @@ def test_a_long_list_has_pages(judged: ArrayStore) -> None:
     assert second.lines[-1].name == "e0"
 
 
-@pytest.mark.parametrize("given", [{"verdict": "good"}, {"page": "0"}, {"page": "x"}, {"state": "open"}])
+@pytest.mark.parametrize(
+    "given", [{"verdict": "good"}, {"page": "0"}, {"page": "x"}, {"page": "1" * 5000}, {"state": "open"}]
+)
 def test_a_wrong_filter_is_named(given: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=f"{next(iter(given))}: "):
         read_query(given)

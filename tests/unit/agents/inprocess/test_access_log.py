@@ -77,6 +77,12 @@ def test_an_endpoint_stands_for_the_path(tmp_path: Path) -> None:
     assert [line["path"] for line in lines(tmp_path / "log")] == ["/cart/{id}", "/cart/{id}", "/"]
 
 
+def test_an_endpoint_that_fails_harms_no_request(tmp_path: Path) -> None:
+    log = AccessLog(tmp_path / "log")
+    assert asked(log.wsgi(plain, lambda environ: str(environ["no such key"]))) == b"ab"
+    assert [line["path"] for line in lines(tmp_path / "log")] == ["/cart/7"]
+
+
 def test_what_the_server_sends_in_its_own_way_stays_as_it_is(tmp_path: Path) -> None:
     log = AccessLog(tmp_path / "log")
     assert log.wsgi(plain)({"REQUEST_METHOD": "GET", "PATH_INFO": "/"}, lambda *_: None) == [b"a", b"b"]

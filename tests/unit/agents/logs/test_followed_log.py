@@ -238,3 +238,44 @@ def test_what_is_no_file_is_refused(tmp_path: Path, make: Rotation) -> None:
     make(tmp_path / "odd")
     with pytest.raises(ConfigError, match="odd: is no file"):
         FollowedLog(tmp_path / "odd")
+
+
+def test_a_log_that_is_truncated_and_removed_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    append(path, "1", "2")
+    log = FollowedLog(path, is_new=True)
+    assert all_lines(log) == ["1", "2"]
+    os.truncate(path, 0)
+    path.unlink()
+    assert all_lines(log) == []
+    append(path, "3")
+    assert all_lines(log) == ["3"]
+
+
+def test_a_damaged_rotated_file_does_not_end_it(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    append(path, "first")
+    log = FollowedLog(path, is_new=True)
+    assert all_lines(log) == ["first"]
+    position = log.position
+    append(path, *(f"{number * number}" for number in range(100_000)))
+    packed = gzip.compress(path.read_bytes())
+    (tmp_path / "access.log.1.gz").write_bytes(packed[: 2 * len(packed) // 3])
+    path.unlink()
+    append(path, "last")
+    again = FollowedLog(path, position)
+    again.head()
+    assert all_lines(again)[-1] == "last"
+
+
+@pytest.mark.parametrize("name", ["access-8080.log", "access2.log", "access.other.log"])
+def test_a_log_of_its_own_is_no_rotated_one(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "access.log"
+    append(path, "1")
+    log = FollowedLog(path, is_new=True)
+    assert all_lines(log) == ["1"]
+    append(tmp_path / name, "of another")
+    rename(path)
+    append(path, "2")
+    append(tmp_path / name, "of another")
+    assert all_lines(log) == ["2"]
