@@ -15,13 +15,10 @@ import numpy as np
 
 from agents.formats import Stack
 from agents.host.parts import Part
-from agents.sampling import choose_share, thin_stacks, try_pruning
+from agents.sampling import plan_pruning, thin_stacks
 from pipeline.units import HOUR_S
 
 log = logging.getLogger(__name__)
-
-TRIED = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
-"""Shares of the samples whose stacks are drawn from in the initialisation stage."""
 
 PLANNED_S = HOUR_S
 """How long a service keeps its share."""
@@ -65,9 +62,7 @@ class Pruner:
         def whole(stacks: Mapping[Stack, int]) -> object:
             return aggregate(replace(part, stacks=stacks))
 
-        plan = choose_share(
-            [try_pruning(part.stacks, share, self._rng.random(), whole) for share in TRIED], self._most_error
-        )
+        plan = plan_pruning(part.stacks, self._most_error, self._rng, whole)
         share = plan.share if plan.saved > 0.0 else 0.0
         log.info(
             "%s: stacks with %.1f %% of the samples are pruned: saves %.1f %% of the time, error %.2f %%",

@@ -18,6 +18,7 @@ from agents.sampling.frequency import (
     fit_theta,
 )
 from agents.sampling.pruning import (
+    SHARES,
     Curve,
     PruningPlan,
     Trial,
@@ -25,11 +26,13 @@ from agents.sampling.pruning import (
     choose_share,
     fit_curve,
     percentage_error,
+    plan_pruning,
     thin_stacks,
     try_pruning,
 )
 
 __all__ = [
+    "SHARES",
     "Curve",
     "Divergence",
     "FrequencyConfig",
@@ -51,6 +54,7 @@ __all__ = [
     "fit_theta",
     "js_divergence",
     "percentage_error",
+    "plan_pruning",
     "thin_stacks",
     "top_divergence",
     "try_pruning",

@@ -19,6 +19,9 @@ import numpy as np
 from agents.formats import Stack
 from pipeline.model import BoolArray, FloatArray, IntArray
 
+SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+"""Shares of the samples whose stacks are drawn from in the initialisation stage."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -141,6 +144,23 @@ def try_pruning(
     truth, found = _own_samples(stacks), _own_samples(pruned)
     exact, left = (np.array([own[name] for name in truth], dtype=np.float64) for own in (truth, found))
     return Trial(share, min(times), percentage_error(exact, left))
+
+
+def plan_pruning(
+    stacks: Mapping[Stack, int],
+    most_error: float,
+    rng: np.random.Generator,
+    aggregate: Callable[[Mapping[Stack, int]], object],
+) -> PruningPlan:
+    """Return how much of such stacks to prune: the initialisation stage (Atys §5.3), by trials of SHARES.
+
+    Args:
+        stacks: Stacks, root first, with their samples.
+        most_error: Largest MAPE, as a ratio.
+        rng: By which rare stacks are drawn.
+        aggregate: Whose time is to be saved.
+    """
+    return choose_share([try_pruning(stacks, share, rng.random(), aggregate) for share in SHARES], most_error)
 
 
 def _own_samples(stacks: Mapping[Stack, int]) -> Counter[str]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.formats import Stack
-from agents.sampling import Trial, choose_share, thin_stacks, try_pruning
-from loadgen.bench.sampling.stacks import DRAWN, MOST_ERROR, aggregate_stacks
+from agents.sampling import Trial, plan_pruning, thin_stacks, try_pruning
+from loadgen.bench.sampling.stacks import MOST_ERROR, aggregate_stacks
 
 OFFSET_SEED = 1
 
@@ -36,7 +36,7 @@ def measure_pruning(program: str, kernel: str, blocks: Sequence[Mapping[Stack, i
     """
     first, *others = blocks
     rng = np.random.default_rng(OFFSET_SEED)
-    plan = choose_share([_trial(first, share, rng.random()) for share in DRAWN], MOST_ERROR)
+    plan = plan_pruning(first, MOST_ERROR, rng, aggregate_stacks)
     different = float(np.mean([len(block) for block in blocks]))
     if not any(_thinned(block, plan.share, 0.5) != block for block in others):
         return PruningCost(program, kernel, different, 0.0, 0.0, 0.0)

@@ -12,6 +12,7 @@ from scipy.interpolate import PchipInterpolator
 from agents.aggregate import Source, build_profile
 from agents.formats import Stack
 from agents.sampling import (
+    SHARES,
     PruningPlan,
     Trial,
     busy_threads,
@@ -37,9 +38,6 @@ POOLS = 8
 
 KEPT = (1.0, 0.998, 0.995, 0.99, 0.98, 0.97, 0.95, 0.92, 0.9)
 """Shares of the samples whose threads are kept."""
-
-DRAWN = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
-"""Shares of the samples whose stacks are drawn from."""
 
 MOST_ERROR = 0.0058
 """MAPE of the top 50 functions at Atys' P99."""
@@ -81,7 +79,7 @@ def measure_pruning(seed: int, hosts: int, advance: Callable[[], None]) -> list[
     service = draw_hosts(seed, hosts + 1)
     prunings = {
         THREAD_PRUNING: (prune_threads, [1 - kept for kept in KEPT]),
-        THINNING: (prune_stacks, list(DRAWN)),
+        THINNING: (prune_stacks, list(SHARES)),
     }
     trials = {
         name: [_trial(service[0], prune, share, seed) for share in shares]

@@ -10,8 +10,9 @@ import pytest
 
 from agents.formats import Stack
 from agents.host.parts import Part
-from agents.host.pruning import PLANNED_S, TRIED, Pruner
+from agents.host.pruning import PLANNED_S, Pruner
 from agents.host.rules import Identity
+from agents.sampling import SHARES
 
 HEAVY: dict[Stack, int] = {("main", f"busy{number}"): 4_000 for number in range(10)}
 RARE: dict[Stack, int] = {
@@ -59,7 +60,7 @@ def test_each_service_is_set_up_once_an_hour() -> None:
     for service, end in (("shop", 10.0), ("shop", 20.0), ("cart", 20.0), ("shop", 10.0 + PLANNED_S)):
         subject.prune(part(service, end), aggregation)
         asked.append(aggregation.asked)
-    once = 3 * len(TRIED)
+    once = 3 * len(SHARES)
     assert asked == [once, once, 2 * once, 3 * once]
 
 
