@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from agents.changes.patch import FilePatch, Hunk, Line, line_of
+from agents.changes.patch import HUNK, FilePatch, Hunk, Line, hunk_ranges, line_of
 from pipeline.errors import ConfigError
 
 Mark = Literal[b" ", b"-", b"+"]
@@ -19,7 +19,6 @@ Version = Literal[b"-", b"+"]
 _MARKS: Mapping[bytes, Mark] = {b" ": b" ", b"-": b"-", b"+": b"+", b"": b" ", b"\r": b" "}
 """First byte of a line of a hunk → mark. Some programs leave out blanks at the end of a line."""
 
-_HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _MODE = re.compile(rb"(?:old mode|new mode|new file mode|deleted file mode|index \S+) (\d{6})$")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 _ESCAPED = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
@@ -78,7 +77,7 @@ def parse_diff(data: bytes) -> list[FileDiff]:
         elif line.startswith(b"+++ ") and before.startswith(b"--- "):
             if not (found and found[-1].by_git and not found[-1].hunks):
                 found.append(_of_names(before[4:], line[4:]))
-        elif found and (head := _HUNK.match(line)):
+        elif found and (head := HUNK.match(line)):
             found[-1].hunks.append(_hunk(head, lines, found[-1].path))
         elif found and not found[-1].hunks:
             _describe(found[-1], line)
@@ -134,7 +133,7 @@ def _changed(hunk: DiffHunk) -> Iterator[Hunk]:
 
 def _hunk(head: re.Match[bytes], lines: Iterator[bytes], path: str) -> DiffHunk:
     """Read as many lines as the head promises."""
-    old_start, old, new_start, new = (1 if part is None else int(part) for part in head.groups())
+    old_start, old, new_start, new = hunk_ranges(head)
     found: list[tuple[Mark, bytes]] = []
     while old > 0 or new > 0:
         line = next(lines, b"?")

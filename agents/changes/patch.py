@@ -17,7 +17,8 @@ _MIN_SHARE = 512
 
 _MAX_LINE = 400
 _INDEX = re.compile(rb"index ([0-9a-f]+)\.\.([0-9a-f]+)")
-_HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
+HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
+"""The first line of a hunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def parse_patch(data: bytes) -> Iterator[FilePatch]:
             current = FilePatch((before, after))
         elif current and line.startswith(b"Binary files "):
             current.binary = True
-        elif current and (head := _HUNK.match(line)):
+        elif current and (head := HUNK.match(line)):
             current.hunks.append(_hunk(head, lines))
     if current:
         yield current
@@ -78,9 +79,15 @@ def parse_patch(data: bytes) -> Iterator[FilePatch]:
 
 def _hunk(head: re.Match[bytes], lines: Iterator[bytes]) -> Hunk:
     """Read as many lines as the head promises, so that no line of a file is taken for one of the patch."""
-    old_start, old_count, new_start, new_count = (1 if part is None else int(part) for part in head.groups())
+    old_start, old_count, new_start, new_count = hunk_ranges(head)
     removed = _lines(lines, old_start, old_count)
     return Hunk(removed, _lines(lines, new_start, new_count))
+
+
+def hunk_ranges(head: re.Match[bytes]) -> tuple[int, int, int, int]:
+    """Return where a hunk begins before and how many lines it has there, and the same after, by HUNK."""
+    old_start, old_count, new_start, new_count = (1 if part is None else int(part) for part in head.groups())
+    return old_start, old_count, new_start, new_count
 
 
 def _lines(lines: Iterator[bytes], start: int, count: int) -> tuple[Line, ...]:
