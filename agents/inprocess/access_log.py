@@ -55,15 +55,13 @@ class AccessLog:
             def end() -> None:
                 request.end(lambda: endpoint(environ) if endpoint else None)
 
+            answer: Iterable[bytes] = ()  # whole, as long as there is none
             try:
                 answer = app(environ, start)
-            except BaseException:
-                end()
-                raise
-            if not is_whole(answer, environ):
-                return _Answer(answer, end)
-            end()
-            return answer
+            finally:
+                if is_whole(answer, environ):
+                    end()
+            return answer if is_whole(answer, environ) else _Answer(answer, end)
 
         return wrapped
 

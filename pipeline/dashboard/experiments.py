@@ -80,9 +80,14 @@ def read_query(given: Mapping[str, str]) -> TrialQuery:
     verdict, page = given.get("verdict", ""), given.get("page") or "1"
     if verdict and verdict not in VERDICTS:
         raise ConfigError(f"verdict: should be one of {', '.join(VERDICTS)}, not {verdict[:40]!r}")
-    if not (page.isascii() and page.isdigit() and len(page) < 10 and int(page)):
+    if not (is_number(page) and int(page)):
         raise ConfigError(f"page: should be a number from 1, not {page[:40]!r}")
     return TrialQuery(given.get("service", ""), verdict, int(page))
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text of a URL is a whole number from 0 that no store finds too large."""
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def read_list(store: Store, query: TrialQuery, now: float) -> ExperimentList:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from agents.kernels import SamplerError, kernel_names, suitable_kernels
-from loadgen.bench.overhead.command import Skipped
+from agents.kernels import SamplerError, suitable_kernels
+from loadgen.bench.overhead.command import Skipped, kernel_option, program_option
 from loadgen.bench.overhead.policies import adaptive as adaptive_policy
 from loadgen.bench.overhead.policies import fixed
 from loadgen.bench.overhead.pruning import PruningCost, measure_pruning
@@ -36,16 +36,8 @@ class _Plan:
 
 
 @click.command()
-@click.option(
-    "--program", "programs", type=click.Choice(tuple(PROGRAMS)), multiple=True, help="Default: all."
-)
-@click.option(
-    "--kernel",
-    "kernels",
-    type=click.Choice(kernel_names()[1:]),
-    multiple=True,
-    help="Of those that suit a program (default: the best that is installed).",
-)
+@program_option
+@kernel_option("the best that is installed")
 @click.option(
     "--hz",
     "rates",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,17 +26,25 @@ class Skipped:
     reason: str
 
 
-@click.command()
-@click.option(
+program_option = click.option(
     "--program", "programs", type=click.Choice(tuple(PROGRAMS)), multiple=True, help="Default: all."
 )
-@click.option(
-    "--kernel",
-    "kernels",
-    type=click.Choice(kernel_names()[1:]),
-    multiple=True,
-    help="Of those that suit a program (default: all of them).",
-)
+
+
+def kernel_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option of which kernels are measured; ``default`` says which without it."""
+    return click.option(
+        "--kernel",
+        "kernels",
+        type=click.Choice(kernel_names()[1:]),
+        multiple=True,
+        help=f"Of those that suit a program (default: {default}).",
+    )
+
+
+@click.command()
+@program_option
+@kernel_option("all of them")
 @click.option(
     "--hz",
     "rates",

@@ -12,6 +12,7 @@ from pipeline.codec.fields import EARLIEST_S
 from pipeline.dashboard.experiments import (
     VERDICTS,
     ExperimentPage,
+    is_number,
     read_experiment,
     read_list,
     read_query,
@@ -167,6 +168,6 @@ def _number(request: web.Request, name: str, default: int | None) -> Any:
     text = request.query.get(name, "")
     if not text:
         return default
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    if not is_number(text):
         raise ConfigError(f"{name}: should be a number, not {text[:40]!r}")
     return int(text)
