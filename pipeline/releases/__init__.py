@@ -22,6 +22,7 @@ from pipeline.releases.rollout import (
     build_run,
     find_run,
     find_succession,
+    periods_begun,
 )
 from pipeline.releases.selection import Selection, choose_types
 
@@ -63,6 +64,7 @@ __all__ = [
     "model_course",
     "next_look",
     "periods_ahead",
+    "periods_begun",
     "periods_needed",
     "seen_load",
     "spelt",

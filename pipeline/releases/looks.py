@@ -91,10 +91,14 @@ def next_look(new_ends: FloatArray, types: int, made: LooksMade) -> float | None
     return None if made.done or len(new_ends) < periods else float(new_ends[periods - 1])
 
 
-def periods_ahead(new_ends: FloatArray, types: int, made: LooksMade) -> int:
-    """Return how many periods there are at least until a look is due, of this release or of the next."""
+def periods_ahead(new_ends: FloatArray, types: int, made: LooksMade, begun: int = 0) -> int:
+    """Return how many periods there are at least until a look is due, of this release or of the next.
+
+    ``begun`` is in how many of them the next has run so far.
+    """
+    until_next = FIRST_PERIODS - begun
     left = _next_periods(new_ends, types, made) - len(new_ends)
-    return FIRST_PERIODS if made.done else max(1, min(FIRST_PERIODS, left))
+    return until_next if made.done else max(1, min(until_next, left))
 
 
 def look_periods(types: int) -> list[int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.model import BoolArray, FloatArray, RequestPeriods
+from pipeline.model import BoolArray, FloatArray, IntArray, RequestPeriods
 from pipeline.releases.periods import FEWEST_PERIODS
 
 MOST_FOREIGN = 0.01
@@ -23,7 +23,8 @@ class Succession:
     Args:
         old: Name of the release before.
         new: Name of the new one.
-        begun: Start of the first period in which the new one got requests, epoch seconds.
+        begun: Start of the first period in which the new one ran, epoch seconds.
+        established: End of the period with which it counts as the new one: until then another did.
         width_s: Length of a period.
         starts: (periods,) epoch seconds, ascending.
         has_new: (periods,) in which the new release got requests.
@@ -32,6 +33,7 @@ class Succession:
     old: str
     new: str
     begun: float
+    established: float
     width_s: float
     starts: FloatArray
     has_new: BoolArray
@@ -111,19 +113,22 @@ class Run:
 def find_succession(totals: RequestPeriods) -> Succession | None:
     """Return the latest release with the one before it; None where a service has none of a later beginning.
 
-    The one before is the one that got most requests just before the new one came.
+    A release runs in periods of whose requests it gets MOST_FOREIGN or more. The latest is the one that began
+    to run last, of those with FEWEST_PERIODS: nothing is said of a release with fewer, so one that gets stray
+    requests hides no other. The one before is the one that got most requests just before that.
 
     Args:
         totals: Of all releases, all types together, in a span that should hold the beginning of the new one.
     """
     requests, names = totals.requests, totals.releases
-    named = [row for row, name in enumerate(names) if name and requests[row].any()]
-    firsts = {row: int(np.flatnonzero(requests[row])[0]) for row in named}
-    new = max(named, key=lambda row: (firsts[row], names[row]), default=None)
+    runs = {row: _running(requests, row) for row, name in enumerate(names) if name}
+    firsts = {row: int(periods[0]) for row, periods in runs.items() if len(periods)}
+    established = [row for row, periods in runs.items() if len(periods) >= FEWEST_PERIODS]
+    new = max(established, key=lambda row: (firsts[row], names[row]), default=None)
     if new is None:
         return None
     begun = firsts[new]
-    earlier = [row for row in named if firsts[row] < begun]
+    earlier = [row for row, first in firsts.items() if first < begun]
     before = requests[:, max(0, begun - FEWEST_PERIODS) : begun].sum(axis=1)
     old = max(earlier, key=lambda row: (before[row], names[row]), default=None)
     if old is None:
@@ -133,10 +138,17 @@ def find_succession(totals: RequestPeriods) -> Succession | None:
         old=names[old],
         new=names[new],
         begun=float(totals.starts[begun]),
+        established=float(totals.starts[runs[new][FEWEST_PERIODS - 1]]) + totals.width_s,
         width_s=totals.width_s,
         starts=totals.starts[kept],
         has_new=requests[new, kept] > 0,
     )
+
+
+def periods_begun(totals: RequestPeriods) -> int:
+    """Return in how many periods a release ran that is to be established: the most of all, 0 without one."""
+    ran = (len(_running(totals.requests, row)) for row, name in enumerate(totals.releases) if name)
+    return max((periods for periods in ran if periods < FEWEST_PERIODS), default=0)
 
 
 def build_rollout(succession: Succession, requests: RequestPeriods) -> Rollout:
@@ -207,6 +219,12 @@ def build_run(release: str, starts: FloatArray, requests: RequestPeriods) -> Run
         types=requests.types,
         counts=np.asarray(requests.requests[:, column].T, np.float64),
     )
+
+
+def _running(requests: FloatArray, row: int) -> IntArray:
+    """Return the periods in which a release runs, ascending."""
+    own = requests[row]
+    return np.flatnonzero((own > 0) & (own >= MOST_FOREIGN * requests.sum(axis=0)))
 
 
 def _kept(every: FloatArray, both: FloatArray, own: FloatArray) -> BoolArray:

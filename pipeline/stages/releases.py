@@ -23,7 +23,7 @@ from pipeline.model import Outgoing, Progress, Record, Scan
 from pipeline.releases import LookConfig, ReleaseMetrics, Rollout, look, next_look, periods_ahead
 from pipeline.releases.looks import FIRST_PERIODS
 from pipeline.stages.base import Decoder, Stage
-from pipeline.stages.gather.rollouts import gather_looks, gather_metrics, gather_rollout, gather_succession
+from pipeline.stages.gather.rollouts import gather_looks, gather_metrics, gather_releases, gather_rollout
 from pipeline.stages.gather.streams import COUNTED_TOPICS
 from pipeline.stages.scan_rows import scan_row
 from pipeline.stages.upstream_progress import UpstreamProgress
@@ -165,10 +165,10 @@ class ReleasesStage(Stage):
     def _look(self, service: str) -> Scan | None:
         """Make the oldest look that is due of a service; None if none is."""
         one = self._services[service]
-        succession, width_s = gather_succession(self._store, service, one.low)
-        if succession is None:
+        runs = gather_releases(self._store, service, one.low)
+        if (succession := runs.succession) is None:
             # A release that begins now has run for so long at its first look.
-            one.next_at = one.low + width_s * FIRST_PERIODS
+            one.next_at = one.low + runs.width_s * (FIRST_PERIODS - runs.begun)
             return None
         made = gather_looks(self._store, service, succession)
         if one.release != succession.new:
@@ -178,7 +178,8 @@ class ReleasesStage(Stage):
             one.types = len(rollout.types)
             if (end := next_look(rollout.new_ends, one.types, made)) is not None:
                 return self._scan(service, rollout.until(end), end)
-        one.next_at = one.low + width_s * periods_ahead(succession.new_ends, one.types, made)
+        ahead = periods_ahead(succession.new_ends, one.types, made, runs.begun)
+        one.next_at = one.low + runs.width_s * ahead
         return None
 
     def _scan(self, service: str, rollout: Rollout, end: float) -> Scan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.model import FloatArray, SeriesKey
 from pipeline.releases import Rollout
-from pipeline.stages.gather.rollouts import gather_rollout, gather_succession
+from pipeline.stages.gather.rollouts import gather_releases, gather_rollout
 from pipeline.storage.interface import Store
 
 
@@ -18,7 +18,7 @@ def gather_release(
     Raises:
         StoreUnavailable: the store did not answer.
     """
-    succession, _ = gather_succession(store, service, end)
+    succession = gather_releases(store, service, end).succession
     if succession is None or succession.new != release:
         return None
     rollout = gather_rollout(store, service, succession)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.detect.matrix import select_rows
 from pipeline.detect.metric_direction import worse_direction
@@ -16,6 +18,7 @@ from pipeline.releases import (
     build_run,
     find_run,
     find_succession,
+    periods_begun,
 )
 from pipeline.storage.interface import Store
 from pipeline.units import DAY_S
@@ -28,17 +31,28 @@ HISTORY_S = DAY_S
 """How long before the new release the one before is looked at: all hours of a day."""
 
 
-def gather_succession(store: Store, service: str, end: float) -> tuple[Succession | None, float]:
-    """Return the latest release of a service after the one before, up to a time, and how long periods are.
+@dataclass(frozen=True, slots=True)
+class ReleaseRuns:
+    """The releases of a service that ran of late.
 
-    It is None where no release has come within SPAN_S, and periods are 0 s long without requests. All types
-    are read together: that is all that most calls need.
+    Args:
+        succession: The latest after the one before; None where none has come within SPAN_S.
+        begun: In how many periods a later one has run so far.
+        width_s: Length of a period; 0 without requests.
     """
+
+    succession: Succession | None
+    begun: int
+    width_s: float
+
+
+def gather_releases(store: Store, service: str, end: float) -> ReleaseRuns:
+    """Return the releases of a service up to a time, all types together: that is all that most calls need."""
     totals = store.requests(service, end - SPAN_S - HISTORY_S, end)
     found = find_succession(totals)
-    if found is None or found.begun < end - SPAN_S:
-        return None, totals.width_s
-    return found.between(found.begun - HISTORY_S, end), totals.width_s
+    if found is not None:
+        found = found.between(found.begun - HISTORY_S, end) if found.begun >= end - SPAN_S else None
+    return ReleaseRuns(found, periods_begun(totals), totals.width_s)
 
 
 def gather_rollout(store: Store, service: str, succession: Succession) -> Rollout:
@@ -75,8 +89,9 @@ def gather_metrics(
 
 def gather_looks(store: Store, service: str, succession: Succession) -> LooksMade:
     """Return the looks at a new release so far; those that compared have series."""
-    since = succession.begun + succession.width_s  # looks at the release before end with that at the latest
     columns = ("series", "candidates")
-    rows = store.rows("scans", service, since, LATEST_S, columns=columns, workload=RELEASE_COSTS.name)
+    rows = store.rows(
+        "scans", service, succession.established, LATEST_S, columns=columns, workload=RELEASE_COSTS.name
+    )
     last = max((float(row["time"]) for row in rows), default=0.0)
     return LooksMade(last, sum(row["series"] > 0 for row in rows), any(row["candidates"] for row in rows))

@@ -16,7 +16,7 @@ from pipeline.codec.scans import scan_messages
 from pipeline.config import Settings
 from pipeline.model import FloatArray, MetricPoints, RequestCounts, RequestPeriods, Scan, TypeCounts
 from pipeline.releases import LooksMade
-from pipeline.stages.gather.rollouts import gather_looks, gather_succession
+from pipeline.stages.gather.rollouts import gather_looks, gather_releases
 from pipeline.stages.gather.store_view import StoreView
 from pipeline.storage.interface import Store
 from pipeline.workloads import RELEASE_COSTS, Workload
@@ -44,11 +44,14 @@ def messages(service: str, new: int, share: float = 1.0) -> list[bytes]:
     found = []
     for period, row in enumerate(counts(OLD + new).tolist()):
         for release, many in split(row, share if period >= OLD else 0.0).items():
-            types = tuple(TypeCounts(name, n) for name, n in zip(TYPES, many, strict=True))
-            start = START + PERIOD_S * period
-            sent = RequestCounts(service, f"of {release}", start, 30.0, types, release)
-            found.append(encode_requests(sent))
+            found.append(message(service, release, period, many))
     return found
+
+
+def message(service: str, release: str, period: int, many: Sequence[int]) -> bytes:
+    types = tuple(TypeCounts(name, n) for name, n in zip(TYPES, many, strict=True))
+    start = START + PERIOD_S * period
+    return encode_requests(RequestCounts(service, f"of {release}", start, 30.0, types, release))
 
 
 def split(row: Sequence[float], share: float) -> dict[str, list[int]]:
@@ -191,10 +194,34 @@ def test_a_look_that_compares_nothing_takes_no_share_of_the_level(subject: Relea
     rows = subject.store.rows("scans", subject.service, *EVER, workload=RELEASE_COSTS.name)
     assert [row["time"] for row in rows] == [BEGUN + PERIOD_S * many for many in (30, 60)]
     assert [row["series"] for row in rows] == [0, 1]
-    succession, _ = gather_succession(subject.store, subject.service, BEGUN + PERIOD_S * 70)
+    succession = gather_releases(subject.store, subject.service, BEGUN + PERIOD_S * 70).succession
     assert succession is not None
     made = gather_looks(subject.store, subject.service, succession)
     assert made == LooksMade(rows[1]["time"], many=1)
+
+
+def test_a_stray_request_of_a_third_release_ends_no_looks(subject: Releases) -> None:
+    sent = messages(subject.service, 70)
+    stray = message(subject.service, "v3", OLD + 10, [9, 0, 0])
+    subject.run([*sent[: OLD + 10], stray, *sent[OLD + 10 :]], cpu(subject.service, 70, 0.3))
+    (event,) = subject.events
+    assert [each["type"] for each in event["data"]["requests"]] == ["GET /b"]
+
+
+def test_looks_at_the_release_before_count_for_no_other(subject: Releases) -> None:
+    """The second look at v2 comes when v3 has begun, and is not the new one yet."""
+    new = 100
+    rows = counts(OLD + new).astype(int).tolist()
+    third = {*range(58, 68), *range(70, new)}
+    releases = ["v1" if each < 0 else "v3" if each in third else "v2" for each in range(-OLD, new)]
+    sent = [message(subject.service, name, each, rows[each]) for each, name in enumerate(releases)]
+    subject.run(sent, cpu(subject.service, new, 0.0))
+    assert subject.looks == [BEGUN + PERIOD_S * many for many in (30, 70, 90)]
+    succession = gather_releases(subject.store, subject.service, BEGUN + PERIOD_S * new).succession
+    assert succession is not None
+    assert (succession.new, succession.begun) == ("v3", BEGUN + PERIOD_S * 58)
+    made = gather_looks(subject.store, subject.service, succession)
+    assert made == LooksMade(BEGUN + PERIOD_S * 90, many=1)
 
 
 def gcpu_scan(service: str, end: float) -> Scan:

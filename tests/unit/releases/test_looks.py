@@ -19,6 +19,7 @@ from pipeline.releases import (
     look,
     next_look,
     periods_ahead,
+    periods_begun,
 )
 from pipeline.releases.looks import FIRST_PERIODS, LOOKS
 
@@ -197,6 +198,8 @@ def test_looks_are_due_at_doubling_numbers_of_periods() -> None:
         found.append(end)
     assert found == [START + WIDTH * FIRST_PERIODS * 2**number for number in range(LOOKS)]
     assert periods_ahead(ends, 3, made) == FIRST_PERIODS
+    assert periods_ahead(ends, 3, made, begun=19) == FIRST_PERIODS - 19
+    assert periods_ahead(ends[:40], 3, LooksMade(float(ends[29]), 1), begun=19) == FIRST_PERIODS - 19
 
 
 @pytest.mark.parametrize(
@@ -235,6 +238,12 @@ def test_the_next_look_takes_twice_as_many_periods(
             [("v0", 0, 100), ("v1", 30, 60), ("v2", 60, 100)], ("v1", "v2", 60, 0), id="a third one"
         ),
         pytest.param([("v1", 0, 60), ("", 60, 100)], None, id="a release that is not known"),
+        pytest.param(
+            [("v1", 0, 30), ("v2", 30, 81), ("v3", 81, 100)], ("v1", "v2", 30, 81), id="a third one begins"
+        ),
+        pytest.param(
+            [("v1", 0, 30), ("v2", 30, 80), ("v3", 80, 100)], ("v2", "v3", 80, 70), id="and is the new one"
+        ),
     ],
 )
 def test_the_latest_release_is_held_against_the_one_before(
@@ -256,19 +265,52 @@ def test_the_latest_release_is_held_against_the_one_before(
     assert len(found.starts) == periods
 
 
+@pytest.mark.parametrize(
+    ("stray", "period", "load_then", "begun"),
+    [
+        pytest.param("v3", 90, 300.0, 60, id="a third release hides no new one"),
+        pytest.param("v3", 90, 3.0, 60, id="nor while few requests come"),
+        pytest.param("v2", 10, 300.0, 60, id="a trace before a release runs is not its beginning"),
+        pytest.param("v2", 10, 3.0, 10, id="a share of the requests is"),
+    ],
+)
+def test_stray_requests(stray: str, period: int, load_then: float, begun: int) -> None:
+    names = ("v1", "v2", "v3")
+    counts = np.zeros((3, 100))
+    counts[0, :60] = counts[1, 60:] = 300.0
+    counts[:, period] *= load_then / 300.0
+    counts[names.index(stray), period] += 1.0
+    starts = np.asarray(START + WIDTH * np.arange(100))
+    found = find_succession(RequestPeriods(names, ("",) * 3, starts, WIDTH, counts, counts, counts))
+    assert found is not None
+    assert (found.old, found.new, found.begun) == ("v1", "v2", START + begun * WIDTH)
+    assert period >= 60 or found.established == found.new_ends[19]
+
+
+@pytest.mark.parametrize(("periods", "begun"), [(0, 0), (5, 5), (19, 19), (20, 0)])
+def test_how_long_the_next_release_has_run(periods: int, begun: int) -> None:
+    after = np.arange(100) >= 100 - periods
+    given = together(requests(("v1", load(100) * ~after[:, None]), ("v2", load(100) * after[:, None])))
+    assert periods_begun(given) == begun
+    assert (find_succession(given) is not None) == (periods >= 20)
+
+
 def test_types_of_shorter_periods_are_added_up() -> None:
     """Hosts of a third release count by the minute, those of the two by half of it."""
-    counts = np.full((4, 3), 5.0)
-    own = counts * np.array([0.0, 0.0, 1.0, 1.0])[:, None]
+    counts = np.full((80, 3), 5.0)
+    own = counts * share_of_new(80, 40, 1.0)
     halves = requests(("v1", counts - own), ("v2", own))
     halves = replace(halves, starts=halves.starts + 30.0)  # where a minute begins
     totals = together(halves)
     minutes = replace(
-        totals, starts=totals.starts[::2], width_s=60.0, requests=totals.requests.reshape(2, 2, 2).sum(axis=2)
+        totals,
+        starts=totals.starts[::2],
+        width_s=60.0,
+        requests=totals.requests.reshape(2, 40, 2).sum(axis=2),
     )
     succession = find_succession(minutes)
     assert succession is not None
     found = build_rollout(succession, halves)
-    assert found.starts.tolist() == [START + 30.0, START + 90.0]
-    assert found.counts.tolist() == [[10.0] * 3] * 2
-    assert found.own.tolist() == [[0.0] * 3, [10.0] * 3]
+    assert found.starts.tolist() == (START + 30.0 + 60.0 * np.arange(40)).tolist()
+    assert found.counts.tolist() == [[10.0] * 3] * 40
+    assert found.own.tolist() == [[0.0] * 3] * 20 + [[10.0] * 3] * 20
