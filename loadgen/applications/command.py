@@ -36,6 +36,7 @@ class _Plan:
     forest: bool
     kinds: Sequence[str]
     keep: Path | None
+    connections: int
 
 
 @click.command()
@@ -72,6 +73,13 @@ class _Plan:
     show_default=True,
     help="New releases without a regression.",
 )
+@click.option(
+    "--connections",
+    type=click.IntRange(min=1, max=64),
+    default=1,
+    show_default=True,
+    help="Requests of a release that are under way at a time.",
+)
 @click.option("--alpha", type=FiniteRange(min=0, min_open=True, max=0.5), default=0.05, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--forest", is_flag=True, help="The paper's forests beside it.")
@@ -93,6 +101,7 @@ def applications(
     rate: float,
     milliseconds: float,
     equal: int,
+    connections: int,
     alpha: float,
     seed: int,
     forest: bool,
@@ -111,7 +120,7 @@ def applications(
     """
     if forest:
         require_forest()
-    plan = _Plan(periods, rate, milliseconds, equal, seed, alpha, forest, kinds or KINDS, keep)
+    plan = _Plan(periods, rate, milliseconds, equal, seed, alpha, forest, kinds or KINDS, keep, connections)
     if keep:
         keep.mkdir(parents=True, exist_ok=True)
     chosen = [APPLICATIONS[name] for name in names or APPLICATIONS]
@@ -153,7 +162,8 @@ def _sides(
     rng = np.random.default_rng((plan.seed, index))
     old, new = (drivers.periods(count, plan.periods, rng) for count in (OLD_DRIVERS, NEW_DRIVERS))
     folder.mkdir()
-    return Side(folder / "old", old), Side(folder / "new", new, injection)
+    many = plan.connections
+    return Side(folder / "old", old, None, many), Side(folder / "new", new, injection, many)
 
 
 def _table(rows: Sequence[Row]) -> Iterable[str]:

@@ -6,9 +6,11 @@ import http.client
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 
@@ -100,17 +102,19 @@ class Side:
         folder: For its data, new.
         periods: Keys of the requests of each period.
         injection: What makes it slower; None if nothing does.
+        connections: How many requests are under way at a time.
     """
 
     folder: Path
     periods: Sequence[Sequence[str]]
     injection: Injection | None = None
+    connections: int = 1
 
 
 def record(
     application: Application, python: Path, sides: Sequence[Side], advance: Callable[[], None]
 ) -> list[Recorded]:
-    """Run releases side by side, and send them the requests of each period one after the other.
+    """Run releases side by side, and send them the requests of each period.
 
     Periods of the releases alternate, so that what else the machine does comes to all of them.
 
@@ -126,6 +130,8 @@ def record(
     with ExitStack() as stack:
         served = [stack.enter_context(_served(application, python, side)) for side in sides]
         recorders = [_Recorder(application, *each) for each in served]
+        for recorder in recorders:
+            stack.callback(recorder.close)
         for number in range(len(sides[0].periods)):
             turns = list(zip(recorders, sides, strict=True))
             for recorder, side in turns[:: -1 if number % 2 else 1]:
@@ -137,32 +143,47 @@ def record(
 class _Recorder:
     """Sends requests to one release, and keeps what is seen of it."""
 
-    def __init__(self, application: Application, pid: int, ask: Ask) -> None:
+    def __init__(self, application: Application, pid: int, connections: Sequence[Ask]) -> None:
         self._application = application
         self._pid = pid
-        self._ask = ask
+        self._free: SimpleQueue[Ask] = SimpleQueue()
+        for ask in connections:
+            self._free.put(ask)
+        self._senders = ThreadPoolExecutor(len(connections))
         self._draw = random.Random(1)
         self._lines: list[str] = []
         self._cpu: list[float] = []
         self._durations: dict[str, list[float]] = {}
         self._keys: dict[str, str] = {}
         for request in application.begin:
-            ask(request)
+            self._ask(request)
         for make in application.requests.values():
             for _ in range(WARM_UP):
-                ask(make(self._draw))
+                self._ask(make(self._draw))
 
     def add(self, number: int, keys: Sequence[str]) -> None:
-        """Send the requests of a period."""
+        """Send the requests of a period, and wait until all are answered."""
         begin, used = BEGIN_S + number * PERIOD_S, _cpu_s(self._pid)
-        for position, key in enumerate(keys):
-            request = self._application.requests[key](self._draw)
-            status, took = self._ask(request)
+        requests = [self._application.requests[key](self._draw) for key in keys]
+        answers = list(self._senders.map(self._ask, requests))
+        self._cpu.append(_cpu_s(self._pid) - used)
+        for position, (key, request, (status, took)) in enumerate(zip(keys, requests, answers, strict=True)):
             at = begin + PERIOD_S * position / len(keys)
             self._lines.append(f'[{at:.3f}] "{request.line}" {status} {took:.6f}')
             self._durations.setdefault(request.line, []).append(took)
             self._keys[request.line] = key
-        self._cpu.append(_cpu_s(self._pid) - used)
+
+    def close(self) -> None:
+        """End the threads that send; one that waits for an answer ends with the application."""
+        self._senders.shutdown(wait=False, cancel_futures=True)
+
+    def _ask(self, request: Request) -> tuple[int, float]:
+        """Send a request over a connection that is free."""
+        ask = self._free.get()
+        try:
+            return ask(request)
+        finally:
+            self._free.put(ask)
 
     def recorded(self) -> Recorded:
         """Return what was seen."""
@@ -171,14 +192,26 @@ class _Recorder:
 
 
 @contextmanager
-def _served(application: Application, python: Path, side: Side) -> Iterator[tuple[int, Ask]]:
-    """Run the application; yield its process id and what asks it."""
+def _served(application: Application, python: Path, side: Side) -> Iterator[tuple[int, list[Ask]]]:
+    """Run the application; yield its process id and what asks it, one for each connection."""
     (port,) = free_ports("127.0.0.1", 1)
     folder, injection = side.folder, side.injection
     more = [injection.kind, injection.function, str(injection.milliseconds)] if injection else []
     command = [str(python), str(SERVE), application.name, str(port), str(folder), *more]
     child = Child(command)
     child.drain()
+    probe = next(iter(application.requests.values()))(random.Random(0))
+    with ExitStack() as stack:
+        stack.callback(child.stop)
+        asks = [stack.enter_context(_connected(application, port, child)) for _ in range(side.connections)]
+        if not child.wait_ready(lambda: _is_answered(asks[0], probe), STARTED_S):
+            raise NotServed(f"{application.name} does not start: {child.last_words() or 'it said nothing'}")
+        yield child.pid, asks
+
+
+@contextmanager
+def _connected(application: Application, port: int, child: Child) -> Iterator[Ask]:
+    """Yield what asks an application over one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWERED_S)
 
     def ask(request: Request) -> tuple[int, float]:
@@ -195,14 +228,10 @@ def _served(application: Application, python: Path, side: Side) -> Iterator[tupl
             raise NotServed(f"{application.name}: {request.line}: {error}; it said: {said}") from None
         return answer.status, time.perf_counter() - begin
 
-    probe = next(iter(application.requests.values()))(random.Random(0))
     try:
-        if not child.wait_ready(lambda: _is_answered(ask, probe), STARTED_S):
-            raise NotServed(f"{application.name} does not start: {child.last_words() or 'it said nothing'}")
-        yield child.pid, ask
+        yield ask
     finally:
         connection.close()
-        child.stop()
 
 
 def _is_answered(ask: Ask, request: Request) -> bool:

@@ -112,6 +112,20 @@ def test_a_release_is_served_and_recorded(tmp_path: Path, monkeypatch: pytest.Mo
     assert (tmp_path / "small-cpu.csv").read_text(encoding="utf-8").startswith("time,cpu\n1800000000,0.")
 
 
+def test_requests_are_under_way_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request of a period is answered when the other is there, too."""
+    script = tmp_path / "serve.py"
+    meeting = SERVER.replace("sum(range(100000))", "self.path == '/meet' and BARRIER.wait(60)")
+    threads = meeting.replace("http.server.HTTPServer", "http.server.ThreadingHTTPServer")
+    script.write_text(f"import threading\nBARRIER = threading.Barrier(2)\n{threads}", encoding="utf-8")
+    monkeypatch.setattr(drive, "SERVE", script)
+    paths = iter(["/first"] * (drive.WARM_UP + 1) + ["/meet"] * 4)
+    meet = Application("small", {"meet": lambda _: Request("GET", next(paths))}, SMALL.positions)
+    side = Side(tmp_path / "new", [["meet", "meet"]] * 2, connections=2)
+    (recorded,) = record(meet, Path(sys.executable), [side], lambda: None)
+    assert [line.split(" ", 1)[1][:26] for line in recorded.lines] == ['"GET /meet HTTP/1.1" 200 0'] * 4
+
+
 def test_an_application_that_ends_is_said_with_its_last_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
