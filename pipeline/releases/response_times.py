@@ -59,8 +59,9 @@ def log_evidence(shifts: Shifts, sign: FloatArray) -> FloatArray:
 
     How much times change with a cost is not known. A type counts by the scale that makes its times likeliest
     (Good 1965, type II likelihood), so one whose times did not change loses nothing: its work may follow the
-    answer. Other things change times as well, of this type as often as of the others (Laplace's rule of
-    succession), so that the factor is at most one more than the types, where no other one is shifted.
+    answer. Other things change times as well, of this type by as much as often as of the others (Laplace's
+    rule of succession), so that the factor is at most one more than the types, where no other one is shifted
+    as much.
 
     Args:
         shifts: Of the types.
@@ -77,7 +78,8 @@ def log_evidence(shifts: Shifts, sign: FloatArray) -> FloatArray:
     shifted = np.zeros(len(known), dtype=np.bool_)
     if known.any():
         shifted[known] = stats.false_discovery_control(2.0 * special.ndtr(-np.abs(z[known]))) <= _FALSE_SHIFTS
-    others = shifted.sum() - shifted
+    size = np.abs(shifts.shift)
+    others = (shifted & (size >= size[:, None])).sum(axis=1) - shifted
     by_itself = (1.0 + others) / (known.sum() - known + 2.0)
     return np.asarray(gain - np.logaddexp(np.log1p(-by_itself), np.log(by_itself) + gain))
 

@@ -66,6 +66,22 @@ def test_evidence_goes_with_the_sign_of_the_cost() -> None:
     assert cheaper[[0, 1, 3]] == pytest.approx(np.zeros(3))
 
 
+@pytest.mark.parametrize(
+    ("other", "chance"),
+    [
+        pytest.param(0.0, 1 / 10, id="no other is shifted"),
+        pytest.param(0.2, 1 / 10, id="another less"),
+        pytest.param(-1.0, 2 / 10, id="another as much, though faster"),
+        pytest.param(2.0, 2 / 10, id="another more"),
+    ],
+)
+def test_a_shift_counts_by_how_many_others_are_as_large(other: float, chance: float) -> None:
+    shift = np.zeros(9)
+    shift[:2] = 1.0, other
+    evidence = log_evidence(Shifts(shift, np.full(9, 0.02)), np.ones(9))
+    assert evidence[0] == pytest.approx(-np.log(chance), abs=1e-6)
+
+
 _NUMBERS = st.floats(-50.0, 50.0)
 
 
