@@ -10,15 +10,15 @@ best. All of them by one factor is one more: a slower machine is not the fault o
 Liao et al. (§5) ask forests instead, which cannot say anything beyond the load that they saw, and so take
 other load for another release (docs/release-requests.md has both).
 
-Chances come from a wild bootstrap by blocks (Shao 2010; Davidson and Flachaire 2008): residuals of the fit
-without a further change keep their place and their size, and get a sign at random, the same one for periods
-that follow one another. So neither load that drifts, nor noise that grows with it or that lasts for minutes,
-is taken for a change.
+Periods count by how much is new in them (see ``noise``). Chances come from a wild bootstrap by blocks (Shao
+2010; Davidson and Flachaire 2008): residuals of the fit without a further change keep their place and their
+size, and get a sign at random, the same one for periods that follow one another and are still alike. So
+neither load that drifts, nor noise that grows with it or that lasts for minutes, is taken for a change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -27,6 +27,8 @@ from scipy import special
 
 from pipeline.model import FloatArray
 from pipeline.releases.bootstrap import Dependence, dependent_signs
+from pipeline.releases.fit import coefficients, equalised, lengths, orthonormal
+from pipeline.releases.noise import estimate_noise
 from pipeline.releases.periods import Releases
 from pipeline.releases.response_times import Shifts, log_evidence, response_shifts
 
@@ -119,21 +121,11 @@ def compare_costs(
     """
     metric = np.concatenate([releases.old.metric, releases.new.metric])
     common, changed = cost_columns(releases, metric)
-    shifts = response_shifts(releases.old, releases.new)
-    apart = orthonormal(np.column_stack([common, changed]))
-    noise = Dependence.of(metric - apart @ (apart.T @ metric), len(releases.old))
-    chosen: list[int] = []
-    steps: list[_Step] = []
-    while len(chosen) < MOST_CHANGES:
-        explained = np.column_stack([common, changed[:, chosen]])
-        step = _best_change(metric, explained, changed, shifts, noise, rng, draws)
-        steps.append(step)
-        if step.p > alpha:
-            break
-        chosen.append(step.column)
-    whole = np.column_stack([common, changed[:, chosen]])
-    fitted = _Fit.of(whole, metric)
-    errors = _errors(whole, metric, noise, rng)[common.shape[1] :]
+    parts = _Parts.of(metric, common, changed, len(releases.old))
+    steps = _find_steps(parts, response_shifts(releases.old, releases.new), rng, alpha, draws)
+    whole = parts.explained([step.column for step in steps if step.p <= alpha])
+    sizes = coefficients(whole, metric)
+    errors = _errors(whole, parts, rng)[common.shape[1] :]
     names = (BASE, *releases.types, EVERY)
     load = changed[len(releases.old) :].mean(axis=0) / (abs(float(releases.new.metric.mean())) or 1.0)
     changes = tuple(
@@ -146,14 +138,46 @@ def compare_costs(
             share_error=float(error * load[step.column]),
             likely={names[each]: chance for each, chance in step.likely.items()},
         )
-        for step, size, error in zip(steps, fitted.coefficients[common.shape[1] :], errors, strict=False)
+        for step, size, error in zip(steps, sizes[common.shape[1] :], errors, strict=False)
     )
-    old = dict(zip(names, [*map(float, fitted.coefficients[: len(names) - 1]), 1.0], strict=True))
-    left = metric - whole @ fitted.coefficients
-    fresh = _Fresh.of(common, changed)
-    alone = _deviations(fresh.basis, fresh.columns, left, noise, rng) / fresh.sizes
-    errors_alone = dict(zip(names, map(float, alone), strict=True))
-    return CostComparison(changes, steps[0].p, old, errors_alone, fitted.r_squared)
+    old = dict(zip(names, [*map(float, sizes[: len(names) - 1]), 1.0], strict=True))
+    alone = dict(zip(names, map(float, _errors_alone(parts, whole, sizes, rng)), strict=True))
+    return CostComparison(changes, steps[0].p, old, alone, _r_squared(metric, metric - whole @ sizes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A metric and what it is made of.
+
+    Args:
+        metric: (periods,) of the old release, then of the new one.
+        common: (periods, terms) of both releases.
+        changed: (periods, columns) what may change.
+        dependence: Of noise that is left.
+        old: How many periods are of the old release.
+    """
+
+    metric: FloatArray
+    common: FloatArray
+    changed: FloatArray
+    dependence: Dependence
+    old: int
+
+    @classmethod
+    def of(cls, metric: FloatArray, common: FloatArray, changed: FloatArray, old: int) -> _Parts:
+        apart = orthonormal(np.column_stack([common, changed]))
+        dependence = Dependence.of(metric - apart @ (apart.T @ metric), old)
+        return cls(metric, common, changed, dependence, old)
+
+    def explained(self, chosen: Sequence[int]) -> FloatArray:
+        """Return what both releases have in common, and some changes: (periods, columns)."""
+        return np.column_stack([self.common, self.changed[:, chosen]])
+
+    def whitened(self) -> _Parts:
+        """Return the same in units of what is new in each period (see ``noise``)."""
+        noise = estimate_noise(self.metric, np.column_stack([self.common, self.changed]), self.old)
+        metric = noise.whiten(self.metric[:, None])[:, 0]
+        return _Parts.of(metric, noise.whiten(self.common), noise.whiten(self.changed), self.old)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +200,7 @@ def cost_columns(releases: Releases, metric: FloatArray) -> tuple[FloatArray, Fl
     curvature = common[:, 1 + counts.shape[1] :]
     own = np.column_stack([releases.new.share, releases.new.served])
     bent = curvature[len(releases.old) :] * releases.new.share[:, None]
-    level = np.column_stack([own, bent]) @ _Fit.of(common, metric).coefficients
+    level = np.column_stack([own, bent]) @ coefficients(common, metric)
     changed = np.column_stack([own, level])
     return common, np.concatenate([np.zeros((len(releases.old), changed.shape[1])), changed])
 
@@ -192,7 +216,7 @@ def _curvature(counts: FloatArray) -> FloatArray:
     As many directions as leave _PERIODS_A_TERM periods for each term (a response surface of second order).
     """
     most = int((np.sqrt(1.0 + 8.0 * len(counts) / _PERIODS_A_TERM) - 1.0) / 2.0)
-    centred = (counts - counts.mean(axis=0)) / _scale(counts - counts.mean(axis=0))
+    centred = (counts - counts.mean(axis=0)) / lengths(counts - counts.mean(axis=0))
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
     vary = int((sizes > sizes[0] * 1e-6).sum())
     directions = left[:, : min(most, _MOST_DIRECTIONS, vary)] * np.sqrt(len(counts))
@@ -200,47 +224,34 @@ def _curvature(counts: FloatArray) -> FloatArray:
     return np.asarray(directions[:, first] * directions[:, second])
 
 
-def _best_change(
-    metric: FloatArray,
-    explained: FloatArray,
-    changed: FloatArray,
-    shifts: Shifts,
-    noise: Dependence,
-    rng: np.random.Generator,
-    draws: int,
-) -> _Step:
-    """Return the type that most likely changed, by what is explained and by response times.
+def _find_steps(
+    parts: _Parts, shifts: Shifts, rng: np.random.Generator, alpha: float, draws: int
+) -> list[_Step]:
+    """Return changes one by one: the last one is not significant, or one of MOST_CHANGES."""
+    white = parts.whitened()
+    steps: list[_Step] = []
+    while len(steps) < MOST_CHANGES and (not steps or steps[-1].p <= alpha):
+        chosen = [step.column for step in steps]
+        likely = _likely(white, chosen, shifts)
+        steps.append(_Step(next(iter(likely)), _chance(parts, chosen, rng, draws), likely))
+    return steps
 
-    The chance is that of the largest gain of any type: response times do not count for it.
+
+def _chance(parts: _Parts, chosen: Sequence[int], rng: np.random.Generator, draws: int) -> float:
+    """Return the chance that any further column gains as much, of releases with the chosen changes alone.
+
+    The largest gain counts, in units of each column's error. Drawing ends once _ENOUGH draws were larger:
+    what is no change takes few (Besag and Clifford 1991).
     """
-    fresh = _Fresh.of(explained, changed)
-    residuals = metric - fresh.basis @ (fresh.basis.T @ metric)
+    fresh = _Fresh.of(parts.explained(chosen), parts.changed)
+    residuals = fresh.beyond(parts.metric)
     gains = fresh.columns.T @ residuals
-    p = _chance(fresh, gains, residuals, noise, rng, draws)
-    independent = len(residuals) / noise.memory
-    evidence = np.concatenate([[0.0], log_evidence(shifts, np.sign(gains[1:-1])), [0.0]])
-    likely = _likely(float(residuals @ residuals) - np.square(gains), independent, evidence)
-    return _Step(next(iter(likely)), p, likely)
-
-
-def _chance(
-    fresh: _Fresh,
-    gains: FloatArray,
-    residuals: FloatArray,
-    noise: Dependence,
-    rng: np.random.Generator,
-    draws: int,
-) -> float:
-    """Return the chance of a gain as large as the largest, in units of each column's error.
-
-    Drawing ends once _ENOUGH draws were larger: what is no change takes few (Besag and Clifford 1991).
-    """
-    parts = _drawn(fresh.basis, fresh.columns, residuals, noise, rng, draws)
-    first = np.concatenate(list(islice(parts, _PARTS_OF_ERRORS)), axis=1)
+    drawn_parts = _drawn(fresh.basis, fresh.columns, residuals, parts.dependence, rng, draws)
+    first = np.concatenate(list(islice(drawn_parts, _PARTS_OF_ERRORS)), axis=1)
     errors = np.maximum(first.std(axis=1), np.finfo(np.float64).tiny)[:, None]
     bound = float((np.abs(gains)[:, None] / errors).max())
     larger, drawn = 0, 0
-    for part in chain([first], parts):
+    for part in chain([first], drawn_parts):
         larger += int(((np.abs(part) / errors).max(axis=0) >= bound).sum())
         drawn += part.shape[1]
         if larger >= _ENOUGH:
@@ -270,6 +281,10 @@ class _Fresh:
         adds = sizes > 1e-6 * np.sqrt(np.square(columns).sum(axis=0))
         return cls(basis, fresh / np.where(adds, sizes, np.inf), np.where(adds, sizes, np.nan))
 
+    def beyond(self, metric: FloatArray) -> FloatArray:
+        """Return what of a metric is not explained: (periods,)."""
+        return np.asarray(metric - self.basis @ (self.basis.T @ metric))
+
 
 def _drawn(
     basis: FloatArray,
@@ -289,72 +304,51 @@ def _drawn(
         rng: Where the signs come from.
         draws: How many there are.
     """
-    errors = residuals / np.sqrt(np.maximum(1.0 - np.square(basis).sum(axis=1), 0.1))
+    errors = equalised(residuals, basis)
     for part in dependent_signs(noise, rng, draws):
         yield columns.T @ (errors[:, None] * part)
 
 
-def _deviations(
-    basis: FloatArray, columns: FloatArray, residuals: FloatArray, noise: Dependence, rng: np.random.Generator
+def _errors_alone(
+    parts: _Parts, whole: FloatArray, sizes: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the deviation of such gains: (columns,)."""
-    parts = _drawn(basis, columns, residuals, noise, rng, DRAWS)
-    return np.asarray(np.concatenate(list(parts), axis=1).std(axis=1))
+    """Return the standard error of each change alone: (columns,); ``sizes`` are of the fit of ``whole``."""
+    fresh = _Fresh.of(parts.common, parts.changed)
+    left = parts.metric - whole @ sizes
+    drawn = list(_drawn(fresh.basis, fresh.columns, left, parts.dependence, rng, DRAWS))
+    return np.asarray(np.concatenate(drawn, axis=1).std(axis=1) / fresh.sizes)
 
 
-def _likely(squares: FloatArray, independent: float, evidence: FloatArray) -> dict[int, float]:
-    """Return the columns that hold AS_LIKELY of the probability that the change is theirs.
+def _likely(white: _Parts, chosen: Sequence[int], shifts: Shifts) -> dict[int, float]:
+    """Return the columns that hold AS_LIKELY of the probability that a further change is theirs.
 
-    Before, all are as likely.
-
-    Args:
-        squares: (columns,) squared residuals that are left if it is that column's.
-        independent: As how many independent periods there are.
-        evidence: (columns,) of response times, as the logarithm of a Bayes factor.
+    Before, all are as likely. Which one it is the whitened periods say, and response times: chances are those
+    of the periods as they are.
     """
+    fresh = _Fresh.of(white.explained(chosen), white.changed)
+    residuals = fresh.beyond(white.metric)
+    gains = fresh.columns.T @ residuals
+    squares = float(residuals @ residuals) - np.square(gains)
     floor = max(float(squares.max()) * 1e-12, np.finfo(np.float64).tiny)
+    evidence = np.concatenate([[0.0], log_evidence(shifts, np.sign(gains[1:-1])), [0.0]])
+    independent = len(residuals) / white.dependence.memory
     chances = special.softmax(evidence - independent / 2.0 * np.log(np.maximum(squares, floor)))
     order = np.argsort(-chances, kind="stable")
     count = int(np.searchsorted(np.cumsum(chances[order]), AS_LIKELY)) + 1
     return {int(each): float(chances[each]) for each in order[:count]}
 
 
-def _errors(
-    columns: FloatArray, metric: FloatArray, noise: Dependence, rng: np.random.Generator
-) -> FloatArray:
-    """Return the standard errors of the coefficients: (columns,)."""
-    scale = _scale(columns)
+def _errors(columns: FloatArray, parts: _Parts, rng: np.random.Generator) -> FloatArray:
+    """Return the standard errors of the coefficients of columns: (columns,)."""
+    scale = lengths(columns)
     left, sizes, right = np.linalg.svd(columns / scale, full_matrices=False)
     kept = sizes > sizes[0] * 1e-9
     basis, solve = left[:, kept], right[kept].T / sizes[kept] / scale[:, None]
-    residuals = metric - basis @ (basis.T @ metric)
-    drawn = np.concatenate(list(_drawn(basis, basis, residuals, noise, rng, DRAWS)), axis=1)
+    residuals = parts.metric - basis @ (basis.T @ parts.metric)
+    drawn = np.concatenate(list(_drawn(basis, basis, residuals, parts.dependence, rng, DRAWS)), axis=1)
     return np.asarray((solve @ drawn).std(axis=1))
 
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    """Least squares; of columns that explain one another, the smallest coefficients."""
-
-    coefficients: FloatArray
-    r_squared: float
-
-    @classmethod
-    def of(cls, columns: FloatArray, metric: FloatArray) -> _Fit:
-        scale = _scale(columns)
-        scaled, *_ = np.linalg.lstsq(columns / scale, metric, rcond=1e-9)
-        left = metric - columns @ (scaled / scale)
-        variance = float(np.square(metric - metric.mean()).sum())
-        return cls(scaled / scale, 1.0 - float(left @ left) / variance if variance else 0.0)
-
-
-def orthonormal(columns: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of what the columns span."""
-    left, sizes, _ = np.linalg.svd(columns / _scale(columns), full_matrices=False)
-    return np.asarray(left[:, sizes > sizes[0] * 1e-9])
-
-
-def _scale(columns: FloatArray) -> FloatArray:
-    scale = np.sqrt(np.square(columns).sum(axis=0))
-    scale[scale == 0.0] = 1.0
-    return np.asarray(scale)
+def _r_squared(metric: FloatArray, left: FloatArray) -> float:
+    variance = float(np.square(metric - metric.mean()).sum())
+    return 1.0 - float(left @ left) / variance if variance else 0.0

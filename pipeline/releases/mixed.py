@@ -19,7 +19,8 @@ from scipy import optimize
 
 from pipeline.model import FloatArray
 from pipeline.releases.bootstrap import Dependence, dependent_signs
-from pipeline.releases.costs import AS_LIKELY, BASE, DRAWS, EVERY, cost_columns, orthonormal
+from pipeline.releases.costs import AS_LIKELY, BASE, DRAWS, EVERY, cost_columns
+from pipeline.releases.fit import equalised, orthonormal
 from pipeline.releases.periods import NotCompared, Releases
 
 _RISEN = 2000
@@ -124,7 +125,7 @@ class MixedFit:
     ) -> float:
         """Return the chance of as much evidence without a change."""
         left = metric - fixed @ (fixed.T @ metric)
-        errors = left / np.sqrt(np.maximum(1.0 - np.square(fixed).sum(axis=1), 0.1))
+        errors = equalised(left, fixed)
         seen = self._evidence(left[:, None], fixed)[0]
         larger = sum(
             int((self._evidence(errors[:, None] * signs, fixed) >= seen).sum())

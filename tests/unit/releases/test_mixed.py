@@ -10,7 +10,8 @@ from loadgen.requests.simulate import PRESETS, simulate
 from loadgen.requests.table import COSTS, MIXED, measure
 from pipeline.model import FloatArray
 from pipeline.releases import EVERY, NotCompared, Periods, Releases, compare_releases
-from pipeline.releases.costs import cost_columns, orthonormal
+from pipeline.releases.costs import cost_columns
+from pipeline.releases.fit import orthonormal
 from pipeline.releases.mixed import MixedFit, compare_mixed
 
 TYPES = tuple(f"GET /{number}" for number in range(20))
