@@ -56,12 +56,12 @@ class CostlierRequests:
 def costlier_requests(candidate: Candidate) -> list[CostlierRequests]:
     """Return the changes of cost that a candidate consists of; none of other candidates."""
     return [
-        _read(*one.subjects[:_FEWEST], one)
+        _read(one)
         for one in candidate.passed
         if one.step == RELEASE_COSTS and one.code == _CODE and len(one.subjects) >= _FEWEST
     ]
 
 
-def _read(type_: str, release: str, former: str, one: Decision) -> CostlierRequests:
-    others = one.subjects[_FEWEST:]
-    return CostlierRequests(type_, release, former, one.statistic, one.bound, others, one.chances)
+def _read(one: Decision) -> CostlierRequests:
+    type_, release, former, *others = one.subjects
+    return CostlierRequests(type_, release, former, one.statistic, one.bound, tuple(others), one.chances)
