@@ -205,16 +205,14 @@ class _Publisher:
 
     def _with_routes(self, described: list[Described], revision: str) -> list[Described]:
         """Return commits with how near they come to the routes of the last one's application."""
-        from agents.routes import Reaches, read_revision
+        from agents.routes import read_reaches
 
         try:
-            application = read_revision(self.repository, revision, self.source_roots)
+            reaches = read_reaches(self.repository, revision, self.source_roots)
         except ConfigError as error:  # a deployment is announced all the same
             print_note(f"no routes: {error}")
             return described
-        if not application.routes:
-            print_note(f"no routes: {revision:.12} has none that are read")
-        return Reaches(application).describe(described)
+        return reaches.describe(described)
 
 
 def _check_selection(given: Sequence[str | None], interval_s: float | None, state: Path | None) -> None:

@@ -4,7 +4,7 @@ from agents.routes.application import Application, read_application
 from agents.routes.call_graph import CallGraph, Reach
 from agents.routes.imported import import_routes
 from agents.routes.reaches import Reaches
-from agents.routes.repository import Release, read_folder, read_revision
+from agents.routes.repository import Release, read_folder, read_reaches
 from agents.routes.route import Route
 from agents.routes.suspects import ChangedMethod, RequestFinding, RequestSuspect, RequestSuspects
 
@@ -22,5 +22,5 @@ __all__ = [
     "import_routes",
     "read_application",
     "read_folder",
-    "read_revision",
+    "read_reaches",
 ]

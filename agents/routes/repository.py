@@ -11,6 +11,7 @@ from agents.changes import Commit, Repository, describe_commit
 from agents.formats import AUTO, ProfileSource, count_samples, find_format, read_profile
 from agents.naming import name_stack
 from agents.routes.application import MAX_FILE_BYTES, Application, is_read, read_application
+from agents.routes.reaches import Reaches
 from agents.routes.suspects import RequestSuspects
 from pipeline.errors import ConfigError, file_errors
 
@@ -62,6 +63,19 @@ def read_revision(repository: Repository, revision: str, source_roots: Sequence[
     sources = {objects[name]: content for name, content in repository.read(list(objects)).items()}
     unread = dict.fromkeys(set(paths) - sources.keys(), "too large")
     return _read(revision, sources, unread, source_roots)
+
+
+def read_reaches(repository: Repository, revision: str, source_roots: Sequence[str] = ()) -> Reaches:
+    """Read what the handlers of a commit's application reach.
+
+    Raises:
+        GitError: the repository cannot be read.
+        ConfigError: the commit has no source of a language that is read, or no routes that are.
+    """
+    application = read_revision(repository, revision, source_roots)
+    if not application.routes:
+        raise ConfigError(f"{revision:.12} has none that are read")
+    return Reaches(application)
 
 
 class Release:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from agents.routes.application import Application
 from agents.routes.call_graph import Reach
 from agents.routes.reaches import Reaches
 from agents.routes.route import Route
 from pipeline.model import Change, Suspect
-from pipeline.rootcause import rank_request_changes
+from pipeline.rootcause import over_cases, rank_request_changes
 from pipeline.routes import match_type
 
 MOST_METHODS = 5
@@ -85,18 +85,20 @@ class RequestSuspects:
             types: Type of request → probability that it is the one.
         """
         routes = {one: route for one in types if (route := match_type(one, self.application.routes))}
-        whole = sum(types[one] for one in routes) or 1.0
-        best: dict[str, tuple[float, Suspect, Reach]] = {}
-        scores: dict[str, float] = defaultdict(float)
-        for one, route in routes.items():
-            reach = self._reaches.of(route.handler)
-            for suspect in rank_request_changes(self._reaches.request(one, route), self.changes):
-                score = suspect.score * types[one] / whole
-                scores[suspect.change.id] += score
-                if score > best.get(suspect.change.id, (0.0,))[0]:
-                    best[suspect.change.id] = score, suspect, reach
-        order = sorted(best, key=lambda id_: -scores[id_])
-        suspects = (self._suspect(scores[id_], *best[id_][1:]) for id_ in order)
+        if not routes:
+            return RequestFinding({}, ())
+        cases = [
+            {each.change.id: each for each in rank_request_changes(self._reaches.request(*one), self.changes)}
+            for one in routes.items()
+        ]
+        reaches = [self._reaches.of(route.handler) for route in routes.values()]
+        reached = list(dict.fromkeys(chain.from_iterable(cases)))
+        scores = [[case[id_].score if id_ in case else 0.0 for id_ in reached] for case in cases]
+        score, best = over_cases([types[one] for one in routes], scores)
+        suspects = (
+            self._suspect(float(score[index]), cases[best[index]][reached[index]], reaches[best[index]])
+            for index in sorted(range(len(reached)), key=lambda index: -score[index])
+        )
         return RequestFinding(routes, tuple(suspects))
 
     def _suspect(self, score: float, suspect: Suspect, reach: Reach) -> RequestSuspect:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from agents.changes.bounds import fit
 from agents.changes.git import Commit, GitError, Repository
@@ -12,7 +13,11 @@ from agents.changes.history import Described, describe_commit
 from agents.changes.trailers import expected_costs
 from agents.webhooks.forge_event import ForgeEvent, PayloadCommit
 from agents.webhooks.mapping import Source
+from pipeline.errors import ConfigError
 from pipeline.model import Change
+
+if TYPE_CHECKING:
+    from agents.routes import Reaches
 
 MAX_COMMITS = 200
 """Most commits of one webhook: the newest. A longer one brings in a history that was deployed before."""
@@ -64,7 +69,7 @@ def _from_clone(event: ForgeEvent, source: Source, services: Sequence[str], time
             named = event.after[:12] or event.name[:200]
             return Deployed((), (f"diffs: the clone does not have {named!r} yet",))
         changes: list[Change] = []
-        left_out: list[str] = []
+        reaches, left_out = _reaches(repository, source, last)
         for known, those in _deployed_before(repository, event, source, services, last).items():
             commits, remarks = _since(repository, known, last)
             described = [
@@ -78,11 +83,25 @@ def _from_clone(event: ForgeEvent, source: Source, services: Sequence[str], time
                 )
                 for commit in commits
             ]
+            if reaches:
+                described = reaches.describe(described)
             changes += _for_services(described, those)
             left_out += [*remarks, *_left_out(described)]
         return Deployed(tuple(changes), tuple(left_out))
     except GitError as error:
         return Deployed((), (f"diffs: {error}",))
+
+
+def _reaches(repository: Repository, source: Source, last: Commit) -> tuple[Reaches | None, list[str]]:
+    """Return what the routes of the deployed application reach, None without; and what is left out."""
+    if not source.routes:
+        return None, []
+    from agents.routes import read_reaches
+
+    try:
+        return read_reaches(repository, last.sha, source.source_roots), []
+    except ConfigError as error:  # a deployment is announced all the same
+        return None, [f"routes: {error}"]
 
 
 def _last_commit(repository: Repository, event: ForgeEvent) -> Commit | None:

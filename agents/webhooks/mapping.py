@@ -72,8 +72,15 @@ class _Repository(_Signing):
     repository_path: Path | None = None
     source_roots: tuple[str, ...] = ()
     gate_readers: tuple[str, ...] = ()
+    routes: bool = False
     deploys: tuple[_Rule, ...] = Field(min_length=1)
     answers: _Answers | None = None
+
+    @model_validator(mode="after")
+    def _source_of_routes(self) -> Self:
+        if self.routes and self.repository_path is None:
+            raise ValueError("routes: are read from a clone, so give repository_path")
+        return self
 
 
 class _Tracker(_Signing):
@@ -132,6 +139,7 @@ class Source:
     clone: Path | None = None
     source_roots: tuple[str, ...] = ()
     gate_readers: tuple[str, ...] = ()
+    routes: bool = False  # whether changes say how near they come to the routes of the application
     answers: AnswerRights | None = None  # None: replies are not looked at
 
     @property
@@ -201,6 +209,7 @@ def load_service_map(path: Path, environ: Mapping[str, str]) -> ServiceMap:
                 clone=_folder(repository.repository_path, path, where),
                 source_roots=repository.source_roots,
                 gate_readers=repository.gate_readers,
+                routes=repository.routes,
                 answers=AnswerRights(**repository.answers.model_dump()) if repository.answers else None,
             )
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loadgen.requests.simulate import PRESETS, simulate
+from pipeline.costlier_requests import costlier_requests
 from pipeline.model import FloatArray, SeriesMatrix
 from pipeline.releases import LooksMade, Periods, Rollout, look, next_look
 
@@ -51,9 +52,7 @@ def measure_looks(name: str, share: float, beside: float, cases: int, seed: int)
             judged += found.compared > 0
             if found.candidates:
                 periods.append(int(seen.has_new.sum()))
-                named += any(
-                    type_ in (one.subjects[0], *one.subjects[3:]) for one in found.candidates[0].passed
-                )
+                named += any(type_ in one.types for one in costlier_requests(found.candidates[0]))
     return LooksRow(
         name,
         share,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,10 @@ class Row:
         listed: Commits that modify what the request may run, in the mean; the paper lists them unranked.
         by_chance: Share in which the first of these in any order would be the true one.
         missed: Share in which it is none of them.
+        event_first: Share of cases in which the true commit stands first of an event's suspects.
+        event_among: Share in which it is among the first three.
+        event_named: Share of cases in which the event is confident enough to name suspects.
+        event_right: Of those, the share in which the true commit is named.
     """
 
     size: str
@@ -38,6 +43,10 @@ class Row:
     listed: float
     by_chance: float
     missed: float
+    event_first: float
+    event_among: float
+    event_named: float
+    event_right: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,9 @@ class _Ranked:
     depth: int
     rank: int | None  # from 0; None where it is not listed
     listed: int
+    of_event: int  # its rank of all that the event knows
+    named: bool  # whether the event names any
+    right: bool  # whether it names the true one
 
 
 def measure(name: str, cases: int, seed: int) -> list[Row]:
@@ -57,16 +69,26 @@ def measure(name: str, cases: int, seed: int) -> list[Row]:
 
 def _rank(name: str, seed: int, number: int) -> _Ranked:
     from agents.routes import RequestSuspects, read_application
+    from loadgen.requests.event_suspects import suspects_of_event
 
     case = draw_release(SIZES[name], np.random.default_rng((seed, number)))
-    found = RequestSuspects(read_application(case.sources), case.changes).find({case.request: 1.0})
+    application = read_application(case.sources)
+    found = RequestSuspects(application, case.changes).find({case.request: 1.0})
     ids = [suspect.change.id for suspect in found.suspects]
-    return _Ranked(case.depth, ids.index(case.slow) if case.slow in ids else None, len(ids))
+    event = suspects_of_event(case, application)
+    return _Ranked(
+        depth=case.depth,
+        rank=ids.index(case.slow) if case.slow in ids else None,
+        listed=len(ids),
+        of_event=event.ranked.index(case.slow),
+        named=bool(event.named),
+        right=case.slow in event.named,
+    )
 
 
 def _row(name: str, depth: int, ranked: Sequence[_Ranked]) -> Row:
     found = [each.rank for each in ranked if each.rank is not None]
-    count = len(ranked)
+    count, named = len(ranked), sum(each.named for each in ranked)
     return Row(
         size=name,
         depth=depth,
@@ -76,6 +98,10 @@ def _row(name: str, depth: int, ranked: Sequence[_Ranked]) -> Row:
         listed=sum(each.listed for each in ranked) / count,
         by_chance=sum(1.0 / each.listed for each in ranked if each.rank is not None) / count,
         missed=1.0 - len(found) / count,
+        event_first=sum(each.of_event == 0 for each in ranked) / count,
+        event_among=sum(each.of_event < _FIRST for each in ranked) / count,
+        event_named=named / count,
+        event_right=sum(each.right for each in ranked) / named if named else math.nan,
     )
 
 
@@ -89,7 +115,9 @@ def suspects(cases: int, names: tuple[str, ...], seed: int, as_json: bool) -> No
 
     Applications are drawn with handlers, functions that call one another, and commits, of which one makes a
     function slower that lies one to four calls from a handler. "by chance" is how often the first of the
-    commits that modify what the request may run would be the true one, in any order.
+    commits that modify what the request may run would be the true one, in any order. "event" is of the event
+    in the chain, which knows the routes of all commits and when they were deployed; it "names" suspects where
+    it is confident enough, and is "right" if the true commit is among those.
     """
     chosen = names or tuple(SIZES)
     rows: list[Row] = []
@@ -101,9 +129,17 @@ def suspects(cases: int, names: tuple[str, ...], seed: int, as_json: bool) -> No
 
 
 def _table(rows: Iterable[Row]) -> Iterable[str]:
-    yield "| size | depth | cases | first | among three | listed | by chance | missed |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    yield (
+        "| size | depth | cases | first | among three | listed | by chance | missed "
+        "| event: first | among three | names | right |"
+    )
+    yield f"|{' --- |'}{' ---: |' * 11}"
     for row in rows:
-        shares = [f"{value:.1%}" for value in (row.first, row.among)]
-        cells = [row.size, str(row.depth or "all"), str(row.cases), *shares, f"{row.listed:.1f}"]
-        yield f"| {' | '.join([*cells, f'{row.by_chance:.1%}', f'{row.missed:.1%}'])} |"
+        cells = [row.size, str(row.depth or "all"), str(row.cases), *_shares(row.first, row.among)]
+        cells += [f"{row.listed:.1f}", *_shares(row.by_chance, row.missed)]
+        cells += _shares(row.event_first, row.event_among, row.event_named, row.event_right)
+        yield f"| {' | '.join(cells)} |"
+
+
+def _shares(*values: float) -> list[str]:
+    return ["–" if math.isnan(value) else f"{value:.1%}" for value in values]

@@ -19,11 +19,11 @@ from pipeline.codec.fitting import fitting
 from pipeline.codec.records import plain, to_json, written
 from pipeline.codec.scans import decision_to_json
 from pipeline.codec.schema import events as shapes
+from pipeline.costlier_requests import costlier_requests
 from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import Update, UpdateKind
 from pipeline.model import AppliedSilence, Candidate, Change, Regression, Scan, Suspect
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.step_codes import RELEASE_COSTS
 from pipeline.steps import step_of
 
 DETECTED: Literal["smidgen.regression.detected"] = "smidgen.regression.detected"
@@ -218,15 +218,11 @@ def _requests(candidate: Candidate) -> dict[str, Any]:
     found = [
         written(
             shapes.CostlierRequests,
-            type=one.subjects[0],
-            release=one.subjects[1],
-            former_release=one.subjects[2],
-            share=one.statistic,
-            share_error=one.bound,
-            or_types=list(one.subjects[3:]),
+            one,
+            or_types=list(one.or_types),
+            **({"likely": one.likely} if one.likely else {}),
         )
-        for one in candidate.passed
-        if one.step == RELEASE_COSTS and one.code == "dearer"
+        for one in costlier_requests(candidate)
     ]
     return {"requests": found} if found else {}
 

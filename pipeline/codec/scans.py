@@ -134,6 +134,8 @@ def decision_to_json(decision: Decision) -> dict[str, Any]:
         raw["code"] = decision.code
     if decision.subjects:
         raw["subjects"] = list(decision.subjects)
+    if decision.chances:
+        raw["chances"] = list(decision.chances)
     return raw
 
 
@@ -142,7 +144,8 @@ def decision_of(checked: Mapping[str, Any], *, passed: bool) -> Decision:
     code, subjects = checked.get("code", ""), tuple(checked.get("subjects") or ())
     if not code and (reason := checked.get("reason")):
         code, subjects = TEXT, (reason,)
-    return Decision(checked["step"], passed, checked["statistic"], checked["bound"], code, subjects)
+    chances = tuple(checked.get("chances") or ())
+    return Decision(checked["step"], passed, checked["statistic"], checked["bound"], code, subjects, chances)
 
 
 def _dropped(checked: Mapping[str, Any]) -> Dropped:

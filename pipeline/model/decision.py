@@ -20,6 +20,7 @@ class Decision:
     bound: float = 0.0
     code: str = ""
     subjects: tuple[str, ...] = ()  # what the code's words name: a metric, a domain, an event
+    chances: tuple[float, ...] = ()  # of one that passed: probabilities of the types that its subjects name
 
 
 DomainFinding = Literal["new", "too large", "rose", "shifted"]

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.costlier_requests import CostlierRequests
 from pipeline.model import Candidate, Decision, Dropped, FloatArray, SeriesMatrix
 from pipeline.releases.compare import CompareConfig, ReleaseComparison, compare_releases
 from pipeline.releases.costs import CostChange, spelt
@@ -195,10 +196,17 @@ def _wald(change: CostChange) -> float:
 
 
 def _dearer(rollout: Rollout, change: CostChange) -> Decision:
-    """Return what says that requests of a type cost more; the subjects end with types that it may be, too."""
-    others = [spelt(type_) for type_ in change.likely if type_ != change.type][:MOST_NAMED]
-    subjects = (spelt(change.type), rollout.new, rollout.old, *others)
-    return Decision(STEP, True, change.share, change.share_error, "dearer", subjects)
+    """Return what says that requests of a type cost more, or of one of the types that it may be, too."""
+    others = [type_ for type_ in change.likely if type_ != change.type][:MOST_NAMED]
+    return CostlierRequests(
+        type=spelt(change.type),
+        release=rollout.new,
+        former_release=rollout.old,
+        share=change.share,
+        share_error=change.share_error,
+        or_types=tuple(map(spelt, others)),
+        chances=tuple(change.likely[type_] for type_ in (change.type, *others)),
+    ).decision()
 
 
 def _not_judged(rollout: Rollout, code: str, value: float = 0.0, bound: float = 0.0) -> Decision:

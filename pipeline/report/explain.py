@@ -10,6 +10,7 @@ from typing import Any
 from pipeline.clock import to_iso
 from pipeline.codec.events import UPDATED
 from pipeline.codec.ledger import LedgerEntry
+from pipeline.costlier_requests import CostlierRequests, costlier_requests
 from pipeline.model import Candidate, Decision, DomainDecision, DomainFinding
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.steps import code_of, sentence, step_of
@@ -132,11 +133,18 @@ def _facts(entry: LedgerEntry, frame: str, *, ratio: bool) -> tuple[tuple[str, s
         ("scan", f"{scan.workload}, up to {moment(scan.end)}: {', '.join(windows)}"),
         *([("partial", f"silent partitions: {silent}")] if (silent := scan.silent_partitions) else []),
     ]
+    facts += [("requests", _requests(one)) for one in costlier_requests(candidate)]
     if candidate.group:
         names = ", ".join(member.metric for member in candidate.group[:8])
         more = f" and {len(candidate.group) - 8} more" if len(candidate.group) > 8 else ""
         facts.append(("with", names + more))
     return tuple(facts)
+
+
+def _requests(one: CostlierRequests) -> str:
+    """Write a type that costs more, and those that it may be instead, each with its probability if known."""
+    named = [f"{type_} {one.likely[type_]:.0%}" if one.likely else type_ for type_ in one.types]
+    return " or ".join(named)
 
 
 def _silences(data: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -20,6 +20,7 @@ from pipeline.rootcause.ranking import (
     features,
     first_announcements,
     leave_out,
+    over_cases,
     weights_of,
 )
 from pipeline.rootcause.request_changes import RequestReach, attribute_reach, rank_request_changes
@@ -50,6 +51,7 @@ __all__ = [
     "first_announcements",
     "latest_value",
     "leave_out",
+    "over_cases",
     "rank_request_changes",
     "request_types",
     "route_reached",

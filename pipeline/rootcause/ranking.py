@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.model import Change, FloatArray, Suspect
+from pipeline.model import Change, FloatArray, IntArray, Suspect
 from pipeline.rootcause.attribution import Attribution
 from pipeline.rootcause.change_kind import says_something
 from pipeline.rootcause.onset import Deployments
@@ -163,8 +163,7 @@ def rank_over_cases(
     config = config or RankingConfig()
     tables = [features(evidence) for _, evidence in cases]
     weights = weights_of(config)
-    parts = np.array([p * confidences(table, weights) for (p, _), table in zip(cases, tables, strict=True)])
-    confidence, best = parts.sum(axis=0), parts.argmax(axis=0) if parts.size else ()
+    confidence, best = over_cases([p for p, _ in cases], [confidences(table, weights) for table in tables])
     changes = cases[0][1].changes
     known = [i for i, change in enumerate(changes) if says_something(change)]
     order = sorted(known, key=lambda i: (-float(confidence[i]), -changes[i].time, changes[i].id))
@@ -181,6 +180,19 @@ def rank_over_cases(
         )
         for i in named
     )
+
+
+def over_cases(
+    probabilities: Sequence[float], confidence: Sequence[FloatArray] | Sequence[Sequence[float]]
+) -> tuple[FloatArray, IntArray]:
+    """Return each change's confidence over cases, and the case that gives it most: (changes,) both.
+
+    Args:
+        probabilities: Of each case, one at least; they count as parts of their sum, which is above 0.
+        confidence: (changes,) of each case, if it is that one.
+    """
+    parts = np.asarray(probabilities)[:, None] / sum(probabilities) * np.asarray(confidence)
+    return parts.sum(axis=0), parts.argmax(axis=0)
 
 
 def _weighed(row: FloatArray) -> dict[str, float]:

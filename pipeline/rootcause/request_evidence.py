@@ -12,29 +12,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pipeline.costlier_requests import costlier_requests
 from pipeline.frames import series_of
 from pipeline.model import Candidate, Change, RouteReach
 from pipeline.rootcause.attribution import NO_PART, Attribution
 from pipeline.rootcause.request_changes import RequestReach, attribute_reach
 from pipeline.routes import NamedRoute, match_type, read_route, route_named
-from pipeline.step_codes import RELEASE_COSTS
-
-_FIRST_OTHER = 3
-"""Where, among the subjects of such a decision, other types begin that may be it: type, new, old, others."""
 
 
 def request_types(candidate: Candidate) -> dict[str, float]:
     """Return the types of requests that may cost more, each with its probability; empty of other candidates.
 
-    Each change of cost counts by its share; of the types that it may be, one is as likely as another.
+    Each change of cost counts by its share, and each type that it may be by its probability; where that is
+    not known, one is as likely as another.
     """
-    dearer = [each for each in candidate.passed if each.step == RELEASE_COSTS and each.code == "dearer"]
-    whole = sum(each.statistic for each in dearer)
+    changes = costlier_requests(candidate)
+    whole = sum(each.share for each in changes)
     found: dict[str, float] = defaultdict(float)
-    for each in dearer:
-        types = (each.subjects[0], *each.subjects[_FIRST_OTHER:])
-        for type_ in types:
-            found[type_] += (each.statistic / whole if whole > 0 else 1.0 / len(dearer)) / len(types)
+    for each in changes:
+        part = each.share / whole if whole > 0 else 1.0 / len(changes)
+        likely = each.likely or dict.fromkeys(each.types, 1.0)
+        for type_, chance in likely.items():
+            found[type_] += part * chance / sum(likely.values())
     return dict(found)
 
 

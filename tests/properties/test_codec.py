@@ -109,6 +109,16 @@ changes = st.builds(
 progresses = st.builds(
     Progress, service=name, topic=name, partition=integers, watermark=moment, earliest=moment
 )
+passes = st.builds(
+    Decision,
+    step=name,
+    passed=st.just(True),
+    statistic=finite,
+    bound=finite,
+    code=st.just("dearer"),
+    subjects=st.lists(name, max_size=4).map(tuple),
+    chances=st.lists(st.floats(0, 1), max_size=4).map(tuple),
+)
 flat_candidates = st.builds(
     Candidate,
     metric_kind=st.sampled_from(["subroutine", "endpoint", "metadata", "service"]),
@@ -119,11 +129,12 @@ flat_candidates = st.builds(
     after=finite,
     p_value=finite,
     statistic=finite,
+    passed=st.lists(passes, max_size=2).map(tuple),
 )
 candidates = st.builds(
     lambda candidate, group: Candidate(
         candidate.metric_kind, candidate.metric, candidate.kind, candidate.change_time, candidate.before,
-        candidate.after, candidate.p_value, candidate.statistic, tuple(group),
+        candidate.after, candidate.p_value, candidate.statistic, tuple(group), candidate.passed,
     ),
     flat_candidates,
     st.lists(flat_candidates, max_size=3),

@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
 from pipeline.codec.schema.scans import Decision, DomainDecision
-from pipeline.codec.schema.types import Count, Name, Text, UtcInterval, UtcTime, message
+from pipeline.codec.schema.types import Count, Name, Share, Text, UtcInterval, UtcTime, message
 from pipeline.model import MetricKind, RegressionKind, SilenceKind
 
 
@@ -144,6 +144,9 @@ class CostlierRequests(TypedDict):
     """Its standard error."""
     or_types: list[str]
     """Other types by which the same could be explained, the likeliest first."""
+    likely: NotRequired[dict[str, Share]]
+    """Type → probability that the change is its own, of the type and of the other ones; together at most 1,
+    as unlikely types are not named. Former versions leave it out."""
 
 
 @message

@@ -14,6 +14,7 @@ from pipeline.codec.schema.types import (
     Name,
     ServiceName,
     Several,
+    Share,
     ShortName,
     Text,
     message,
@@ -49,8 +50,6 @@ MAX_ROUTES = 2000
 
 MAX_CALLS = 50
 """Most calls from a handler that a change may name."""
-
-Share = Annotated[float, Field(ge=0, le=1)]
 
 MetricValue = Annotated[float, Field(ge=-MAX_METRIC, le=MAX_METRIC)]
 

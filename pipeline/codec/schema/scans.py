@@ -15,6 +15,7 @@ from pipeline.codec.schema.types import (
     Moment,
     Name,
     Several,
+    Share,
     Text,
     message,
 )
@@ -51,6 +52,9 @@ class Decision(TypedDict):
     """Which answer of the step this is; empty where it passed without a remark."""
     subjects: NotRequired[Several[LongText] | None]
     """What the answer names: the metric that it was compared with and its event, or a cost domain."""
+    chances: NotRequired[Several[Share] | None]
+    """Of requests that cost more: the probability of the first type that subjects name, then of each other
+    one, after the two releases. Former versions leave it out: all are as likely."""
 
 
 @message

@@ -33,6 +33,8 @@ LongName = Annotated[str, Field(min_length=1, max_length=4 * MAX_NAME)]
 
 Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
 
 def _moment(value: Any) -> float:
     try:

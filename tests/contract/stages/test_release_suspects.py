@@ -9,8 +9,10 @@ import pytest
 
 from pipeline.codec.inputs import encode_change
 from pipeline.codec.scans import scan_messages
-from pipeline.model import Change, MetricKind, RouteReach
+from pipeline.costlier_requests import CostlierRequests
+from pipeline.model import Change, MetricKind, RouteReach, Scan
 from pipeline.storage.interface import Store
+from pipeline.workloads import RELEASE_COSTS
 from tests.contract.rows import stacks
 from tests.contract.stages.test_releases import BEGUN, PERIOD_S, Releases, cpu, gcpu_scan, messages
 from tests.support.builders import build_candidate
@@ -74,6 +76,53 @@ def test_without_routes_and_stacks_none_of_many_is_suspected(subject: Releases) 
     for number in range(21):
         deploy(subject, f"other{number}")
     assert suspects(subject) == []
+
+
+@pytest.mark.parametrize(
+    ("chances", "first"),
+    [
+        pytest.param((0.8, 0.15), "cause", id="with probabilities"),
+        pytest.param((), "nearer", id="as likely, of a former version"),
+    ],
+)
+def test_types_that_may_cost_more_count_by_their_probabilities(
+    subject: Releases, chances: tuple[float, ...], first: str
+) -> None:
+    near_a = RouteReach("GET /a", share=0.5, nearness=0.5, rank=2, chance=0.01)
+    near_b = RouteReach("GET /b", share=0.5, nearness=1.0, rank=1, chance=0.005)
+    deploy(subject, "cause", near_a, RouteReach("GET /b"))
+    deploy(subject, "nearer", RouteReach("GET /a"), near_b)
+    for number in range(20):
+        deploy(subject, f"other{number}", RouteReach("GET /a"), RouteReach("GET /b"))
+    found = CostlierRequests("GET /a", "v2", "v1", 0.1, 0.01, ("GET /b",), chances)
+    risen = replace(
+        build_candidate("cpu", before=1.0, after=1.1, change_time=BEGUN),
+        metric_kind="service",
+        change_time_interval=(BEGUN, BEGUN + PERIOD_S),
+        passed=(found.decision(),),
+    )
+    end = BEGUN + 60 * PERIOD_S
+    scan = Scan(
+        service=subject.service,
+        workload=RELEASE_COSTS.name,
+        start=BEGUN - 60 * PERIOD_S,
+        analysis_start=BEGUN,
+        analysis_end=end,
+        end=end,
+        series=1,
+        candidates=(risen,),
+        resolution_s=300.0,
+    )
+    subject.flow.forward(scan_messages("filtered", scan))
+    (event,) = subject.events
+    assert event["data"]["root_causes"][0]["change"]["id"] == first
+    likely = {"likely": dict(zip(found.types, chances, strict=True))} if chances else {}
+    assert event["data"]["requests"] == [
+        {
+            **{"type": "GET /a", "release": "v2", "former_release": "v1", "share": 0.1, "share_error": 0.01},
+            **{"or_types": ["GET /b"], **likely},
+        }
+    ]
 
 
 @pytest.mark.parametrize("kind", ["subroutine", "endpoint"])

@@ -18,3 +18,5 @@ def test_rows_are_a_table_or_json() -> None:
     row = orjson.loads(next(line for line in lines if line.startswith("{")))
     assert row["missed"] == 0.0
     assert row["by_chance"] <= row["among"] <= 1.0
+    assert row["event_first"] <= row["event_among"] <= 1.0
+    assert row["event_named"] <= 1.0

@@ -20,6 +20,7 @@ from pipeline.codec.events import (
 )
 from pipeline.codec.fields import MAX_NAME
 from pipeline.codec.ledger import candidate_of_event
+from pipeline.costlier_requests import CostlierRequests
 from pipeline.errors import InvalidMessage
 from pipeline.lifecycle import OpenRegression, Update
 from pipeline.model import (
@@ -146,6 +147,26 @@ def test_an_event_shows_what_each_step_measured_and_where_the_windows_lie() -> N
     data = regression_event(found, scan)["data"]
     assert data["passed"] == [{"step": "threshold", "statistic": 0.05, "bound": 0.03, "reason": ""}]
     assert data["scan"]["analysis_end"] == "2025-10-09T08:53:45.000Z"
+
+
+@pytest.mark.parametrize(
+    ("chances", "likely"),
+    [
+        pytest.param((0.7, 0.25), {"likely": {"GET /a": 0.7, "GET /b": 0.25}}, id="known"),
+        pytest.param((), {}, id="of a former version"),
+    ],
+)
+def test_an_event_says_how_likely_it_is_each_type(
+    chances: tuple[float, ...], likely: dict[str, dict[str, float]]
+) -> None:
+    costlier = CostlierRequests("GET /a", "v2", "v1", 0.02, 0.004, ("GET /b",), chances)
+    found = replace(REGRESSION, candidate=replace(CANDIDATE, passed=(costlier.decision(),)))
+    (data,) = decode_event(encode_event(regression_event(found)))["data"]["requests"]
+    assert data == {
+        **{"type": "GET /a", "release": "v2", "former_release": "v1", "share": 0.02, "share_error": 0.004},
+        **{"or_types": ["GET /b"], **likely},
+    }
+    assert "requests" not in regression_event(REGRESSION)["data"]
 
 
 def test_an_event_shows_what_cost_domains_said_and_which_stacks_changed() -> None:

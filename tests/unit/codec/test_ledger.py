@@ -18,6 +18,7 @@ from pipeline.codec.ledger import (
     ledger_columns,
     reported_entries,
 )
+from pipeline.costlier_requests import CostlierRequests, costlier_requests
 from pipeline.errors import InvalidMessage
 from pipeline.model import Candidate, DomainDecision, Regression, Scan
 from tests.support.builders import build_candidate, build_decision, build_dropped
@@ -111,6 +112,17 @@ def test_what_cost_domains_said_survives_a_line_an_event_and_a_row() -> None:
     (row,) = rows([entry])
     assert entry_from_row(row).candidate.domains == DOMAINS
     assert entry_from_row({**row, "domains": ""}).candidate.domains == (), "a row of an older version"
+
+
+@pytest.mark.parametrize("chances", [(0.7, 0.25), ()], ids=["known", "of a former version"])
+def test_probabilities_of_types_survive_a_line_an_event_and_a_row(chances: tuple[float, ...]) -> None:
+    costlier = CostlierRequests("GET /a", "v2", "v1", 0.02, 0.004, ("GET /b",), chances)
+    candidate = replace(build_candidate("cpu", change_time=T0 + 35), passed=(costlier.decision(),))
+    (entry,) = reported_entries(replace(SCAN, candidates=(candidate,)))
+    event = regression_event(Regression(entry.id, "shop", "live", candidate, SCAN.end), SCAN)
+    (row,) = rows([entry])
+    for found in (entry_from_json(entry_to_json(entry)), entry_from_json(event), entry_from_row(row)):
+        assert costlier_requests(found.candidate) == [costlier]
 
 
 def test_a_line_of_an_older_version_gets_its_id() -> None:

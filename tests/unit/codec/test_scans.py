@@ -10,12 +10,14 @@ from pipeline.codec.records import to_json
 from pipeline.codec.scans import (
     MAX_GROUP_DEPTH,
     MAX_PART_ITEMS,
+    decision_to_json,
     decode_progress,
     decode_scan,
     encode_scan,
     join_scan,
     split_scan,
 )
+from pipeline.costlier_requests import costlier_requests
 from pipeline.errors import InvalidMessage
 from pipeline.model import Candidate, DomainDecision, Progress, Rename, Scan
 from pipeline.topics import load_topics
@@ -69,6 +71,10 @@ def test_wrong_progress_is_named(alteration: dict[str, Any], message: str) -> No
 
 CANDIDATE_JSON = to_json(CANDIDATE)
 FIRST = "candidates[0]"
+PASSED = {
+    **{"step": "release_costs", "statistic": 0.02, "bound": 0.004, "code": "dearer"},
+    "subjects": ["GET /a", "v2", "v1", "GET /b"],
+}
 
 
 def first(**alteration: object) -> dict[str, Any]:
@@ -101,6 +107,8 @@ def first(**alteration: object) -> dict[str, Any]:
         (first(passed={}), f"{FIRST}.passed: should be a list, not an object"),
         (first(passed=[3]), f"{FIRST}.passed[0]: should be an object"),
         (first(passed=[{"step": "s"}]), f"{FIRST}.passed[0].statistic: missing"),
+        (first(passed=[{**PASSED, "chances": {}}]), f"{FIRST}.passed[0].chances: should be a list"),
+        (first(passed=[{**PASSED, "chances": [1.5]}]), f"{FIRST}.passed[0].chances[0]: 1.5 is more than 1"),
         (first(domains={}), f"{FIRST}.domains: should be a list, not an object"),
         (first(domains=[3]), f"{FIRST}.domains[0]: should be an object"),
         (
@@ -133,6 +141,25 @@ def test_what_steps_decided_travels_along() -> None:
     )
     scan = replace(SCAN, candidates=(judged, CANDIDATE), dropped=(replace(DROPPED, candidate=judged),))
     assert decode_scan(encode_scan(scan)) == scan
+
+
+@pytest.mark.parametrize(
+    ("sent", "chances"),
+    [
+        pytest.param({"chances": [0.75, 0.125]}, (0.75, 0.125), id="new"),
+        pytest.param({}, (), id="of a former version"),
+        pytest.param({"chances": None}, (), id="null"),
+        pytest.param({"chances": []}, (), id="none"),
+    ],
+)
+def test_probabilities_of_types_are_read_if_they_are_there(
+    sent: dict[str, Any], chances: tuple[float, ...]
+) -> None:
+    (found,) = decode_scan(altered(scan_json(), first(passed=[{**PASSED, **sent}]))).candidates
+    (passed,) = found.passed
+    assert passed.chances == chances
+    assert ("chances" in decision_to_json(passed)) == bool(chances)
+    assert costlier_requests(found)[0].types == ("GET /a", "GET /b")
 
 
 def test_what_cost_domains_said_travels_along() -> None:

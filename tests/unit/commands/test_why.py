@@ -15,6 +15,7 @@ from pipeline.backtest.funnel import STEPS
 from pipeline.cli import run
 from pipeline.codec.events import regression_event, regression_id, update_event
 from pipeline.codec.ledger import dropped_entries, ledger_columns, reported_entries
+from pipeline.costlier_requests import CostlierRequests
 from pipeline.lifecycle import OpenRegression
 from pipeline.model import (
     AppliedSilence,
@@ -168,6 +169,20 @@ def test_a_metric_has_its_own_unit_and_may_fall() -> None:
     story = explain(entry)
     assert story.headline == "throughput fell from 1500 to 1312.5"
     assert dict(story.facts)["change"].startswith("-187.5 (-12.5%) at")
+
+
+@pytest.mark.parametrize(
+    ("chances", "text"),
+    [
+        ((0.62, 0.31), "GET /a 62% or GET /b 31%"),
+        pytest.param((), "GET /a or GET /b", id="of a former version"),
+    ],
+)
+def test_requests_that_cost_more_are_a_fact(chances: tuple[float, ...], text: str) -> None:
+    costlier = CostlierRequests("GET /a", "v2", "v1", 0.02, 0.004, ("GET /b",), chances)
+    risen = replace(FOUND, metric_kind="service", metric="cpu", passed=(costlier.decision(),))
+    (entry,) = reported_entries(replace(SCAN, candidates=(risen,)))
+    assert dict(explain(entry).facts)["requests"] == text
 
 
 def test_what_was_not_there_before_is_new() -> None:

@@ -64,7 +64,7 @@ def test_the_page_names_requests_at_once_and_what_takes_long_as_a_part(
     async def asked(client: TestClient[Any, Any], page: str) -> None:
         text = await read(client, page)
         assert "Requests that cost more" in text
-        assert f"{breakable(COSTLIER)}</code></strong>" in text
+        assert f'{breakable(COSTLIER)}</code></strong> <span class="meta">100 %</span>' in text
         assert f'data-part="{page}/requests"' in text
         series = await (await client.get(f"{page}/series.json")).json()
         assert None not in series["data"][0]["y"][:-1]  # windows are periods, and so have points

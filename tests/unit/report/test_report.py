@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pipeline.codec.events import regression_event
+from pipeline.costlier_requests import CostlierRequests
 from pipeline.model import (
     AppliedSilence,
     Change,
@@ -59,6 +60,23 @@ def test_what_explains_a_regression_is_on_its_page(live: Workload) -> None:
     assert "Likely explanation: the set-up metric <code>cache.&lt;b&gt;hits</code>" in shown
     assert '<td class="num">0.95</td><td class="num">0.81</td>' in shown
     assert "Likely explanation" not in page(regression(candidate()), live)
+
+
+@pytest.mark.parametrize(
+    ("chances", "texts"),
+    [
+        ((0.62, 0.31), ("GET /a 62 %", "GET /<b> 31 %", "Beside a type stands the probability")),
+        pytest.param((), ("GET /a 2.00 % ± 0.78 % GET /<b>",), id="of a former version"),
+    ],
+)
+def test_requests_that_cost_more_are_on_its_page(
+    live: Workload, chances: tuple[float, ...], texts: tuple[str, ...]
+) -> None:
+    costlier = CostlierRequests("GET /a", "v2", "v1", 0.02, 0.004, ("GET /<b>",), chances)
+    shown = page(regression(candidate(passed=(costlier.decision(),))), live)
+    for text in texts:
+        assert text in visible(shown)
+    assert "Requests that cost more" not in page(regression(candidate()), live)
 
 
 def test_a_page_says_what_happened(live: Workload) -> None:

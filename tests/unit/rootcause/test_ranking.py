@@ -16,6 +16,8 @@ from pipeline.rootcause.ranking import (
     confidences,
     features,
     leave_out,
+    over_cases,
+    rank_over_cases,
     rank_suspects,
     weights_of,
 )
@@ -309,3 +311,33 @@ def test_every_factor_has_a_switch_and_filters_are_none_of_its_own() -> None:
 
 def test_every_feature_has_a_weight() -> None:
     assert weights_of(RankingConfig()).shape == features(evidence(("a", None))).shape[1:]
+
+
+# One of several cases
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "confidence", "expected", "best"),
+    [
+        pytest.param([1.0], [[0.7, 0.2]], [0.7, 0.2], [0, 0], id="one case"),
+        pytest.param([0.5, 0.5], [[0.8, 0.0], [0.0, 0.6]], [0.4, 0.3], [0, 1], id="as likely"),
+        pytest.param([0.2, 0.8], [[0.8, 0.0], [0.0, 0.6]], [0.16, 0.48], [0, 1], id="one likelier"),
+        pytest.param([0.1, 0.4], [[0.8, 0.0], [0.0, 0.6]], [0.16, 0.48], [0, 1], id="parts of their sum"),
+        pytest.param([0.0, 1.0], [[0.8, 0.1], [0.0, 0.6]], [0.0, 0.6], [0, 1], id="one for sure"),
+        pytest.param([0.9, 0.1], [[0.1, 0.0], [0.5, 0.0]], [0.14, 0.0], [0, 0], id="in both"),
+        pytest.param([0.5, 0.5], [[], []], [], [], id="no changes"),
+    ],
+)
+def test_confidence_over_cases(
+    probabilities: list[float], confidence: list[list[float]], expected: list[float], best: list[int]
+) -> None:
+    found, of = over_cases(probabilities, confidence)
+    assert found == pytest.approx(np.array(expected))
+    assert of.tolist() == best
+
+
+def test_the_likelier_case_decides_whose_suspect_comes_first() -> None:
+    first = evidence(("a", near(0.001)), ("b", NOTHING))
+    second = evidence(("a", NOTHING), ("b", near(0.002)))
+    found = {p: rank_over_cases([(1.0 - p, first), (p, second)])[0].change.id for p in (0.2, 0.5, 0.8)}
+    assert found == {0.2: "a", 0.5: "a", 0.8: "b"}

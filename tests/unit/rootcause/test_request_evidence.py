@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pipeline.costlier_requests import CostlierRequests
 from pipeline.model import Change, Decision, RouteReach
 from pipeline.rootcause.attribution import NO_PART
 from pipeline.rootcause.request_evidence import (
@@ -15,7 +16,6 @@ from pipeline.rootcause.request_evidence import (
     request_types,
     route_reached,
 )
-from pipeline.step_codes import RELEASE_COSTS
 from tests.support.builders import build_candidate
 
 ROUTES = (
@@ -36,8 +36,8 @@ def change(name: str, *subroutines: str, routes: tuple[RouteReach, ...] = ()) ->
     return Change(name, "shop", 0.0, "Change", files=("a.py",), subroutines=subroutines, routes=routes)
 
 
-def dearer(share: float, *types: str) -> Decision:
-    return Decision(RELEASE_COSTS, True, share, 0.01, "dearer", (types[0], "v2", "v1", *types[1:]))
+def dearer(share: float, *types: str, chances: tuple[float, ...] = ()) -> Decision:
+    return CostlierRequests(types[0], "v2", "v1", share, 0.01, types[1:], chances).decision()
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,30 @@ def dearer(share: float, *types: str) -> Decision:
         pytest.param(
             [dearer(0.1, "a", "b"), dearer(0.1, "b")], {"a": 0.25, "b": 0.75}, id="one that may be both"
         ),
+        pytest.param(
+            [dearer(0.1, "a", "b", chances=(0.8, 0.2))],
+            {"a": 0.8, "b": 0.2},
+            id="one likelier than the other",
+        ),
+        pytest.param(
+            [dearer(0.1, "a", "b", chances=(0.6, 0.2))], {"a": 0.75, "b": 0.25}, id="unlikely types left out"
+        ),
+        pytest.param([dearer(0.1, "a", "b", chances=(1.0, 0.0))], {"a": 1.0, "b": 0.0}, id="one for sure"),
+        pytest.param(
+            [dearer(0.3, "a", "b", chances=(0.6, 0.4)), dearer(0.1, "b", chances=(0.9,))],
+            {"a": 0.45, "b": 0.55},
+            id="two, by their shares and probabilities",
+        ),
+        pytest.param(
+            [dearer(0.1, "a", "b", chances=(0.9, 0.1)), dearer(0.1, "b", "c")],
+            {"a": 0.45, "b": 0.3, "c": 0.25},
+            id="of one not known",
+        ),
+        pytest.param(
+            [dearer(0.0, "a", chances=(0.5,)), dearer(0.0, "b")], {"a": 0.5, "b": 0.5}, id="without shares"
+        ),
+        pytest.param([dearer(0.1, "a", "b", chances=(0.9,))], {"a": 0.5, "b": 0.5}, id="too few"),
+        pytest.param([dearer(0.1, "a", "b", chances=(0.0, 0.0))], {"a": 0.5, "b": 0.5}, id="all 0"),
     ],
 )
 def test_types_have_the_probability_to_cost_more(passed: list[Decision], expected: dict[str, float]) -> None:

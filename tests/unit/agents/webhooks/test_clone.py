@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,20 @@ from tests.unit.agents.webhooks.test_payloads import (
 )
 from tests.unit.agents.webhooks.test_receiver import NOW, SECRET, Broker, hub_headers, receive
 
+APP = """\
+from flask import Flask
+app = Flask(__name__)
+
+
+@app.get("/cart")
+def show_cart():
+    return 1
+
+
+@app.post("/buy")
+def buy():
+    return 2
+"""
 RULES = (
     ("tag", "v*", "shop"),
     ("tag", "*.0", "till"),
@@ -113,6 +128,32 @@ def test_a_tag_brings_all_since_the_tag_before(
     assert titles_of(work, "push", push_of(work, "v1.1", tip)) == expected
     if work.git("tag", "--list", "v1.1"):
         assert titles_of(work, "release", hub_release(tag_name="v1.1")) == expected
+
+
+@pytest.mark.parametrize(
+    ("routes", "expected"),
+    [(True, {"GET /cart": 1.0, "POST /buy": 0.0}), (False, {})],
+    ids=["asked for", "not asked for"],
+)
+def test_changes_say_how_near_they_come_to_routes(
+    tmp_path: Path, routes: bool, expected: dict[str, float]
+) -> None:
+    work = Work(tmp_path / "clone")
+    work.commit("First", {"app.py": APP})
+    work.git("tag", "v1.0")
+    work.commit("Slow", {"app.py": APP.replace("return 1", "return sum(range(1000))")})
+    services = ServiceMap((replace(source_of(work), routes=routes),))
+    _, (change,) = receive(push_of(work, "v1.1"), event="push", services=services)
+    assert {each.route: each.nearness for each in change.routes} == expected
+
+
+def test_a_release_without_routes_is_published_all_the_same(
+    work: Work, caplog: pytest.LogCaptureFixture
+) -> None:
+    services = ServiceMap((replace(source_of(work), routes=True),))
+    answer, changes = receive(push_of(work, "v1.1"), event="push", services=services)
+    assert (answer.status, [change.title for change in changes]) == (200, SINCE)
+    assert "routes: " in caplog.text
 
 
 def test_each_service_has_its_own_tags(work: Work) -> None:

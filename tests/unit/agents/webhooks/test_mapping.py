@@ -23,6 +23,7 @@ repositories:
     forge: gitlab
     secret_file: SECRETS/till
     repository_path: clone
+    routes: true
     deploys:
       - {service: till, tag: "v*"}
 """
@@ -42,6 +43,7 @@ def test_the_service_map(map_file: Path) -> None:
     services = load_service_map(map_file, {"SHOP_SECRET": SECRET})
     shop, till = services.sources
     assert (shop.secret, till.secret) == (SECRET, TOKEN)
+    assert (shop.routes, till.routes) == (False, True)
     assert (shop.source_roots, till.clone) == (("src",), map_file.parent / "clone")
     assert shop.services("branch", "main") == ("shop",)
     assert shop.services("branch", "maintenance") == ()
@@ -65,6 +67,12 @@ def test_the_service_map(map_file: Path) -> None:
         pytest.param("SHOP_SECRET", "BAD", "base64", id="signing token"),
         pytest.param("/till\n", "/gone\n", "No such file", id="no file"),
         pytest.param("repository_path: clone", "repository_path: gone", "no such folder", id="no clone"),
+        pytest.param(
+            "source_roots: [src]",
+            "routes: true",
+            "shop: routes: .* give repository_path",
+            id="routes, no clone",
+        ),
         pytest.param("repositories:", "repos:", "repos: unknown key", id="key"),
         pytest.param("acme/web/till:", "acme/shop:", "stands twice", id="twice"),
         pytest.param("repositories:", "- repositories:", "yaml: should be a mapping$", id="list"),
