@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr
 from pydantic.fields import FieldInfo
 
 from pipeline.errors import ConfigError, file_errors
@@ -23,6 +23,7 @@ from pipeline.local import LocalPipeline, find_local, state_file
 from pipeline.topics import DEFAULT_PATH as DEFAULT_TOPICS
 from pipeline.topics import Topics, load_topics
 from pipeline.units import parse_duration_s, parse_size_bytes
+from pipeline.url_template import check_source_url
 from pipeline.validation import StrictModel, read_yaml, validate
 
 DEFAULT_FILE = Path("smidgen.yaml")
@@ -137,6 +138,8 @@ class Settings(StrictModel):
     """Let confirmed causes weigh the evidence on suspects (docs/feedback.md)."""
     release_metrics: Path | None = None
     """File that says by which metrics releases are compared (docs/release-requests.md)."""
+    source_url: Annotated[str, AfterValidator(check_source_url)] = ""
+    """Where a line of source is to be seen, with {service}, {commit}, {path} and {line}."""
     quotas: Path | None = None
     """File of per-service quotas (docs/operations.md)."""
     idempotent_producer: bool = True
