@@ -42,7 +42,7 @@ DRAWS = 999
 _PARTS_OF_ERRORS = 4
 """Of draws, by which columns of different errors are compared."""
 
-ENOUGH = 20
+_ENOUGH = 20
 """Draws larger than what was seen, after which it is no change at any level that is in use."""
 
 MOST_CHANGES = 5
@@ -233,7 +233,7 @@ def _chance(
 ) -> float:
     """Return the chance of a gain as large as the largest, in units of each column's error.
 
-    Drawing ends once ENOUGH draws were larger: what is no change takes few (Besag and Clifford 1991).
+    Drawing ends once _ENOUGH draws were larger: what is no change takes few (Besag and Clifford 1991).
     """
     parts = _drawn(fresh.basis, fresh.columns, residuals, noise, rng, draws)
     first = np.concatenate(list(islice(parts, _PARTS_OF_ERRORS)), axis=1)
@@ -243,7 +243,7 @@ def _chance(
     for part in chain([first], parts):
         larger += int(((np.abs(part) / errors).max(axis=0) >= bound).sum())
         drawn += part.shape[1]
-        if larger >= ENOUGH:
+        if larger >= _ENOUGH:
             break
     return (1 + larger) / (1 + drawn)
 

@@ -21,7 +21,7 @@ from scipy import optimize, stats
 from pipeline.model import FloatArray
 from pipeline.releases.bootstrap import Dependence, dependent_signs
 from pipeline.releases.compare import CompareConfig, draws_needed
-from pipeline.releases.costs import AS_LIKELY, BASE, DRAWS, ENOUGH, EVERY, cost_columns, orthonormal
+from pipeline.releases.costs import AS_LIKELY, BASE, DRAWS, EVERY, cost_columns, orthonormal
 from pipeline.releases.periods import NotCompared, Releases
 
 _RISEN = 2000
@@ -225,13 +225,8 @@ class MixedFit:
         left = metric - fixed @ (fixed.T @ metric)
         errors = left / np.sqrt(np.maximum(1.0 - np.square(fixed).sum(axis=1), 0.1))
         seen = self._evidence(left[:, None], fixed)[0]
-        larger = drawn = 0
-        for part in signs:
-            larger += int((self._evidence(errors[:, None] * part, fixed) >= seen).sum())
-            drawn += part.shape[1]
-            if larger >= ENOUGH:
-                break
-        return (1 + larger) / (1 + drawn)
+        larger = np.concatenate([self._evidence(errors[:, None] * part, fixed) >= seen for part in signs])
+        return float(1 + larger.sum()) / (1 + len(larger))
 
     def _evidence(self, metrics: FloatArray, fixed: FloatArray) -> FloatArray:
         """Return by how much the best width is likelier than none: (draws,), of metrics (periods, draws)."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -130,29 +130,64 @@ def compare_requests(
     chosen = names or tuple(series.metric for series in extra)
     releases = {name: _releases(sides, extra, name, chosen) for name in chosen}
     slower = _baseline(sides, alpha) if baseline else []
-    found = compare_releases(releases, CompareConfig(alpha, seed))
-    models = MixedModels.of(releases, CompareConfig(alpha, seed)) if mixed else None
-    state = _state([_slower(name, each, models) for name, each in found.items()])
+    config = CompareConfig(alpha, seed)
+    models = MixedModels.of(releases, config) if mixed else None
+    compared = _Compared(releases, compare_releases(releases, config), models, alpha, finder)
     if as_json:
         beside = {"response_times": [asdict(each) for each in slower]} if baseline else {}
-        metrics_json = _to_json(found, alpha, finder)
-        if models:
-            for name, each in found.items():
-                metrics_json[name]["mixed"] = models.to_json(name, each)
-        click.echo(orjson.dumps({"state": state, "metrics": metrics_json, **beside}).decode())
+        found = {"state": compared.state, "metrics": compared.to_json(), **beside}
+        click.echo(orjson.dumps(found).decode())
     else:
-        for name, each in found.items():
-            if models is None and too_few(each) and mixed_judges(releases[name]):
-                print_note(f"{escape_controls(name)}: not compared: {each}; --mixed takes fewer")
-            else:
-                _show(name, each, alpha)
-            if models:
-                models.show(name, each)
-            if finder and isinstance(each, ReleaseComparison) and each.changed:
-                finder.show(each.costs.changes)
+        compared.show()
         if baseline:
             table_console().print(_response_times(slower))
-    return EXIT_CODES[state]
+    return EXIT_CODES[compared.state]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What every metric says of two releases; by ``models``, too, if they were asked for."""
+
+    releases: Mapping[str, Releases]
+    found: Mapping[str, ReleaseComparison | NotCompared]
+    models: MixedModels | None
+    alpha: float
+    finder: Finder | None
+
+    @property
+    def state(self) -> str:
+        """One of EXIT_CODES."""
+        slower = [self._slower(name) for name in self.found]
+        if any(slower):
+            return "slower"
+        return "open" if all(each is None for each in slower) else "steady"
+
+    def _slower(self, name: str) -> bool | None:
+        """Return whether a metric says that the new release costs more; None if nothing can be said."""
+        found = self.found[name]
+        if isinstance(found, ReleaseComparison):
+            return found.slower
+        return self.models.slower(name) if self.models and too_few(found) else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return each metric by its name."""
+        metrics = _to_json(self.found, self.alpha, self.finder)
+        if self.models:
+            for name, each in self.found.items():
+                metrics[name]["mixed"] = self.models.to_json(name, each)
+        return metrics
+
+    def show(self) -> None:
+        """Print each metric, with tables and suspects."""
+        for name, each in self.found.items():
+            if not self.models and too_few(each) and mixed_judges(self.releases[name]):
+                print_note(f"{escape_controls(name)}: not compared: {each}; --mixed takes fewer")
+            else:
+                _show(name, each, self.alpha)
+            if self.models:
+                self.models.show(name, each)
+            if self.finder and isinstance(each, ReleaseComparison) and each.changed:
+                self.finder.show(each.costs.changes)
 
 
 class _Table:
@@ -247,21 +282,8 @@ def _metric(side: _Table, extra: Sequence[Series], name: str) -> FloatArray:
     raise ConfigError(f"--metric: no series {name!r}; there are {listed(known, name)}")
 
 
-def _slower(name: str, found: ReleaseComparison | NotCompared, models: MixedModels | None) -> bool | None:
-    """Return whether a metric says that the new release costs more; None if nothing can be said."""
-    if isinstance(found, ReleaseComparison):
-        return found.slower
-    return models.slower(name) if models and too_few(found) else None
-
-
-def _state(slower: Sequence[bool | None]) -> str:
-    if any(slower):
-        return "slower"
-    return "open" if all(each is None for each in slower) else "steady"
-
-
 def _to_json(
-    found: dict[str, ReleaseComparison | NotCompared], alpha: float, finder: Finder | None
+    found: Mapping[str, ReleaseComparison | NotCompared], alpha: float, finder: Finder | None
 ) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for name, each in found.items():
