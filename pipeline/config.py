@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr
 from pydantic.fields import FieldInfo
 
 from pipeline.errors import ConfigError, file_errors
@@ -23,6 +23,7 @@ from pipeline.local import LocalPipeline, find_local, state_file
 from pipeline.topics import DEFAULT_PATH as DEFAULT_TOPICS
 from pipeline.topics import Topics, load_topics
 from pipeline.units import parse_duration_s, parse_size_bytes
+from pipeline.url_template import check_source_url
 from pipeline.validation import StrictModel, read_yaml, validate
 
 DEFAULT_FILE = Path("smidgen.yaml")
@@ -43,6 +44,9 @@ SECRETS = (
 """Settings that nobody may see: given by the environment or a file, each also as ``<key>_file``."""
 
 _NAME_PREFIX = r"^[A-Za-z0-9._-]{0,200}$"
+
+_ENVIRONMENT = "environment"
+_COMMAND_LINE = "command line"
 
 _NEAR = 0.8  # how similar names are of which one is taken for the other, misspelt
 _SHORTEST_SECRET = 8  # a shorter one may stand in any word, and what is left of it would give it away
@@ -137,6 +141,8 @@ class Settings(StrictModel):
     """Let confirmed causes weigh the evidence on suspects (docs/feedback.md)."""
     release_metrics: Path | None = None
     """File that says by which metrics releases are compared (docs/release-requests.md)."""
+    source_url: Annotated[str, AfterValidator(check_source_url)] = ""
+    """Where a line of source is to be seen, with {service}, {commit}, {path} and {line}."""
     quotas: Path | None = None
     """File of per-service quotas (docs/operations.md)."""
     idempotent_producer: bool = True
@@ -206,37 +212,54 @@ def load_settings(
     environ = os.environ if environ is None else environ
     named = file or (Path(environ[PREFIX + "CONFIG"]) if environ.get(PREFIX + "CONFIG") else None)
     path = named or DEFAULT_FILE
-    merged: dict[str, Any] = {}
-    origin: dict[str, str] = {}
-    for where, given in (
-        (str(path), _of_file(path) if named or path.exists() else {}),
-        ("environment", _of_environment(environ)),
-        ("command line", {key: value for key, value in flags.items() if value is not None and value != ()}),
-    ):
-        origins = {
-            key: f"{where} {PREFIX}{key.upper()}" if where == "environment" else where for key in given
-        }
-        _check_secrets(given, origins, on_command_line=where == "command line")
-        for key in given:  # a secret and its file stand for one another
-            for other in _pair(key):
-                merged.pop(other, None)
-        merged |= given
-        origin |= origins
-    here = local_pipeline(environ) if local and not merged.keys() & {"broker", "store"} else None
+    merged = _Merged()
+    merged.add(_of_file(path) if named or path.exists() else {}, str(path))
+    merged.add(_of_environment(environ), _ENVIRONMENT)
+    merged.add(
+        {key: value for key, value in flags.items() if value is not None and value != ()}, _COMMAND_LINE
+    )
+    here = local_pipeline(environ) if local and not merged.values.keys() & {"broker", "store"} else None
     if here:
-        merged = here.settings() | merged
-    known = setting_fields()
-    for key, source in origin.items():  # one at a time, so that the message names the source
-        if key in known and key in merged:
-            validate(Settings, {key: merged[key]}, source)
-    for key in SECRETS:
-        if secret_file := merged.get(key + "_file"):
-            merged[key] = read_secret(Path(secret_file), f"{origin[key + '_file']}: {key}_file")
-    if merged.get("store_password"):
-        merged["store"] = _with_password(merged, origin)
-    settings = validate(Settings, merged, str(path))
+        merged.values = here.settings() | merged.values
+    merged.check()
+    merged.read_secrets()
+    settings = validate(Settings, merged.values, str(path))
     settings._local = here
     return settings
+
+
+class _Merged:
+    """Settings of several sources: ``values`` by key, and ``origin``, where each of them was given."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.origin: dict[str, str] = {}
+
+    def add(self, given: Mapping[str, Any], where: str) -> None:
+        """Put what a source gives over what the others gave."""
+        origins = {key: f"{where} {PREFIX}{key.upper()}" if where == _ENVIRONMENT else where for key in given}
+        _check_secrets(given, origins, on_command_line=where == _COMMAND_LINE)
+        for key in given:  # a secret and its file stand for one another
+            for other in _pair(key):
+                self.values.pop(other, None)
+        self.values |= given
+        self.origin |= origins
+
+    def check(self) -> None:
+        """Check one value at a time, so that the message names its source."""
+        known = setting_fields()
+        for key, source in self.origin.items():
+            if key in known and key in self.values:
+                validate(Settings, {key: self.values[key]}, source)
+
+    def read_secrets(self) -> None:
+        """Read secrets from the files that are named for them, and put the store's password into its DSN."""
+        for key in SECRETS:
+            if secret_file := self.values.get(key + "_file"):
+                where = f"{self.origin[key + '_file']}: {key}_file"
+                self.values[key] = read_secret(Path(secret_file), where)
+        if self.values.get("store_password"):
+            self.values["store"] = _with_password(self.values, self.origin)
 
 
 def local_pipeline(environ: Mapping[str, str] | None = None) -> LocalPipeline | None:

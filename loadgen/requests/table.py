@@ -105,8 +105,7 @@ def _by_mixed(case: Case, alpha: float, seed: int) -> _Found | None:
     except NotCompared:
         return None
     types = tuple(found.likely)
-    risen = found.p <= alpha and found.share > 0.0 and types[0] != EVERY
-    return _Found(types if risen else ())
+    return _Found(types if found.slower(alpha) and types[0] != EVERY else ())
 
 
 def _by_forest(case: Case, seed: int) -> _Found | None:

@@ -36,7 +36,9 @@ SAY_S = 5.0
 @click.option(
     "--diff-url", default="", metavar="URL", help="Where a diff is to be seen, with {change} and {service}."
 )
-@settings_options("broker", "store", "topics", "workloads", "group_prefix", "names", "idempotent_producer")
+@settings_options(
+    *("broker", "store", "topics", "workloads", "group_prefix", "names", "idempotent_producer", "source_url")
+)
 def dashboard(settings: Settings, host: str, port: int, diff_url: str, flags: LoginFlags) -> None:
     """Serve the dashboard until Ctrl-C: what got slower, since when, by which change, and what you say of it.
 
@@ -78,6 +80,7 @@ async def _serve(settings: Settings, flags: LoginFlags, host: str, port: int, di
                 say=voice.say,
                 diagnose=lambda: diagnose(settings),
                 diff_url=diff_url,
+                source_url=settings.source_url,
             )
             await serve(create_app(sources, login, oidc=oidc), host, port, click.echo)
 

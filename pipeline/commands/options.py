@@ -20,7 +20,7 @@ from pipeline.units import parse_duration_s
 _METAVARS = {
     **{"broker": "HOST:PORT", "store": "DSN", "workloads": "NAME|FILE"},
     **{"topic_prefix": "TEXT", "group_prefix": "TEXT", "instance": "NAME"},
-    **{"dead_letter_limit": "SHARE", "health": "HOST:PORT"},
+    **{"dead_letter_limit": "SHARE", "health": "HOST:PORT", "source_url": "URL"},
 }
 
 

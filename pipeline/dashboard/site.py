@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
-from urllib.parse import quote
 
 from aiohttp import web
 from jinja2 import Environment
@@ -28,6 +26,7 @@ from pipeline.errors import ConfigError
 from pipeline.model import Change, Silence, Verdict
 from pipeline.report.page import environment
 from pipeline.storage.interface import Store
+from pipeline.url_template import fill, source_url
 from pipeline.workloads import Workload
 
 LOOK_AGAIN_S = 1.0
@@ -73,6 +72,7 @@ class Sources:
     diagnose: Callable[[], Sequence[Finding]] | None = None  # blocks
     clock: Clock = system_clock
     diff_url: str = ""  # of a change, with {change} and {service}; empty: none
+    source_url: str = ""  # of a line, checked by check_source_url; empty: none
 
 
 class Site:
@@ -160,16 +160,18 @@ class Site:
 
     def diff_url(self, change: Change) -> str:
         """Return where the diff of a change is to be seen."""
-        parts = {"change": change.id, "service": change.service}
-        return re.sub(
-            r"\{(change|service)\}", lambda found: quote(parts[found[1]], safe="/"), self.sources.diff_url
-        )
+        return fill(self.sources.diff_url, {"change": change.id, "service": change.service})
+
+    def source_url(self, change: Change, path: str, line: int) -> str:
+        """Return where a line of a change is to be seen; empty if nowhere."""
+        return source_url(self.sources.source_url, change.service, change.id, path, line)
 
     def _environment(self, *, ratio: bool) -> Environment:
         found = environment(ratio=ratio, folders=(TEMPLATES,))
         found.filters.update(FILTERS)
         found.filters["ago"] = lambda time: ago(self.sources.clock() - time)
         found.globals["diff_url"] = self.diff_url if self.sources.diff_url else None
+        found.globals["source_url"] = self.source_url
         return found
 
 

@@ -70,8 +70,7 @@ def compare_releases(
         metrics: Name → the periods of both releases, with that metric.
         config: How.
     """
-    # Chances are no smaller than one of the draws: one metric alone has to pass the bound of so many.
-    draws = max(DRAWS, math.ceil(_DRAWS_A_LEVEL * len(metrics) / config.alpha))
+    draws = draws_needed(len(metrics), config.alpha)
     found: dict[str, ReleaseComparison | NotCompared] = {}
     for name, releases in metrics.items():
         try:
@@ -84,6 +83,11 @@ def compare_releases(
         for (name, each), p in zip(compared.items(), adjusted, strict=True):
             found[name] = replace(each, p=float(p), changed=bool(p <= config.alpha))
     return found
+
+
+def draws_needed(metrics: int, alpha: float) -> int:
+    """Return the most draws of a bootstrap: one metric alone has to pass the bound of all of them."""
+    return max(DRAWS, math.ceil(_DRAWS_A_LEVEL * metrics / alpha))
 
 
 def seen_load(releases: Releases) -> tuple[Releases, float]:
@@ -122,12 +126,17 @@ def periods_needed(costs: CostComparison, periods: int, type_: str, rise: float,
 
 
 def _compare(releases: Releases, config: CompareConfig, draws: int) -> ReleaseComparison:
+    _require_periods(releases.readable())  # of few periods, most load seems to be unseen
     compared, share = seen_load(releases)
-    fewest = 2 * (len(compared.types) + 2)
-    for name, each in (("old", compared.old), ("new", compared.new)):
-        if len(each) < fewest:
-            many = f"{len(each)} periods, fewer than {fewest} for {len(compared.types)} types"
-            raise NotCompared(f"the {name} release has {many}", "few_periods", len(each), fewest)
+    _require_periods(compared)
     rng = np.random.default_rng(config.seed)
     costs = compare_costs(compared, rng, config.alpha, draws)
     return ReleaseComparison(costs, compared, share, costs.p, costs.p <= config.alpha)
+
+
+def _require_periods(releases: Releases) -> None:
+    fewest = 2 * (len(releases.types) + 2)
+    for name, each in (("old", releases.old), ("new", releases.new)):
+        if len(each) < fewest:
+            many = f"{len(each)} periods, fewer than {fewest} for {len(releases.types)} types"
+            raise NotCompared(f"the {name} release has {many}", "few_periods", len(each), fewest)

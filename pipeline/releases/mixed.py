@@ -12,13 +12,15 @@ load.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, stats
 
 from pipeline.model import FloatArray
 from pipeline.releases.bootstrap import Dependence, dependent_signs
+from pipeline.releases.compare import CompareConfig, draws_needed
 from pipeline.releases.costs import AS_LIKELY, BASE, DRAWS, EVERY, cost_columns
 from pipeline.releases.fit import equalised, orthonormal
 from pipeline.releases.periods import NotCompared, Releases
@@ -29,8 +31,30 @@ _RISEN = 2000
 _POWERS = np.arange(-4.0, 8.0, 0.25)
 """Of ten: variances of the random effects that are tried, as multiples of the noise's."""
 
+_UNSEEN = 1e-12
+"""What the metric says of a change that does not show: rounding."""
+
 _FREE = 10
 """Fewest periods beyond the fixed effects."""
+
+
+@dataclass(frozen=True, slots=True)
+class MixedChange:
+    """The change of one type's cost.
+
+    Args:
+        type: Of request, BASE or EVERY.
+        change: New less old cost, in the metric's unit a request; of BASE, a period; of EVERY, relative. It
+            is the type's own, among random changes of the others: nothing draws it towards them. NaN if it
+            cannot be seen.
+        error: Its standard error, at the width of all changes that fits best.
+        chance: Probability that this one rose most.
+    """
+
+    type: str
+    change: float
+    error: float
+    chance: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +62,63 @@ class MixedComparison:
     """What the mixed model says.
 
     Args:
-        p: Chance of changes as large, of equal releases.
+        p: Chance of changes as large, of equal releases; ``compare_mixed_releases`` adjusts it for the
+            number of metrics.
         share: What all changes make of the metric at the new release's load.
-        likely: Type, BASE or EVERY → probability that it rose most, the likeliest first; together AS_LIKELY.
+        changes: Of every type that can be seen, the one that most likely rose most first.
     """
 
     p: float
     share: float
-    likely: dict[str, float]
+    changes: tuple[MixedChange, ...]
+
+    @property
+    def likely(self) -> dict[str, float]:
+        """Type, BASE or EVERY → probability that it rose most, the likeliest first; together AS_LIKELY."""
+        together = np.cumsum([each.chance for each in self.changes])
+        count = int(np.searchsorted(together, AS_LIKELY)) + 1
+        return {each.type: each.chance for each in self.changes[:count]}
+
+    def slower(self, alpha: float) -> bool:
+        """Whether costs rose significantly, taken together."""
+        return self.p <= alpha and self.share > 0.0
 
 
-def compare_mixed(releases: Releases, rng: np.random.Generator) -> MixedComparison:
+def compare_mixed_releases(
+    metrics: Mapping[str, Releases], config: CompareConfig
+) -> dict[str, MixedComparison | NotCompared]:
+    """Compare the releases by each metric, as ``compare_releases`` does by costs one by one.
+
+    No load is left out: of few periods, those of the next release mostly differ from all of them.
+
+    Args:
+        metrics: Name → the periods of both releases, with that metric.
+        config: How.
+    """
+    draws = draws_needed(len(metrics), config.alpha)
+    found: dict[str, MixedComparison | NotCompared] = {}
+    for name, releases in metrics.items():
+        try:
+            found[name] = compare_mixed(releases.readable(), np.random.default_rng(config.seed), draws)
+        except NotCompared as error:
+            found[name] = error
+    compared = {name: each for name, each in found.items() if isinstance(each, MixedComparison)}
+    if compared:
+        adjusted = stats.false_discovery_control([each.p for each in compared.values()])
+        found |= {
+            name: replace(each, p=float(p))
+            for (name, each), p in zip(compared.items(), adjusted, strict=True)
+        }
+    return found
+
+
+def compare_mixed(releases: Releases, rng: np.random.Generator, draws: int = DRAWS) -> MixedComparison:
     """Compare two releases by a mixed model.
 
     Args:
         releases: Readable.
         rng: Where signs come from, and draws of the changes.
+        draws: Most of the bootstrap.
 
     Raises:
         NotCompared: too few periods of both.
@@ -61,9 +126,7 @@ def compare_mixed(releases: Releases, rng: np.random.Generator) -> MixedComparis
     metric = np.concatenate([releases.old.metric, releases.new.metric])
     common, changed = cost_columns(releases, metric)
     fixed = orthonormal(common)
-    if len(metric) < fixed.shape[1] + _FREE:
-        many = f"{len(metric)} periods, fewer than {fixed.shape[1] + _FREE}"
-        raise NotCompared(f"both releases have {many}", "few_periods", len(metric), fixed.shape[1] + _FREE)
+    _require_periods(len(metric), fixed)
     sizes = np.sqrt(np.square(changed).sum(axis=0))
     adds = np.flatnonzero(sizes > 0.0)
     columns = changed[:, adds] / sizes[adds]
@@ -71,17 +134,44 @@ def compare_mixed(releases: Releases, rng: np.random.Generator) -> MixedComparis
     along, _ = _parts(metric[:, None], fixed, fit.sides)
     apart = metric - fixed @ (fixed.T @ metric) - fit.sides @ along[:, 0]
     load = changed[len(releases.old) :].mean(axis=0)[adds] / sizes[adds]
+    names = [(BASE, *releases.types, EVERY)[each] for each in adds]
+    changes = _changes(fit, names, sizes[adds], load, rng)
+    signs = dependent_signs(Dependence.of(apart, len(releases.old)), rng, draws)
     level = abs(float(releases.new.metric.mean())) or 1.0
+    return MixedComparison(fit.chance(metric, fixed, signs), float(fit.means @ load / level), changes)
+
+
+def _changes(
+    fit: MixedFit, names: Sequence[str], sizes: FloatArray, load: FloatArray, rng: np.random.Generator
+) -> tuple[MixedChange, ...]:
+    """Return the changes of the fit's columns, which were divided by ``sizes``, at their mean ``load``."""
     drawn = rng.multivariate_normal(fit.means, fit.covariance, _RISEN, method="svd") * load
-    chances = np.bincount(drawn.argmax(axis=1), minlength=len(adds)) / _RISEN
+    chances = np.bincount(drawn.argmax(axis=1), minlength=len(names)) / _RISEN
+    own, errors = fit.own()
+    changes, errors = own / sizes, errors / sizes
     order = np.argsort(-chances, kind="stable")
-    count = int(np.searchsorted(np.cumsum(chances[order]), AS_LIKELY)) + 1
-    names = (BASE, *releases.types, EVERY)
-    return MixedComparison(
-        p=fit.chance(metric, fixed, Dependence.of(apart, len(releases.old)), rng),
-        share=float(fit.means @ load / level),
-        likely={names[adds[each]]: float(chances[each]) for each in order[:count]},
+    return tuple(
+        MixedChange(names[each], float(changes[each]), float(errors[each]), float(chances[each]))
+        for each in order
     )
+
+
+def mixed_judges(releases: Releases) -> bool:
+    """Return whether there are as many periods as ``compare_mixed`` takes."""
+    try:
+        readable = releases.readable()
+        metric = np.concatenate([readable.old.metric, readable.new.metric])
+        _require_periods(len(metric), orthonormal(cost_columns(readable, metric)[0]))
+    except NotCompared:
+        return False
+    return True
+
+
+def _require_periods(periods: int, fixed: FloatArray) -> None:
+    fewest = fixed.shape[1] + _FREE
+    if periods < fewest:
+        text = f"both releases have {periods} periods, fewer than {fewest}"
+        raise NotCompared(text, "few_periods", periods, fewest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +183,14 @@ class MixedFit:
         sizes: (directions,) how much.
         means: (columns,) of the random effects, conditional on the metric.
         covariance: (columns, columns) likewise.
+        seen: (columns,) how much of each mean the metric says, from 0 to 1; the width says the rest.
     """
 
     sides: FloatArray
     sizes: FloatArray
     means: FloatArray
     covariance: FloatArray
+    seen: FloatArray
 
     @classmethod
     def of(cls, metric: FloatArray, fixed: FloatArray, columns: FloatArray) -> MixedFit:
@@ -117,21 +209,25 @@ class MixedFit:
         spread = 1.0 + width * np.square(sizes)
         noise = float(rest[0] + (np.square(along[:, 0]) / spread).sum()) / free
         means = turns.T @ (width * sizes * along[:, 0] / spread)
-        covariance = noise * width * (np.eye(len(turns.T)) - (turns.T * (1.0 - 1.0 / spread)) @ turns)
-        return cls(sides, sizes, np.asarray(means), np.asarray(covariance))
+        says = (turns.T * (1.0 - 1.0 / spread)) @ turns
+        covariance = noise * width * (np.eye(len(says)) - says)
+        return cls(sides, sizes, np.asarray(means), np.asarray(covariance), np.diag(says))
 
-    def chance(
-        self, metric: FloatArray, fixed: FloatArray, noise: Dependence, rng: np.random.Generator
-    ) -> float:
-        """Return the chance of as much evidence without a change."""
+    def own(self) -> tuple[FloatArray, FloatArray]:
+        """Return each change as a fixed effect, the others random, and its standard error: both (columns,).
+
+        A random effect is drawn towards 0, the more the fewer periods there are, and its interval with it.
+        """
+        seen = np.where(self.seen > _UNSEEN, self.seen, np.nan)
+        return self.means / seen, np.sqrt(np.maximum(np.diag(self.covariance), 0.0) / seen)
+
+    def chance(self, metric: FloatArray, fixed: FloatArray, signs: Iterable[FloatArray]) -> float:
+        """Return the chance of as much evidence without a change; ``signs`` are (periods, draws) in parts."""
         left = metric - fixed @ (fixed.T @ metric)
         errors = equalised(left, fixed)
         seen = self._evidence(left[:, None], fixed)[0]
-        larger = sum(
-            int((self._evidence(errors[:, None] * signs, fixed) >= seen).sum())
-            for signs in dependent_signs(noise, rng, DRAWS)
-        )
-        return (1 + larger) / (1 + DRAWS)
+        larger = np.concatenate([self._evidence(errors[:, None] * part, fixed) >= seen for part in signs])
+        return float(1 + larger.sum()) / (1 + len(larger))
 
     def _evidence(self, metrics: FloatArray, fixed: FloatArray) -> FloatArray:
         """Return by how much the best width is likelier than none: (draws,), of metrics (periods, draws)."""

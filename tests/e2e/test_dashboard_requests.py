@@ -24,6 +24,8 @@ pytestmark = [
 TALL = 4200
 """Most of the page that a picture shows, in pixels."""
 
+LINES = "https://git.invalid/{service}/blob/{commit}/{path}#L{line}"
+LINK = "document.querySelector('.way .meta a').href"
 STARTED = 1_790_000_000.0
 DRAWN = """!document.querySelector('[aria-busy]')
     && document.querySelectorAll('.figure').length === 4
@@ -38,7 +40,7 @@ def test_requests_that_cost_more_are_for_everybody(pictures: Path) -> None:
     found: dict[str, list[str]] = {}
 
     async def look() -> None:
-        sources = Sources(store, known_workloads([]), clock=lambda: end + 60.0)
+        sources = Sources(store, known_workloads([]), clock=lambda: end + 60.0, source_url=LINES)
         async with TestClient(TestServer(create_app(sources, Login()))) as client, chromium() as browser:
             page = str(client.make_url(f"/regressions/{row['id']}"))
             for size, screen in ((DESKTOP, "desktop"), (PHONE, "phone")):
@@ -47,6 +49,7 @@ def test_requests_that_cost_more_are_for_everybody(pictures: Path) -> None:
                     await browser.open(page)
                     await browser.until(DRAWN)
                     where = f"requests-{screen}-{'dark' if dark else 'light'}"
+                    assert str(await browser.run(LINK)).endswith("/orders/views.py#L41")
                     await browser.run("document.querySelector('.calls details').open = true")
                     await browser.screenshot(pictures / f"{where}.webp", most=TALL)
                     found[where] = await audit(browser)

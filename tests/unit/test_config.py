@@ -52,6 +52,7 @@ SETTINGS = [
     ("names", "names.yaml", "names", Path("names.yaml")),
     ("learn_suspects", "false", "learn_suspects", False),
     ("release_metrics", "metrics.yaml", "release_metrics", Path("metrics.yaml")),
+    ("source_url", "https://git.invalid/{path}", "source_url", "https://git.invalid/{path}"),
     ("quotas", "quotas.yaml", "quotas", Path("quotas.yaml")),
     ("idempotent_producer", "false", "idempotent_producer", False),
     ("dead_letter_limit", "0.9", "dead_letter_limit", 0.9),

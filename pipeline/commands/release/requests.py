@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from rich.text import Text
 
 from pipeline.backtest.seriesfile import Series, read_series
 from pipeline.commands.options import FiniteRange
+from pipeline.commands.release.mixed_models import MixedModels, shown_type, too_few
 from pipeline.commands.release.suspects import Finder, source_options
 from pipeline.errors import ConfigError
 from pipeline.listing import listed
@@ -37,6 +38,7 @@ from pipeline.releases import (
     periods_needed,
     spelt,
 )
+from pipeline.releases.mixed import mixed_judges
 from pipeline.terminal import escape_controls, print_note, table_console
 
 EXIT_CODES = {"steady": 0, "slower": 1, "open": 3}
@@ -86,6 +88,11 @@ Examples:
     is_flag=True,
     help="Beside it, which types take longer to answer, by Mann and Whitney's test and Cliff's delta.",
 )
+@click.option(
+    "--mixed",
+    is_flag=True,
+    help="Beside it, a mixed linear model, which decides where there are too few periods for costs.",
+)
 @source_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def compare_requests(
@@ -96,6 +103,7 @@ def compare_requests(
     alpha: float,
     seed: int,
     baseline: bool,
+    mixed: bool,
     finder: Finder | None,
     as_json: bool,
 ) -> int:
@@ -110,6 +118,8 @@ def compare_requests(
     With --repo and --range, the source of the new release says which handler answers a request that costs
     more, and which commits modify what the handler may run: its suspects, the likeliest first.
 
+    With --mixed, changes of all costs are estimated together, too, which takes fewer periods.
+
     Exit code: 0 if nothing costs more, 1 if something does, 3 if the releases cannot be compared, 2 on bad
     usage or a bad file.
     """
@@ -120,20 +130,64 @@ def compare_requests(
     chosen = names or tuple(series.metric for series in extra)
     releases = {name: _releases(sides, extra, name, chosen) for name in chosen}
     slower = _baseline(sides, alpha) if baseline else []
-    found = compare_releases(releases, CompareConfig(alpha, seed))
-    state = _state(found.values())
+    config = CompareConfig(alpha, seed)
+    models = MixedModels.of(releases, config) if mixed else None
+    compared = _Compared(releases, compare_releases(releases, config), models, alpha, finder)
     if as_json:
         beside = {"response_times": [asdict(each) for each in slower]} if baseline else {}
-        metrics_json = _to_json(found, alpha, finder)
-        click.echo(orjson.dumps({"state": state, "metrics": metrics_json, **beside}).decode())
+        found = {"state": compared.state, "metrics": compared.to_json(), **beside}
+        click.echo(orjson.dumps(found).decode())
     else:
-        for name, each in found.items():
-            _show(name, each, alpha)
-            if finder and isinstance(each, ReleaseComparison) and each.changed:
-                finder.show(each.costs.changes)
+        compared.show()
         if baseline:
             table_console().print(_response_times(slower))
-    return EXIT_CODES[state]
+    return EXIT_CODES[compared.state]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What every metric says of two releases; by ``models``, too, if they were asked for."""
+
+    releases: Mapping[str, Releases]
+    found: Mapping[str, ReleaseComparison | NotCompared]
+    models: MixedModels | None
+    alpha: float
+    finder: Finder | None
+
+    @property
+    def state(self) -> str:
+        """One of EXIT_CODES."""
+        slower = [self._slower(name) for name in self.found]
+        if any(slower):
+            return "slower"
+        return "open" if all(each is None for each in slower) else "steady"
+
+    def _slower(self, name: str) -> bool | None:
+        """Return whether a metric says that the new release costs more; None if nothing can be said."""
+        found = self.found[name]
+        if isinstance(found, ReleaseComparison):
+            return found.slower
+        return self.models.slower(name) if self.models and too_few(found) else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return each metric by its name."""
+        metrics = _to_json(self.found, self.alpha, self.finder)
+        if self.models:
+            for name, each in self.found.items():
+                metrics[name]["mixed"] = self.models.to_json(name, each)
+        return metrics
+
+    def show(self) -> None:
+        """Print each metric, with tables and suspects."""
+        for name, each in self.found.items():
+            if not self.models and too_few(each) and mixed_judges(self.releases[name]):
+                print_note(f"{escape_controls(name)}: not compared: {each}; --mixed takes fewer")
+            else:
+                _show(name, each, self.alpha)
+            if self.models:
+                self.models.show(name, each)
+            if self.finder and isinstance(each, ReleaseComparison) and each.changed:
+                self.finder.show(each.costs.changes)
 
 
 class _Table:
@@ -210,7 +264,7 @@ def _response_times(found: Sequence[SlowerType]) -> Table:
     )
     for each in found[:_SHOWN]:
         table.add_row(
-            Text(_shown(each.type)), f"{each.delta:+.2f}", f"{each.p:.2g}", "yes" if each.slower else ""
+            Text(shown_type(each.type)), f"{each.delta:+.2f}", f"{each.p:.2g}", "yes" if each.slower else ""
         )
     return table
 
@@ -228,15 +282,8 @@ def _metric(side: _Table, extra: Sequence[Series], name: str) -> FloatArray:
     raise ConfigError(f"--metric: no series {name!r}; there are {listed(known, name)}")
 
 
-def _state(found: Any) -> str:
-    each = list(found)
-    if any(isinstance(one, ReleaseComparison) and one.slower for one in each):
-        return "slower"
-    return "open" if all(isinstance(one, NotCompared) for one in each) else "steady"
-
-
 def _to_json(
-    found: dict[str, ReleaseComparison | NotCompared], alpha: float, finder: Finder | None
+    found: Mapping[str, ReleaseComparison | NotCompared], alpha: float, finder: Finder | None
 ) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for name, each in found.items():
@@ -304,12 +351,14 @@ def _changes(changes: Sequence[CostChange], old: dict[str, float]) -> Table:
     )
     for change in changes:
         others = [
-            f"{_shown(type_)} {chance:.0%}" for type_, chance in change.likely.items() if type_ != change.type
+            f"{shown_type(type_)} {chance:.0%}"
+            for type_, chance in change.likely.items()
+            if type_ != change.type
         ]
         before = old[change.type]
         relative = f" ({change.change / before:+.1%})" if before > 3.0 * change.error else ""
         table.add_row(
-            Text(_shown(change.type)),
+            Text(shown_type(change.type)),
             f"{change.share:+.2%} ± {1.96 * change.share_error:.2%}",
             f"{change.change:+.3g}{relative}",
             f"{change.p:.2g}",
@@ -334,9 +383,5 @@ def _costs(each: ReleaseComparison, alpha: float) -> Table:
         needed = periods_needed(each.costs, len(each.compared.new), type_, RISE, alpha)
         share = each.costs.old[type_] * load[type_] / level if level else math.nan
         row = (f"{load[type_]:,.1f}", f"{share:.1%}", f"{needed:,}" if needed else "–")
-        table.add_row(Text(_shown(type_)), *row)
+        table.add_row(Text(shown_type(type_)), *row)
     return table
-
-
-def _shown(type_: str) -> str:
-    return escape_controls(spelt(type_))

@@ -19,6 +19,7 @@ from tests.support.new_release import COSTLIER, SERVICE, release
 
 Use = Callable[[TestClient[Any, Any], str], Awaitable[None]]
 STARTED = 1_790_000_000.0
+LINES = "https://git.invalid/{service}/{path}#L{line}"
 DIFF = "a.py\n-old\n+new\nb.py\n+more"
 
 
@@ -35,7 +36,7 @@ def use(found: tuple[ArrayStore, float], asked: Use, without: tuple[str, ...] = 
 
     async def start() -> None:
         shown: Any = _Without(store, without) if without else store
-        sources = Sources(shown, known_workloads([]), clock=lambda: end + 60.0)
+        sources = Sources(shown, known_workloads([]), clock=lambda: end + 60.0, source_url=LINES)
         async with TestClient(TestServer(create_app(sources, Login()))) as client:
             await asked(client, f"/regressions/{row['id']}")
 
@@ -79,7 +80,8 @@ def test_the_part_has_load_models_and_code(found: tuple[ArrayStore, float]) -> N
         for part in ("by the costs of v41", "measured less the model of v42", "requests a minute"):
             assert part in text
         assert text.count("<tr>") == 1 + 7  # every type
-        assert "orders/pricing.py:27" in text  # the end of the way
+        assert "orders/pricing.py:27</a>" in text  # the end of the way
+        assert f'href="https://git.invalid/{SERVICE}/orders/pricing.py#L27"' in text
         assert "+    return sum(parts(item))" in text
         assert "Tidy the search" not in text  # what the requests do not run
         assert "<script>alert" not in text

@@ -80,6 +80,30 @@ def test_the_fit_is_that_of_statsmodels() -> None:
     width, noise = float(wanted.vcomp[0]), float(wanted.scale)
     covariance = np.linalg.inv(fresh.T @ fresh / noise + np.eye(len(names)) / width)
     assert found.covariance == pytest.approx(covariance, rel=0.01, abs=1e-5)
+    # A change of its own is a fixed effect among random ones: generalised least squares.
+    others = np.delete(columns, 5, axis=1)
+    inverse = np.linalg.inv(noise * np.eye(len(metric)) + width * others @ others.T)
+    design = np.column_stack([fixed, columns[:, 5]])
+    errors = np.linalg.inv(design.T @ inverse @ design)
+    own, own_errors = found.own()
+    assert own[5] == pytest.approx((errors @ design.T @ inverse @ metric)[-1], rel=0.02)
+    assert own_errors[5] == pytest.approx(np.sqrt(errors[-1, -1]), rel=0.02)
+
+
+def test_intervals_hold_the_changes() -> None:
+    """Those of random effects hold a single large change in one of five cases."""
+    held = []
+    for seed in range(20):
+        releases = drawn(30, {4: 0.6}, seed)
+        changes = compare_mixed(releases, np.random.default_rng(0), 1).changes
+        true = {"GET /4": 0.006}
+        held += [
+            (each.type in true, abs(each.change - true.get(each.type, 0.0)) <= 1.96 * each.error)
+            for each in changes
+            if each.type in TYPES
+        ]
+    assert np.mean([holds for risen, holds in held if risen]) >= 0.85
+    assert np.mean([holds for risen, holds in held if not risen]) >= 0.9
 
 
 def test_what_got_cheaper_is_no_rise() -> None:

@@ -1,0 +1,118 @@
+"""Mixed linear models beside costs one by one, as text and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import click
+from rich.box import SIMPLE
+from rich.table import Column, Table
+from rich.text import Text
+
+from pipeline.releases import CompareConfig, NotCompared, ReleaseComparison, Releases, spelt
+from pipeline.releases.mixed import MixedComparison, compare_mixed_releases
+from pipeline.terminal import escape_controls, print_note, table_console
+
+_SHOWN = 10
+"""Types whose cost is shown."""
+
+Costs = ReleaseComparison | NotCompared
+
+
+@dataclass(frozen=True, slots=True)
+class MixedModels:
+    """A mixed model of each metric.
+
+    Args:
+        found: Name of the metric → its model.
+        alpha: Level at which costs count as changed.
+    """
+
+    found: Mapping[str, MixedComparison | NotCompared]
+    alpha: float
+
+    @classmethod
+    def of(cls, metrics: Mapping[str, Releases], config: CompareConfig) -> MixedModels:
+        """Fit one to each metric's periods."""
+        return cls(compare_mixed_releases(metrics, config), config.alpha)
+
+    def slower(self, name: str) -> bool | None:
+        """Return whether the new release costs more; None if that cannot be said."""
+        found = self.found[name]
+        return found.slower(self.alpha) if isinstance(found, MixedComparison) else None
+
+    def to_json(self, name: str, costs: Costs) -> dict[str, Any]:
+        """Return a metric's model as JSON has it; ``decides`` says whether the exit code is by it."""
+        found = self.found[name]
+        if isinstance(found, NotCompared):
+            return {"compared": False, "why": str(found)}
+        changes = [asdict(each) | {"type": spelt(each.type)} for each in found.changes]
+        return {
+            "compared": True,
+            "decides": too_few(costs),
+            "slower": found.slower(self.alpha),
+            "p": found.p,
+            "share": found.share,
+            "changes": changes,
+        }
+
+    def show(self, name: str, costs: Costs) -> None:
+        """Print a metric's model, and the costs of both methods if one found a change."""
+        found = self.found[name]
+        name = escape_controls(name)
+        if isinstance(found, NotCompared):
+            print_note(f"{name}: no mixed model: {found}")
+            return
+        changed = found.p <= self.alpha
+        verdict = "slower" if found.slower(self.alpha) else "changed" if changed else "no change"
+        click.echo(f"{name}, mixed model: {verdict}, p {found.p:.2g}; {found.share:+.2%} of the metric")
+        if isinstance(costs, NotCompared) and not too_few(costs):
+            print_note(f"{name}: not judged by the mixed model either: {costs}")
+        if changed or (isinstance(costs, ReleaseComparison) and costs.changed):
+            table_console().print(_table(found, costs))
+
+
+def too_few(costs: Costs) -> bool:
+    """Return whether costs could not be compared for want of periods."""
+    return isinstance(costs, NotCompared) and costs.code == "few_periods"
+
+
+def shown_type(type_: str) -> str:
+    """Return a type as a terminal shows it."""
+    return escape_controls(spelt(type_))
+
+
+def _table(found: MixedComparison, costs: Costs) -> Table:
+    """Return changes of cost by both methods, with 95 % intervals: of types that are named by one of them."""
+    by_costs, missing = {}, "–"
+    if isinstance(costs, ReleaseComparison):
+        changes = costs.costs.changes if costs.changed else ()
+        by_costs = {change.type: _interval(change.change, change.error) for change in changes}
+        missing = "no change"
+    table = Table(
+        "request",
+        Column("cost, one by one", justify="right"),
+        Column("cost, mixed model", justify="right"),
+        Column("rose most", justify="right"),
+        box=SIMPLE,
+    )
+    likely = found.likely
+    named = [each for each in found.changes if each.type in likely or each.type in by_costs]
+    named.sort(key=lambda each: each.type not in by_costs)
+    for each in named[:_SHOWN]:
+        table.add_row(
+            Text(shown_type(each.type)),
+            by_costs.get(each.type, missing),
+            _interval(each.change, each.error),
+            f"{each.chance:.0%}",
+        )
+    if len(named) > _SHOWN:
+        table.add_row(Text(f"and {len(named) - _SHOWN} more"))
+    return table
+
+
+def _interval(change: float, error: float) -> str:
+    return f"{change:+.3g} ± {1.96 * error:.2g}" if math.isfinite(change) else "–"

@@ -1,0 +1,105 @@
+"""Desks over a store and a clock of their own, and targets that keep what is sent to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, Literal
+
+from pipeline.alerts.delivery import Part
+from pipeline.alerts.desk import Desk
+from pipeline.alerts.message import Note
+from pipeline.alerts.record import Record
+from pipeline.alerts.rules_file import AlertRules, load_rules
+from pipeline.alerts.targets import Http, Target
+from pipeline.kafka import Entry
+from pipeline.storage.arrays import ArrayStore
+from pipeline.units import DAY_S
+from tests.support.alert_events import NOW, encoded
+
+Heard = list[tuple[str, str, str]]  # occasion, title, thread
+HEARD: dict[str, Heard] = {}
+WRONG: dict[str, Exception | asyncio.Event] = {}
+BEGUN: set[str] = set()
+
+
+class Recorder(Target):
+    """Keeps what is sent to it, or does what a test says is wrong with it."""
+
+    kind: Literal["recorder"]
+    name: str
+
+    async def send(self, note: Note, thread: str, http: Http) -> str:
+        """Keep a note."""
+        wrong = WRONG.get(self.name)
+        if isinstance(wrong, Exception):
+            raise wrong
+        if wrong:
+            BEGUN.add(self.name)
+            await wrong.wait()
+        HEARD.setdefault(self.name, []).append((note.occasion, note.title, thread))
+        return thread or f"thread-{len(HEARD[self.name])}"
+
+
+def parts_of(*partitions: int, trials: bool = False) -> frozenset[Part]:
+    """Return partitions of the topic of regressions, or of verdicts on trials."""
+    return frozenset(("trial-verdicts" if trials else "regressions", number) for number in partitions)
+
+
+class World:
+    """A store, a clock and desks over them."""
+
+    def __init__(self, tmp_path: Path, text: str) -> None:
+        (tmp_path / "alerts.yaml").write_text(text)
+        self.rules: AlertRules = load_rules(tmp_path / "alerts.yaml", {})
+        self.store = ArrayStore()
+        self.now = NOW
+
+    async def desk(self, *partitions: int) -> Desk:
+        """Return a process that has these partitions."""
+        desk = Desk(self.rules, Record(self.store), Http(), lambda: self.now)
+        await desk.arrived(parts_of(*(partitions or (0,))))
+        return desk
+
+    def states(self) -> list[tuple[str, str]]:
+        """Target and state of each row."""
+        rows = self.store.rows("alerts", None, 0.0, NOW + 100 * DAY_S)
+        return sorted((row["target"], row["state"]) for row in rows)
+
+
+async def take(desk: Desk, *events: dict[str, Any], partition: int = 0) -> None:
+    """Give a desk events."""
+    await desk.take([Entry(partition, n, NOW, b"shop", encoded(event), ()) for n, event in enumerate(events)])
+
+
+async def settle(desk: Desk) -> None:
+    """Send what is due, and wait for it."""
+    for _ in range(3):
+        await desk.tick()
+        if desk._sending:
+            await asyncio.wait(desk._sending.values())
+        await asyncio.sleep(0)
+
+
+def counted(desk: Desk) -> dict[tuple[str, ...], float]:
+    """Return what a desk says on /metrics and is not 0, by name and labels; buckets left out."""
+    return {
+        (name, *labels.values()): value
+        for name, labels, value in desk.samples()
+        if value and not name.endswith("_bucket")
+    }
+
+
+def two(more: str = "", rule: str = "{to: [a, b]}") -> str:
+    """Rules for two recorders; ``more`` are options of the first."""
+    return f"""
+targets:
+  a: {{kind: recorder, name: a{more}}}
+  b: {{kind: recorder, name: b}}
+rules: [{rule}]
+"""
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
