@@ -18,6 +18,9 @@ BUSY = 0.5
 
 IDLE = 0.05
 
+WARM_UP_PERIODS = 8.0
+"""After which a warm-up is down to 37 %."""
+
 REQUEST_SPREAD = 0.7
 """Deviation of the logarithm of response times of one type."""
 
@@ -39,6 +42,7 @@ class Preset:
         interaction: Cost of two types together, of the whole.
         cache: By how much of itself a request gets cheaper as more of its type come.
         machine: By how much of itself everything costs more in the new release.
+        warm_up: By how much of itself everything costs more as the new release begins; it fades.
         tail: Whether noise has Student's tails with three degrees.
         timed: Whether response times are known.
         after: Whether what a changed type costs more is spent after its answer.
@@ -57,6 +61,7 @@ class Preset:
     interaction: float = 0.0
     cache: float = 0.0
     machine: float = 0.0
+    warm_up: float = 0.0
     tail: bool = False
     timed: bool = False
     after: bool = False
@@ -78,6 +83,9 @@ PRESETS = MappingProxyType(
         "background": replace(_PLAIN, about="Noise that lasts for minutes.", memory=0.9, noise=0.05),
         "tails": replace(_PLAIN, about="Rare large deviations.", tail=True),
         "machine": replace(_PLAIN, about="The new release runs on a slower machine.", machine=0.05),
+        "warm-up": replace(
+            _PLAIN, about="The new release uses half as much again at first, for minutes.", warm_up=0.5
+        ),
         "timed": replace(_PLAIN, about="Response times are known.", timed=True),
         "after": replace(
             _PLAIN, about="Likewise; what costs more comes after the answer.", timed=True, after=True
@@ -135,6 +143,7 @@ def simulate(preset: Preset, rng: np.random.Generator, share: float = 0.0) -> Ca
         service.metric(counts, costs, rng) for counts, costs in ((old, service.costs), (new, risen))
     )
     after *= 1.0 + preset.machine
+    after *= 1.0 + preset.warm_up * np.exp(-np.arange(preset.new) / WARM_UP_PERIODS)
     names = tuple(f"GET /{number}" for number in range(preset.types))
     times = service.times((old, new), risen, rng) if preset.timed else (None, None)
     rise = float(new[:, slow].mean() * (risen - service.costs)[slow] / after.mean())

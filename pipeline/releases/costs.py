@@ -5,7 +5,8 @@ Squares and products of the load's main directions are in it too: a busy machine
 caches do more, and types may cost more together. One such fit holds for both releases; a change is a type
 that costs something else in the new one. Changes are looked for one at a time, as long as one is found: of
 the types that could explain the difference by a change of their own, that one comes first which explains it
-best. All of them by one factor is one more: a slower machine is not the fault of a type.
+best. All of them by one factor is one more: a slower machine is not the fault of a type. All of them by a
+factor that fades is a warm-up, which any release has: what it explains is no change.
 
 Liao et al. (§5) ask forests instead, which cannot say anything beyond the load that they saw, and so take
 other load for another release (docs/release-requests.md has both).
@@ -29,6 +30,7 @@ from pipeline.model import FloatArray
 from pipeline.releases.bootstrap import Dependence, dependent_signs
 from pipeline.releases.periods import Releases
 from pipeline.releases.response_times import Shifts, log_evidence, response_shifts
+from pipeline.releases.warm_up import warm_up_columns
 
 BASE = ""
 """The type that stands for what is used without requests."""
@@ -86,6 +88,7 @@ class CostComparison:
     Args:
         changes: Those found, in the order of finding.
         p: Chance that any type seems to change as much as the first, of equal releases.
+        warm_up: Share of the new release's metric that it used more as it had just begun; 0 if none is seen.
         old: Type or BASE → its cost in the old release; negative ones are 0 within their noise. EVERY has 1.
         errors: Type, BASE or EVERY → standard error of a change of that one alone; NaN if it cannot be seen.
         r_squared: How much of the metric's variance the costs explain, of both releases.
@@ -93,6 +96,7 @@ class CostComparison:
 
     changes: tuple[CostChange, ...]
     p: float
+    warm_up: float
     old: dict[str, float]
     errors: dict[str, float]
     r_squared: float
@@ -119,12 +123,14 @@ def compare_costs(
     """
     metric = np.concatenate([releases.old.metric, releases.new.metric])
     common, changed = cost_columns(releases, metric)
+    names = (BASE, *releases.types, EVERY)
+    changed = np.column_stack([changed, warm_up_columns(changed[:, -1], len(releases.old))])
     shifts = response_shifts(releases.old, releases.new)
     apart = orthonormal(np.column_stack([common, changed]))
     noise = Dependence.of(metric - apart @ (apart.T @ metric), len(releases.old))
     chosen: list[int] = []
     steps: list[_Step] = []
-    while len(chosen) < MOST_CHANGES:
+    while sum(column < len(names) for column in chosen) < MOST_CHANGES:
         explained = np.column_stack([common, changed[:, chosen]])
         step = _best_change(metric, explained, changed, shifts, noise, rng, draws)
         steps.append(step)
@@ -133,8 +139,8 @@ def compare_costs(
         chosen.append(step.column)
     whole = np.column_stack([common, changed[:, chosen]])
     fitted = _Fit.of(whole, metric)
+    sizes = fitted.coefficients[common.shape[1] :]
     errors = _errors(whole, metric, noise, rng)[common.shape[1] :]
-    names = (BASE, *releases.types, EVERY)
     load = changed[len(releases.old) :].mean(axis=0) / (abs(float(releases.new.metric.mean())) or 1.0)
     changes = tuple(
         CostChange(
@@ -146,14 +152,19 @@ def compare_costs(
             share_error=float(error * load[step.column]),
             likely={names[each]: chance for each, chance in step.likely.items()},
         )
-        for step, size, error in zip(steps, fitted.coefficients[common.shape[1] :], errors, strict=False)
+        for step, size, error in zip(steps, sizes, errors, strict=False)
+        if step.column < len(names)
+    )
+    p = next((step.p for step in steps if step.column < len(names) or step.p > alpha), 1.0)
+    warm_up = sum(
+        float(size * load[column]) for column, size in zip(chosen, sizes, strict=True) if column >= len(names)
     )
     old = dict(zip(names, [*map(float, fitted.coefficients[: len(names) - 1]), 1.0], strict=True))
     left = metric - whole @ fitted.coefficients
-    fresh = _Fresh.of(common, changed)
+    fresh = _Fresh.of(common, changed[:, : len(names)])
     alone = _deviations(fresh.basis, fresh.columns, left, noise, rng) / fresh.sizes
     errors_alone = dict(zip(names, map(float, alone), strict=True))
-    return CostComparison(changes, steps[0].p, old, errors_alone, fitted.r_squared)
+    return CostComparison(changes, p, warm_up, old, errors_alone, fitted.r_squared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +229,15 @@ def _best_change(
     gains = fresh.columns.T @ residuals
     p = _chance(fresh, gains, residuals, noise, rng, draws)
     independent = len(residuals) / noise.memory
-    evidence = np.concatenate([[0.0], log_evidence(shifts, np.sign(gains[1:-1])), [0.0]])
-    likely = _likely(float(residuals @ residuals) - np.square(gains), independent, evidence)
-    return _Step(next(iter(likely)), p, likely)
+    lasting = len(shifts.shift) + 2  # types, BASE and EVERY; what fades comes behind them
+    evidence = np.zeros(len(gains))
+    evidence[1 : lasting - 1] = log_evidence(shifts, np.sign(gains[1 : lasting - 1]))
+    left = float(residuals @ residuals) - np.square(gains)
+    likely = _likely(left, independent, evidence)
+    best = next(iter(likely))
+    if best < lasting:  # then it is one of those
+        likely = _likely(left[:lasting], independent, evidence[:lasting])
+    return _Step(best, p, likely)
 
 
 def _chance(

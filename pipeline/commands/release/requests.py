@@ -250,6 +250,7 @@ def _to_json(
             "p": each.p,
             "r_squared": each.costs.r_squared,
             "unseen_load": each.unseen,
+            "warm_up": each.costs.warm_up,
             "periods": [len(each.compared.old), len(each.compared.new)],
             "changes": [_change_json(change, finder) for change in each.costs.changes if each.changed],
             "costs": {spelt(type_): cost for type_, cost in each.costs.old.items() if type_ != EVERY},
@@ -288,6 +289,10 @@ def _show(name: str, each: ReleaseComparison | NotCompared, alpha: float) -> Non
     )
     if each.unseen:
         print_note(f"{each.unseen:.0%} of the new periods have load that the old release never saw: left out")
+    if each.costs.warm_up:
+        print_note(
+            f"as the new release began, {each.costs.warm_up:+.1%} of {name}: faded, and no cost of requests"
+        )
     if each.changed:
         table_console().print(_changes(each.costs.changes, each.costs.old))
     table_console().print(_costs(each, alpha))

@@ -57,6 +57,23 @@ def test_a_slower_machine_is_no_type_and_hides_none() -> None:
     assert costs.old[EVERY] == 1.0
 
 
+@pytest.mark.parametrize("fades_after", [4.0, 10.0, 20.0])
+def test_a_warm_up_is_no_change_and_hides_none(fades_after: float) -> None:
+    begun = 1.0 + 0.5 * np.exp(-np.arange(200) / fades_after)
+    for changes in ({}, {"GET /b": 0.004}):
+        releases = drawn(2, changes)
+        new = Periods(releases.new.counts, begun * releases.new.metric)
+        costs = compare_costs(Releases(TYPES, releases.old, new), np.random.default_rng(0), alpha=0.01)
+        assert {change.type for change in costs.changes} == changes.keys()
+        assert (costs.p <= 0.01) == bool(changes)
+        assert costs.warm_up == pytest.approx(1.0 - 1.0 / begun.mean(), abs=0.02)
+
+
+def test_what_lasts_is_no_warm_up() -> None:
+    costs = compare_costs(drawn(2, {"GET /b": 0.004}), np.random.default_rng(0), alpha=0.01)
+    assert costs.warm_up == 0.0
+
+
 def test_the_share_is_that_of_the_metric_at_the_new_load() -> None:
     releases = drawn(2, {"GET /b": 0.003})
     (change,) = compare_costs(releases, np.random.default_rng(0)).changes
