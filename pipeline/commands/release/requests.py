@@ -27,6 +27,7 @@ from pipeline.releases import (
     CompareConfig,
     CostChange,
     NotCompared,
+    Periods,
     ReleaseComparison,
     Releases,
     SlowerType,
@@ -34,6 +35,8 @@ from pipeline.releases import (
     compare_releases,
     compare_response_times,
     joined,
+    merged,
+    periods_a_point,
     periods_needed,
     spelt,
 )
@@ -178,8 +181,17 @@ def _releases(
     types = tuple(name for name in names if name not in metrics and not is_time_column(name))
     if not types:
         raise ConfigError(f"{sides[0].path}: has no type of request beside the metrics")
-    old, new = (joined(side.columns, _metric(side, extra, metric), types) for side in sides)
-    return Releases(types, old, new)
+    return Releases(types, *(_periods(side, extra, metric, types) for side in sides))
+
+
+def _periods(side: _Table, extra: Sequence[Series], metric: str, types: tuple[str, ...]) -> Periods:
+    """Return a release's periods with a metric, as long as its points are apart."""
+    values, many = _metric(side, extra, metric)
+    if many > 1:
+        print_note(
+            f"{side.path}: {metric} has a point each {many * side.width_s:g} s: {many} periods are one"
+        )
+    return merged(joined(side.columns, values, types), side.starts, side.width_s, many)
 
 
 def _baseline(sides: Sequence[_Table], alpha: float) -> list[SlowerType]:
@@ -215,15 +227,17 @@ def _response_times(found: Sequence[SlowerType]) -> Table:
     return table
 
 
-def _metric(side: _Table, extra: Sequence[Series], name: str) -> FloatArray:
-    """Return a metric's value in each period of a release."""
+def _metric(side: _Table, extra: Sequence[Series], name: str) -> tuple[FloatArray, int]:
+    """Return a metric's value in each period of a release, and how many of them its points are apart."""
     if name in side.columns:
-        return side.columns[name]
+        return side.columns[name], 1
     for series in extra:
         if series.metric == name:
             if series.timestamps is None:
                 raise ConfigError(f"--metrics: {name}: has no times")
-            return align(side.starts, side.width_s, series.timestamps, series.levels)
+            times = series.timestamps[np.isfinite(series.levels)]
+            values = align(side.starts, side.width_s, series.timestamps, series.levels)
+            return values, periods_a_point(side.width_s, times)
     known = (*side.columns, *(series.metric for series in extra))
     raise ConfigError(f"--metric: no series {name!r}; there are {listed(known, name)}")
 

@@ -64,6 +64,22 @@ def test_the_request_that_costs_more_is_named(tmp_path: Path) -> None:
     assert "GET /cart" in shown.output
 
 
+def test_a_metric_of_longer_periods_is_compared_by_those(tmp_path: Path) -> None:
+    tables(tmp_path, 0.5)
+    (_, *points) = csv.reader((tmp_path / "cpu.csv").open())
+    four = [points[row : row + 4] for row in range(0, len(points), 4)]
+    means: list[tuple[float | str, ...]] = [
+        (int(each[0][0]), sum(float(value) for _, value in each) / 4) for each in four
+    ]
+    write(tmp_path / "cpu.csv", ("time", "cpu"), means)
+    result = requests(tmp_path, "--metrics", str(tmp_path / "cpu.csv"), "--json")
+    assert result.stderr.count("cpu has a point each 60 s: 2 periods are one") == 2
+    cpu = orjson.loads(result.stdout)["metrics"]["cpu"]
+    assert cpu["periods"][0] == 75
+    assert [change["type"] for change in cpu["changes"]] == ["GET /cart"]
+    assert cpu["costs"]["POST /buy"] == pytest.approx(0.02, rel=0.1)
+
+
 def with_times(folder: Path, slower: int) -> None:
     """Make both types always come together, and one of them slower; periods without requests have no time."""
     rng = np.random.default_rng(2)
