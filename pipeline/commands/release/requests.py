@@ -186,6 +186,9 @@ def _releases(
 
 def _periods(side: _Table, extra: Sequence[Series], metric: str, types: tuple[str, ...]) -> Periods:
     """Return a release's periods with a metric, as long as its points are apart."""
+    for name in types:
+        if name in side.columns and (side.columns[name] < 0.0).any():
+            raise ConfigError(f"{side.path}: {name}: has a count that is negative")
     values, many = _metric(side, extra, metric)
     if many > 1:
         print_note(
@@ -264,6 +267,7 @@ def _to_json(
             "p": each.p,
             "r_squared": each.costs.r_squared,
             "unseen_load": each.unseen,
+            "new_types": _alone(each.compared),
             "warm_up": each.costs.warm_up,
             "periods": [len(each.compared.old), len(each.compared.new)],
             "changes": [_change_json(change, finder) for change in each.costs.changes if each.changed],
@@ -303,6 +307,10 @@ def _show(name: str, each: ReleaseComparison | NotCompared, alpha: float) -> Non
     )
     if each.unseen:
         print_note(f"{each.unseen:.0%} of the new periods have load that the old release never saw: left out")
+    if alone := _alone(each.compared):
+        print_note(
+            f"{alone:.1%} of the new release's requests are of types that the old one never had: not compared"
+        )
     if each.costs.warm_up:
         print_note(
             f"as the new release began, {each.costs.warm_up:+.1%} of {name}: faded, and no cost of requests"
@@ -310,6 +318,12 @@ def _show(name: str, each: ReleaseComparison | NotCompared, alpha: float) -> Non
     if each.changed:
         table_console().print(_changes(each.costs.changes, each.costs.old))
     table_console().print(_costs(each, alpha))
+
+
+def _alone(releases: Releases) -> float:
+    """Return the share of the new release's requests whose types never came in the old one."""
+    never = ~(releases.old.counts > 0.0).any(axis=0)
+    return float(releases.new.counts[:, never].sum() / releases.new.counts.sum())
 
 
 def _changes(changes: Sequence[CostChange], old: dict[str, float]) -> Table:
