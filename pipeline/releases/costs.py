@@ -28,6 +28,7 @@ from scipy import special
 
 from pipeline.model import FloatArray
 from pipeline.releases.bootstrap import Dependence, dependent_signs
+from pipeline.releases.day import day_columns
 from pipeline.releases.periods import Releases
 from pipeline.releases.response_times import Shifts, log_evidence, response_shifts
 from pipeline.releases.warm_up import warm_up_columns
@@ -177,7 +178,7 @@ class _Step:
 
 
 def cost_columns(releases: Releases, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return what both releases have in common (base, types, curvature), and what may change.
+    """Return what both releases have in common (base, types, curvature, time of day), and what may change.
 
     What may change is of the requests that the new release got itself, and of its share of the base and the
     curvature. Of EVERY that is all of them at the costs that explain both releases.
@@ -187,8 +188,9 @@ def cost_columns(releases: Releases, metric: FloatArray) -> tuple[FloatArray, Fl
     curvature = common[:, 1 + counts.shape[1] :]
     own = np.column_stack([releases.new.share, releases.new.served])
     bent = curvature[len(releases.old) :] * releases.new.share[:, None]
-    level = np.column_stack([own, bent]) @ _Fit.of(common, metric).coefficients
-    changed = np.column_stack([own, level])
+    costs = _Fit.of(common, metric).coefficients
+    changed = np.column_stack([own, np.column_stack([own, bent]) @ costs])
+    common = np.column_stack([common, day_columns(common @ costs, releases.old, releases.new)])
     return common, np.concatenate([np.zeros((len(releases.old), changed.shape[1])), changed])
 
 

@@ -143,13 +143,9 @@ def _releases(rollout: Rollout, values: FloatArray, start: float) -> Releases:
     starts, width_s, new = rollout.starts, rollout.width_s, rollout.has_new
     metric = values[np.rint((starts - start) / width_s).astype(np.int64)]
     many = periods_a_point(width_s, width_s * np.flatnonzero(np.isfinite(values)).astype(np.float64))
-    before = Periods(rollout.counts[~new], metric[~new], times=rollout.times[~new])
-    after = Periods(rollout.counts[new], metric[new], rollout.own[new], rollout.times[new])
-    return Releases(
-        rollout.types,
-        merged(before, starts[~new], width_s, many),
-        merged(after, starts[new], width_s, many),
-    )
+    before = Periods(rollout.counts[~new], metric[~new], None, rollout.times[~new], starts[~new])
+    after = Periods(rollout.counts[new], metric[new], rollout.own[new], rollout.times[new], starts[new])
+    return Releases(rollout.types, merged(before, width_s, many), merged(after, width_s, many))
 
 
 def _decided(

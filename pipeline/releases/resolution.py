@@ -19,22 +19,22 @@ def periods_a_point(width_s: float, times: FloatArray) -> int:
     return max(1, int(np.median(np.diff(times)) / width_s + 0.01)) if len(times) > 1 else 1
 
 
-def merged(periods: Periods, starts: FloatArray, width_s: float, many: int) -> Periods:
+def merged(periods: Periods, width_s: float, many: int) -> Periods:
     """Return periods of as many together, which begin with multiples of their length; requests are the mean.
 
     A point says what a service used until the next one: of its first period alone others would be missing.
     Of which a part is missing are left out.
 
     Args:
-        periods: With a metric; NaN without points.
-        starts: (periods,) epoch seconds, ascending.
+        periods: With a metric, NaN without points, and known starts.
         width_s: Of a period.
         many: How many become one.
     """
     if many == 1:
         return periods
+    assert periods.starts is not None
     _, first, counts = np.unique(
-        np.floor(starts / (width_s * many) + 1e-6), return_index=True, return_counts=True
+        np.floor(periods.starts / (width_s * many) + 1e-6), return_index=True, return_counts=True
     )
     first = first[counts == many]
     rows = first[:, None] + np.arange(many)
@@ -52,4 +52,4 @@ def merged(periods: Periods, starts: FloatArray, width_s: float, many: int) -> P
         logs, weights = summed(np.nan_to_num(periods.times) * timed), summed(timed)
         times = np.divide(logs, weights, out=np.full(logs.shape, np.nan), where=weights > 0.0)
     own = None if periods.own is None else summed(periods.own) / many
-    return Periods(summed(periods.counts) / many, metric, own, times)
+    return Periods(summed(periods.counts) / many, metric, own, times, periods.starts[first])

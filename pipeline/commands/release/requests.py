@@ -194,7 +194,7 @@ def _periods(side: _Table, extra: Sequence[Series], metric: str, types: tuple[st
         print_note(
             f"{side.path}: {metric} has a point each {many * side.width_s:g} s: {many} periods are one"
         )
-    return merged(joined(side.columns, values, types), side.starts, side.width_s, many)
+    return merged(joined(side.starts, side.columns, values, types), side.width_s, many)
 
 
 def _baseline(sides: Sequence[_Table], alpha: float) -> list[SlowerType]:

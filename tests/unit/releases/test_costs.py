@@ -69,6 +69,23 @@ def test_a_warm_up_is_no_change_and_hides_none(fades_after: float) -> None:
         assert costs.warm_up == pytest.approx(1.0 - 1.0 / begun.mean(), abs=0.02)
 
 
+@pytest.mark.parametrize("changes", [{}, {"GET /b": 0.002}])
+def test_costs_that_go_with_the_time_of_day_are_no_change(changes: dict[str, float]) -> None:
+    starts = np.arange(0.0, 120_000.0, 300.0)  # a day and a third
+    rng = np.random.default_rng(3)
+    counts = rng.poisson(rng.lognormal(3.0, 0.5, (400, 3))).astype(np.float64)
+    risen = np.where(np.arange(400)[:, None] < 300, COSTS, COSTS + [changes.get(name, 0.0) for name in TYPES])
+    day = (
+        1.0 + 0.05 * np.sin(2.0 * np.pi * starts / 86_400.0) + 0.03 * np.cos(4.0 * np.pi * starts / 86_400.0)
+    )
+    metric = (0.1 + (counts * risen).sum(axis=1)) * day * (1.0 + 0.02 * rng.standard_normal(400))
+    sides = (
+        Periods(counts[part], metric[part], starts=starts[part]) for part in np.split(np.arange(400), [300])
+    )
+    costs = compare_costs(Releases(TYPES, *sides), np.random.default_rng(0), alpha=0.01)
+    assert {change.type for change in costs.changes} == changes.keys()
+
+
 def test_what_lasts_is_no_warm_up() -> None:
     costs = compare_costs(drawn(2, {"GET /b": 0.004}), np.random.default_rng(0), alpha=0.01)
     assert costs.warm_up == 0.0
