@@ -74,7 +74,7 @@ def test_types_that_only_the_new_release_has_are_said(tmp_path: Path) -> None:
     assert "of types that the old one never had: not compared" in requests(tmp_path, *arguments).stderr
 
 
-def test_a_count_below_zero_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_negative_count_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tables(tmp_path, 0.0)
     (header, *rows) = csv.reader((tmp_path / "new.csv").open())
     write(tmp_path / "new.csv", (*header,), [*map(tuple, rows), (BEGAN + 200_000, -1, 3)])
