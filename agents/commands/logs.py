@@ -218,6 +218,7 @@ def _write_table(files: Sequence[Path], path: Path, counting: Counting) -> Reque
             tally.add(lines)
     if tally is None:
         raise ConfigError(f"{files[0]}: is empty")
+    _check(tally, files[0])
     columns = tally.table()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -110,7 +110,8 @@ def line_format(text: str, first_line: str = "", keys: Mapping[str, str] | None 
     if "$" in text:
         return _custom(text, _VARIABLE, lambda found: _NGINX.get(found[1], ("", 0.0)))
     if "%" in text:
-        return _custom(text, _DIRECTIVE, _apache)
+        # In the configuration it stands between quotes, so that those within have a backslash.
+        return _custom(text.replace('\\"', '"').replace("\\t", "\t"), _DIRECTIVE, _apache)
     raise ConfigError(
         f"--format: should be one of {', '.join(NAMES)} or a format of nginx or Apache, not {text[:50]!r}"
     )
@@ -230,7 +231,7 @@ def _json(keys: Mapping[str, str]) -> LineFormat:
 
     def value(line: dict[str, object], says: str) -> str:
         for key in candidates[says]:
-            if (found := line.get(key)) is not None:
+            if (found := line.get(key)) is not None and not isinstance(found, dict | list):
                 is_scaled = says == "duration" and unit_s == 1.0
                 scale = _unit_s(key) if is_scaled else 1.0
                 return str(found) if scale == 1.0 else _scaled(found, scale)

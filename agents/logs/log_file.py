@@ -43,14 +43,14 @@ def read_log(path: Path) -> Iterator[list[str]]:
             raise ConfigError(f"{path}: damaged: {error}") from None
 
 
-def decompressed(stream: BinaryIO) -> BinaryIO:
+def decompressed(stream: BinaryIO) -> io.BufferedReader | gzip.GzipFile:
     """Return what a stream holds, by its first bytes."""
     buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
     is_packed = buffered.peek(2)[:2] == _GZIP
     return gzip.GzipFile(fileobj=buffered) if is_packed else buffered  # type: ignore[return-value]
 
 
-def _chunks(stream: BinaryIO) -> Iterator[list[str]]:
+def _chunks(stream: io.BufferedReader | gzip.GzipFile) -> Iterator[list[str]]:
     """Yield whole lines, about a megabyte at a time."""
     rest = b""
     while data := stream.read(CHUNK_BYTES):

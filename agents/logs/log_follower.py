@@ -18,7 +18,7 @@ from agents.logs.followed_log import FollowedLog
 from agents.logs.line_format import LineFormat
 from agents.logs.outbox import Outbox
 from agents.logs.request_tally import RequestTally, TallyOptions
-from agents.logs.request_type import RequestTypes
+from agents.logs.request_type import NO_ROUTE, RequestTypes
 from agents.logs.state_file import StateFile
 from pipeline.errors import ConfigError
 from pipeline.model import Outgoing
@@ -49,9 +49,9 @@ class Counting:
     def learn(self, head: Sequence[str], *, names: bool = True) -> LineFormat:
         """Return the format of a log that begins with these lines, and see ``names`` before they count."""
         format_ = self.format_of(head)
-        requests = [fields[1] for line in head[:LEARNT] if (fields := format_.parse(line))]
         if names:
-            self.types.learn(requests)
+            found = [fields for line in head[:LEARNT] if (fields := format_.parse(line))]
+            self.types.learn([request for _, request, status, _ in found if status not in NO_ROUTE])
         return format_
 
 

@@ -7,8 +7,9 @@ import logging
 import os
 import stat
 import zlib
+from io import BufferedReader
 from pathlib import Path
-from typing import Annotated, BinaryIO, Self
+from typing import Annotated, Self
 
 import xxhash
 from pydantic import Field
@@ -46,7 +47,7 @@ class Position(StrictModel):
 class OpenLog:
     """A file of a log, read from its beginning unless ``go_to`` says otherwise. ``read`` never waits."""
 
-    def __init__(self, file: BinaryIO, stream: BinaryIO) -> None:
+    def __init__(self, file: BufferedReader, stream: BufferedReader | gzip.GzipFile) -> None:
         self.name = Path(file.name).name
         status = os.fstat(file.fileno())
         self.identity = (status.st_dev, status.st_ino)
@@ -57,6 +58,7 @@ class OpenLog:
         self._rest = b""  # of a line without an end, its first MAX_LINE_BYTES
         self._rest_bytes = 0  # all of it
         self._behind = b""  # its last FINGERPRINT_BYTES
+        self.is_damaged: bool  # what follows cannot be read
         self._begin_at(0, b"", b"")
 
     @classmethod
@@ -129,10 +131,7 @@ class OpenLog:
 
     def read(self) -> list[str]:
         """Return lines, about a megabyte at most; one that has no end yet is kept back."""
-        try:
-            found = self._stream.read(CHUNK_BYTES)
-        except _DAMAGES:
-            found, self.is_damaged = b"", True
+        found = self._next_bytes()
         self.is_at_end = len(found) < CHUNK_BYTES
         whole, end, rest = found.rpartition(b"\n")
         data = self._rest + whole
@@ -153,6 +152,19 @@ class OpenLog:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def _next_bytes(self) -> bytes:
+        """Return about a megabyte; of a file that is damaged what comes before."""
+        parts: list[bytes] = []
+        missing = 0 if self.is_damaged else CHUNK_BYTES
+        try:
+            # One ``read`` of it all would lose what it decompressed before the damage.
+            while missing and (part := self._stream.read1(missing)):
+                parts.append(part)
+                missing -= len(part)
+        except _DAMAGES:
+            self.is_damaged = True
+        return b"".join(parts)
 
     def _pass(self, data: bytes, behind: bytes, size: int) -> None:
         """Note that ``size`` bytes more were returned, which begin like ``data`` and end like ``behind``."""

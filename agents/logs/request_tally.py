@@ -12,7 +12,7 @@ import xxhash
 
 from agents.logs.line_format import NOTHING, LineFormat
 from agents.logs.log_time import log_time
-from agents.logs.request_type import RequestTypes
+from agents.logs.request_type import NO_ROUTE, OTHER, RequestTypes
 from agents.logs.tally_state import CellState, PeriodState, TallyState
 from agents.metrics.exponential import Exponential
 from pipeline.codec.inputs import encode_metric_points
@@ -104,10 +104,8 @@ class RequestTally:
         self._latest_s = -math.inf
         self._open_cells = 0
         self._parts: dict[int, int] = {}  # of periods of which others sent a part, how many did
-        self.lines = 0
-        self.requests = 0
-        self.late = 0
-        self.invalid = 0
+        self.lines = self.requests = self.invalid = 0
+        self.late = self.others = 0  # of the requests: came too late, have no type of their own
         self.invalid_lines: list[int] = []
 
     def use(self, format_: LineFormat) -> None:
@@ -164,7 +162,7 @@ class RequestTally:
         """
         latest_s = math.inf if now is None else now + DAY_S
         parse, type_of, first = self._format.parse, self._types.of, self.lines
-        times, buckets = self._times, self._buckets
+        times, buckets, unanswered = self._times, self._buckets, self._types.of_unanswered
         for number, line in enumerate(lines, start=first + 1):
             fields = parse(line)
             if fields is None:
@@ -181,7 +179,7 @@ class RequestTally:
             if period < self._closed:
                 self.late += 1
                 continue
-            cell = self._cell(period, type_of(request))
+            cell = self._cell(period, (unanswered if status in NO_ROUTE else type_of)(request))
             cell.requests += 1
             if "5" <= status < ":" and len(status) == 3:  # : comes after 9
                 cell.errors += 1
@@ -234,8 +232,9 @@ class RequestTally:
     def summary(self) -> str:
         """Return one line: what was counted, and what was not."""
         text = f"{self.requests:,} requests of {len(self._seen)} types in {self.lines:,} lines"
-        if self.late:
-            text += f"; {self.late:,} came after their period was closed"
+        others = (self.others, "have no type of their own")
+        for many, which in (others, (self.late, "came after their period was closed")):
+            text += f"; {many:,} {which}" if many else ""
         if self.invalid:
             named = ", ".join(map(str, self.invalid_lines))
             text += f"; {self.invalid:,} lines could not be read, the first: {named}"
@@ -301,6 +300,7 @@ class RequestTally:
                 self._is_begun = True
                 continue
             self._seen.update(cells)
+            self.others += cells.get(OTHER, _NO_REQUESTS).requests
             yield period, cells
 
     def _messages(self, periods: Sequence[int]) -> list[Outgoing]:

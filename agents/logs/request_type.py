@@ -10,6 +10,9 @@ from agents.logs.tally_state import TypesState
 
 OTHER = "other"
 
+NO_ROUTE = frozenset(("400", "404", "405", "410", "414", "444", "501"))
+"""Statuses of paths and methods that nothing may answer: whoever scans a service makes up hundreds."""
+
 MOST_CHILDREN = 30
 """Most different names at one depth of a path; where there are more, they name things and are folded."""
 
@@ -31,6 +34,8 @@ _FOLDED = re.compile(
 )
 """What stands in paths for one of many things; the group that matches is how it is spelt then."""
 
+_SPELLINGS = frozenset(f":{name}" for name in _FOLDED.groupindex)
+
 _BUNDLE = re.compile(r"([.-])(?=[0-9a-f]*\d)[0-9a-f]{6,32}(?=\.)")
 """The content hash in the name of a file."""
 
@@ -39,7 +44,8 @@ class RequestTypes:
     """Names types, at most ``most`` of them; the rest are ``other``.
 
     ``rules`` are globs over method and path with the name of each, and come before all else. Names at one
-    depth of a path become ``:name`` from the moment on that there are more than MOST_CHILDREN of them.
+    depth of a path become ``:name`` from the moment on that there are more than MOST_CHILDREN of them. Only
+    requests that something answers make names and types.
     """
 
     def __init__(self, rules: Sequence[tuple[str, str]] = (), most: int = 100) -> None:
@@ -61,6 +67,14 @@ class RequestTypes:
                 self._known.clear()
             self._known[request] = found
         return found
+
+    def of_unanswered(self, request: str) -> str:
+        """Return the type of a request with a status of NO_ROUTE: one that there is, or OTHER."""
+        folded = self._folded(request)
+        if folded.startswith("="):
+            return self.of(request)
+        found = self._known.get(folded) or self._named(folded, is_new=False)
+        return found if found in self._types else OTHER
 
     def state(self) -> TypesState:
         """Return what names depend on, besides rules and ``most``."""
@@ -92,7 +106,8 @@ class RequestTypes:
         folded = _FOLDED.sub(_spelt, whole)
         return _BUNDLE.sub(r"\1:hash", folded) if "." in folded else folded
 
-    def _named(self, folded: str) -> str:
+    def _named(self, folded: str, *, is_new: bool = True) -> str:
+        """Return the name of a type; ``is_new`` says whether what its path has in it counts as a name."""
         if folded.startswith("="):
             return folded[1:]
         method, _, path = folded.partition(" ")
@@ -101,14 +116,16 @@ class RequestTypes:
         names: tuple[str, ...] = ()
         segments = path.strip("/").split("/")
         for segment in segments[:MOST_DEPTH]:
-            names += (self._segment(names, segment),)
+            names += (self._segment(names, segment, is_new=is_new),)
         if len(segments) > MOST_DEPTH:
             names += ("…",)
         return f"{method} /{'/'.join(names)}"[:MAX_TYPE]
 
-    def _segment(self, parent: tuple[str, ...], segment: str) -> str:
-        if segment.startswith(":"):
+    def _segment(self, parent: tuple[str, ...], segment: str, *, is_new: bool) -> str:
+        if segment in _SPELLINGS:
             return segment
+        if not is_new:
+            return ":name" if len(self._children.get(parent, ())) > MOST_CHILDREN else segment
         if parent not in self._children and len(self._children) >= MOST_PARENTS:
             return ":name"
         children = self._children.setdefault(parent, set())

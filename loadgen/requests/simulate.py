@@ -9,6 +9,7 @@ import numpy as np
 
 from pipeline.model import FloatArray
 from pipeline.releases import Periods, Releases
+from pipeline.units import DAY_S
 
 SEGMENTS = 5
 """Mixes of load in a release (Liao et al., §6: four and five)."""
@@ -17,6 +18,11 @@ BUSY = 0.5
 """Mean of the metric without its base."""
 
 IDLE = 0.05
+
+PERIOD_S = 30.0
+
+WARM_UP_PERIODS = 8.0
+"""After which a warm-up is down to 37 %."""
 
 REQUEST_SPREAD = 0.7
 """Deviation of the logarithm of response times of one type."""
@@ -39,6 +45,8 @@ class Preset:
         interaction: Cost of two types together, of the whole.
         cache: By how much of itself a request gets cheaper as more of its type come.
         machine: By how much of itself everything costs more in the new release.
+        daily: By how much of itself everything costs more or less as the day goes.
+        warm_up: By how much of itself everything costs more as the new release begins; it fades.
         tail: Whether noise has Student's tails with three degrees.
         timed: Whether response times are known.
         after: Whether what a changed type costs more is spent after its answer.
@@ -57,6 +65,8 @@ class Preset:
     interaction: float = 0.0
     cache: float = 0.0
     machine: float = 0.0
+    daily: float = 0.0
+    warm_up: float = 0.0
     tail: bool = False
     timed: bool = False
     after: bool = False
@@ -78,6 +88,10 @@ PRESETS = MappingProxyType(
         "background": replace(_PLAIN, about="Noise that lasts for minutes.", memory=0.9, noise=0.05),
         "tails": replace(_PLAIN, about="Rare large deviations.", tail=True),
         "machine": replace(_PLAIN, about="The new release runs on a slower machine.", machine=0.05),
+        "warm-up": replace(
+            _PLAIN, about="The new release uses half as much again at first, for minutes.", warm_up=0.5
+        ),
+        "daily": replace(_PLAIN, about="The same costs more by day than at night.", old=2880, daily=0.03),
         "timed": replace(_PLAIN, about="Response times are known.", timed=True),
         "after": replace(
             _PLAIN, about="Likewise; what costs more comes after the answer.", timed=True, after=True
@@ -134,11 +148,19 @@ def simulate(preset: Preset, rng: np.random.Generator, share: float = 0.0) -> Ca
     before, after = (
         service.metric(counts, costs, rng) for counts, costs in ((old, service.costs), (new, risen))
     )
+    starts = PERIOD_S * np.arange(preset.old + preset.new, dtype=np.float64)
+    begun = rng.random() if preset.daily else 0.0
+    hours = 1.0 + preset.daily * np.sin(2.0 * np.pi * (starts / DAY_S + begun))
+    before, after = before * hours[: preset.old], after * hours[preset.old :]
     after *= 1.0 + preset.machine
+    after *= 1.0 + preset.warm_up * np.exp(-np.arange(preset.new) / WARM_UP_PERIODS)
     names = tuple(f"GET /{number}" for number in range(preset.types))
     times = service.times((old, new), risen, rng) if preset.timed else (None, None)
     rise = float(new[:, slow].mean() * (risen - service.costs)[slow] / after.mean())
-    sides = (Periods(old, before, times=times[0]), Periods(new, after, times=times[1]))
+    sides = (
+        Periods(old, before, times=times[0], starts=starts[: preset.old]),
+        Periods(new, after, times=times[1], starts=starts[preset.old :]),
+    )
     return Case(Releases(names, *sides), names[slow], rise)
 
 

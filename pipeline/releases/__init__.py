@@ -14,6 +14,7 @@ from pipeline.releases.looks import LookConfig, Looked, LooksMade, look, next_lo
 from pipeline.releases.metric_rules import MetricRule, ReleaseMetrics
 from pipeline.releases.outlook import RequestOutlook, TypeOutlook, foresee
 from pipeline.releases.periods import NotCompared, Periods, Releases, align, joined
+from pipeline.releases.resolution import merged, periods_a_point
 from pipeline.releases.rollout import (
     Rollout,
     Run,
@@ -61,8 +62,10 @@ __all__ = [
     "foresee",
     "joined",
     "look",
+    "merged",
     "model_course",
     "next_look",
+    "periods_a_point",
     "periods_ahead",
     "periods_begun",
     "periods_needed",

@@ -5,14 +5,15 @@ Squares and products of the load's main directions are in it too: a busy machine
 caches do more, and types may cost more together. One such fit holds for both releases; a change is a type
 that costs something else in the new one. Changes are looked for one at a time, as long as one is found: of
 the types that could explain the difference by a change of their own, that one comes first which explains it
-best. All of them by one factor is one more: a slower machine is not the fault of a type.
+best. All of them by one factor is one more: a slower machine is not the fault of a type. All of them by a
+factor that fades is a warm-up, which any release has: what it explains is no change.
 
 Liao et al. (§5) ask forests instead, which cannot say anything beyond the load that they saw, and so take
 other load for another release (docs/release-requests.md has both).
 
 Periods count by how much is new in them (see ``noise``). Chances come from a wild bootstrap by blocks (Shao
 2010; Davidson and Flachaire 2008): residuals of the fit without a further change keep their place and their
-size, and get a sign at random, the same one for periods that follow one another and are still alike. So
+size, and get a sign at random, the same one for periods that follow one another and are still similar. So
 neither load that drifts, nor noise that grows with it or that lasts for minutes, is taken for a change.
 """
 
@@ -27,10 +28,12 @@ from scipy import special
 
 from pipeline.model import FloatArray
 from pipeline.releases.bootstrap import Dependence, dependent_signs
+from pipeline.releases.day import day_columns
 from pipeline.releases.fit import coefficients, equalised, lengths, orthonormal
 from pipeline.releases.noise import estimate_noise
 from pipeline.releases.periods import Releases
 from pipeline.releases.response_times import Shifts, log_evidence, response_shifts
+from pipeline.releases.warm_up import warm_up_columns
 
 BASE = ""
 """The type that stands for what is used without requests."""
@@ -88,6 +91,7 @@ class CostComparison:
     Args:
         changes: Those found, in the order of finding.
         p: Chance that any type seems to change as much as the first, of equal releases.
+        warm_up: Share of the new release's metric that it used more as it had just begun; 0 if none is seen.
         old: Type or BASE → its cost in the old release; negative ones are 0 within their noise. EVERY has 1.
         errors: Type, BASE or EVERY → standard error of a change of that one alone; NaN if it cannot be seen.
         r_squared: How much of the metric's variance the costs explain, of both releases.
@@ -95,6 +99,7 @@ class CostComparison:
 
     changes: tuple[CostChange, ...]
     p: float
+    warm_up: float
     old: dict[str, float]
     errors: dict[str, float]
     r_squared: float
@@ -121,28 +126,37 @@ def compare_costs(
     """
     metric = np.concatenate([releases.old.metric, releases.new.metric])
     common, changed = cost_columns(releases, metric)
-    parts = _Parts.of(metric, common, changed, len(releases.old))
+    names = (BASE, *releases.types, EVERY)
+    changed = np.column_stack([changed, warm_up_columns(changed[:, -1], len(releases.old))])
+    parts = _Parts.of(metric, common, changed, len(names), len(releases.old))
     steps = _find_steps(parts, response_shifts(releases.old, releases.new), rng, alpha, draws)
-    whole = parts.explained([step.column for step in steps if step.p <= alpha])
+    found = [step for step in steps if step.p <= alpha]
+    whole = parts.explained([step.column for step in found])
     sizes = coefficients(whole, metric)
     errors = _errors(whole, parts, rng)[common.shape[1] :]
-    names = (BASE, *releases.types, EVERY)
     load = changed[len(releases.old) :].mean(axis=0) / (abs(float(releases.new.metric.mean())) or 1.0)
+    every = [
+        (step, float(size), float(error), float(load[step.column]))
+        for step, size, error in zip(found, sizes[common.shape[1] :], errors, strict=True)
+    ]
     changes = tuple(
         CostChange(
             type=names[step.column],
-            change=float(size),
-            error=float(error),
+            change=size,
+            error=error,
             p=step.p,
-            share=float(size * load[step.column]),
-            share_error=float(error * load[step.column]),
+            share=size * many,
+            share_error=error * many,
             likely={names[each]: chance for each, chance in step.likely.items()},
         )
-        for step, size, error in zip(steps, sizes[common.shape[1] :], errors, strict=False)
+        for step, size, error, many in every
+        if step.column < len(names)
     )
+    warm_up = sum(size * many for step, size, _, many in every if step.column >= len(names))
+    p = next((step.p for step in steps if step.column < len(names) or step.p > alpha), 1.0)
     old = dict(zip(names, [*map(float, sizes[: len(names) - 1]), 1.0], strict=True))
     alone = dict(zip(names, map(float, _errors_alone(parts, whole, sizes, rng)), strict=True))
-    return CostComparison(changes, steps[0].p, old, alone, _r_squared(metric, metric - whole @ sizes))
+    return CostComparison(changes, p, warm_up, old, alone, _r_squared(metric, metric - whole @ sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +166,8 @@ class _Parts:
     Args:
         metric: (periods,) of the old release, then of the new one.
         common: (periods, terms) of both releases.
-        changed: (periods, columns) what may change.
+        changed: (periods, columns) what may change, and behind that what fades.
+        lasting: How many of those columns do not fade: BASE, types, EVERY.
         dependence: Of noise that is left.
         old: How many periods are of the old release.
     """
@@ -160,14 +175,17 @@ class _Parts:
     metric: FloatArray
     common: FloatArray
     changed: FloatArray
+    lasting: int
     dependence: Dependence
     old: int
 
     @classmethod
-    def of(cls, metric: FloatArray, common: FloatArray, changed: FloatArray, old: int) -> _Parts:
+    def of(
+        cls, metric: FloatArray, common: FloatArray, changed: FloatArray, lasting: int, old: int
+    ) -> _Parts:
         apart = orthonormal(np.column_stack([common, changed]))
         dependence = Dependence.of(metric - apart @ (apart.T @ metric), old)
-        return cls(metric, common, changed, dependence, old)
+        return cls(metric, common, changed, lasting, dependence, old)
 
     def explained(self, chosen: Sequence[int]) -> FloatArray:
         """Return what both releases have in common, and some changes: (periods, columns)."""
@@ -177,7 +195,8 @@ class _Parts:
         """Return the same in units of what is new in each period (see ``noise``)."""
         noise = estimate_noise(self.metric, np.column_stack([self.common, self.changed]), self.old)
         metric = noise.whiten(self.metric[:, None])[:, 0]
-        return _Parts.of(metric, noise.whiten(self.common), noise.whiten(self.changed), self.old)
+        common, changed = noise.whiten(self.common), noise.whiten(self.changed)
+        return _Parts.of(metric, common, changed, self.lasting, self.old)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +209,7 @@ class _Step:
 
 
 def cost_columns(releases: Releases, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return what both releases have in common (base, types, curvature), and what may change.
+    """Return what both releases have in common (base, types, curvature, time of day), and what may change.
 
     What may change is of the requests that the new release got itself, and of its share of the base and the
     curvature. Of EVERY that is all of them at the costs that explain both releases.
@@ -200,8 +219,9 @@ def cost_columns(releases: Releases, metric: FloatArray) -> tuple[FloatArray, Fl
     curvature = common[:, 1 + counts.shape[1] :]
     own = np.column_stack([releases.new.share, releases.new.served])
     bent = curvature[len(releases.old) :] * releases.new.share[:, None]
-    level = np.column_stack([own, bent]) @ coefficients(common, metric)
-    changed = np.column_stack([own, level])
+    costs = coefficients(common, metric)
+    changed = np.column_stack([own, np.column_stack([own, bent]) @ costs])
+    common = np.column_stack([common, day_columns(common @ costs, releases.old, releases.new)])
     return common, np.concatenate([np.zeros((len(releases.old), changed.shape[1])), changed])
 
 
@@ -227,11 +247,13 @@ def _curvature(counts: FloatArray) -> FloatArray:
 def _find_steps(
     parts: _Parts, shifts: Shifts, rng: np.random.Generator, alpha: float, draws: int
 ) -> list[_Step]:
-    """Return changes one by one: the last one is not significant, or one of MOST_CHANGES."""
+    """Return changes one by one, and what fades: the last is not significant, or one of MOST_CHANGES."""
     white = parts.whitened()
     steps: list[_Step] = []
-    while len(steps) < MOST_CHANGES and (not steps or steps[-1].p <= alpha):
+    while not steps or steps[-1].p <= alpha:
         chosen = [step.column for step in steps]
+        if sum(column < parts.lasting for column in chosen) == MOST_CHANGES:
+            break
         likely = _likely(white, chosen, shifts)
         steps.append(_Step(next(iter(likely)), _chance(parts, chosen, rng, draws), likely))
     return steps
@@ -313,7 +335,7 @@ def _errors_alone(
     parts: _Parts, whole: FloatArray, sizes: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """Return the standard error of each change alone: (columns,); ``sizes`` are of the fit of ``whole``."""
-    fresh = _Fresh.of(parts.common, parts.changed)
+    fresh = _Fresh.of(parts.common, parts.changed[:, : parts.lasting])
     left = parts.metric - whole @ sizes
     drawn = list(_drawn(fresh.basis, fresh.columns, left, parts.dependence, rng, DRAWS))
     return np.asarray(np.concatenate(drawn, axis=1).std(axis=1) / fresh.sizes)
@@ -330,9 +352,14 @@ def _likely(white: _Parts, chosen: Sequence[int], shifts: Shifts) -> dict[int, f
     gains = fresh.columns.T @ residuals
     squares = float(residuals @ residuals) - np.square(gains)
     floor = max(float(squares.max()) * 1e-12, np.finfo(np.float64).tiny)
-    evidence = np.concatenate([[0.0], log_evidence(shifts, np.sign(gains[1:-1])), [0.0]])
+    last = white.lasting - 1
+    evidence = np.zeros(len(gains))
+    evidence[1:last] = log_evidence(shifts, np.sign(gains[1:last]))
     independent = len(residuals) / white.dependence.memory
-    chances = special.softmax(evidence - independent / 2.0 * np.log(np.maximum(squares, floor)))
+    evidence -= independent / 2.0 * np.log(np.maximum(squares, floor))
+    if evidence.argmax() <= last:  # then it is one of those that do not fade
+        evidence = evidence[: white.lasting]
+    chances = special.softmax(evidence)
     order = np.argsort(-chances, kind="stable")
     count = int(np.searchsorted(np.cumsum(chances[order]), AS_LIKELY)) + 1
     return {int(each): float(chances[each]) for each in order[:count]}

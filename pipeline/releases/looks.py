@@ -24,6 +24,7 @@ from pipeline.model import Candidate, Decision, Dropped, FloatArray, SeriesMatri
 from pipeline.releases.compare import CompareConfig, ReleaseComparison, compare_releases
 from pipeline.releases.costs import CostChange, spelt
 from pipeline.releases.periods import NotCompared, Periods, Releases
+from pipeline.releases.resolution import merged, periods_a_point
 from pipeline.releases.rollout import Rollout
 from pipeline.step_codes import RELEASE_COSTS as STEP
 
@@ -128,9 +129,8 @@ def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfi
         metrics: By windows of the rollout's periods, which begin with one of them; NaN without points.
         config: How.
     """
-    column = np.rint((rollout.starts - metrics.start) / rollout.width_s).astype(np.int64)
     releases = {
-        name: _releases(rollout, values[column])
+        name: _releases(rollout, values, metrics.start)
         for name, values in zip(metrics.names, metrics.samples, strict=True)
     }
     if not releases:
@@ -139,13 +139,14 @@ def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfi
     return _decided(rollout, found, config)
 
 
-def _releases(rollout: Rollout, metric: FloatArray) -> Releases:
-    new = rollout.has_new
-    return Releases(
-        rollout.types,
-        Periods(rollout.counts[~new], metric[~new], times=rollout.times[~new]),
-        Periods(rollout.counts[new], metric[new], rollout.own[new], rollout.times[new]),
-    )
+def _releases(rollout: Rollout, values: FloatArray, start: float) -> Releases:
+    """Return both releases with a metric: ``values`` of windows as long as a period, from then on."""
+    starts, width_s, new = rollout.starts, rollout.width_s, rollout.has_new
+    metric = values[np.rint((starts - start) / width_s).astype(np.int64)]
+    many = periods_a_point(width_s, width_s * np.flatnonzero(np.isfinite(values)).astype(np.float64))
+    before = Periods(rollout.counts[~new], metric[~new], None, rollout.times[~new], starts[~new])
+    after = Periods(rollout.counts[new], metric[new], rollout.own[new], rollout.times[new], starts[new])
+    return Releases(rollout.types, merged(before, width_s, many), merged(after, width_s, many))
 
 
 def _decided(

@@ -1,6 +1,6 @@
-"""Noise of a metric over periods, and what makes it alike and independent (generalised least squares).
+"""Noise of a metric over periods, and what makes it equal and independent (generalised least squares).
 
-Noise grows with the load, and goes on from one period to the next. A fit that takes all periods for alike and
+Noise grows with the load, and goes on from one period to the next. A fit that takes all periods for equal and
 independent follows the busiest ones, and slow noise above all. So periods are divided by what their noise is
 like, a power of the level (Carroll and Ruppert 1988, Transformation and Weighting in Regression, ch. 3), and
 then each counts by what it differs from what those before foresee: by an autoregression (Yule and Walker, by
@@ -47,8 +47,10 @@ class Noise:
 
     def whiten(self, columns: FloatArray) -> FloatArray:
         """Return what of (periods, columns) is new in each period, in units of its noise."""
-        alike = columns / self.scale[:, None]
-        return np.concatenate([_new(alike[: self.old], self.weights), _new(alike[self.old :], self.weights)])
+        scaled = columns / self.scale[:, None]
+        return np.concatenate(
+            [_new(scaled[: self.old], self.weights), _new(scaled[self.old :], self.weights)]
+        )
 
 
 def estimate_noise(metric: FloatArray, columns: FloatArray, old: int) -> Noise:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -45,12 +45,14 @@ class Periods:
             and the metric is that of all.
         times: (periods, types) response times of those, as the mean of their logarithm, of seconds; NaN where
             there is none; None: not known.
+        starts: (periods,) when they begin, epoch seconds; None: not known.
     """
 
     counts: FloatArray
     metric: FloatArray
     own: FloatArray | None = None
     times: FloatArray | None = None
+    starts: FloatArray | None = None
 
     @property
     def served(self) -> FloatArray:
@@ -69,7 +71,8 @@ class Periods:
 
     def at(self, chosen: BoolArray | IntArray | slice) -> Periods:
         """Return some of the periods."""
-        return self._with(lambda array: array[chosen], self.metric[chosen])
+        starts = None if self.starts is None else self.starts[chosen]
+        return replace(self._with(lambda array: array[chosen], self.metric[chosen]), starts=starts)
 
     def of_types(self, columns: IntArray) -> Periods:
         """Return the periods with some of the types."""
@@ -77,7 +80,7 @@ class Periods:
 
     def _with(self, part: Callable[[FloatArray], FloatArray], metric: FloatArray) -> Periods:
         own, times = (None if array is None else part(array) for array in (self.own, self.times))
-        return Periods(part(self.counts), metric, own, times)
+        return Periods(part(self.counts), metric, own, times, self.starts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +136,21 @@ def align(starts: FloatArray, width_s: float, times: FloatArray, values: FloatAr
     return result
 
 
-def joined(columns: Mapping[str, FloatArray], metric: FloatArray, types: tuple[str, ...]) -> Periods:
+def joined(
+    starts: FloatArray, columns: Mapping[str, FloatArray], metric: FloatArray, types: tuple[str, ...]
+) -> Periods:
     """Return periods with these types in this order; a type that never came has counts of 0.
 
     Args:
+        starts: (periods,) epoch seconds.
         columns: Of a table by name: (periods,) counts of each type, and maybe response times, in seconds.
         metric: (periods,)
         types: Of requests.
     """
     counts = np.column_stack([columns.get(name, np.zeros(len(metric))) for name in types])
     if not any(map(is_time_column, columns)):
-        return Periods(counts, metric)
+        return Periods(counts, metric, starts=starts)
     unknown = np.full(len(metric), np.nan)
     seconds = np.column_stack([columns.get(time_column(name), unknown) for name in types])
     times = np.log(seconds, out=np.full(seconds.shape, np.nan), where=seconds > 0.0)
-    return Periods(counts, metric, times=times)
+    return Periods(counts, metric, times=times, starts=starts)

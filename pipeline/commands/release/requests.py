@@ -28,6 +28,7 @@ from pipeline.releases import (
     CompareConfig,
     CostChange,
     NotCompared,
+    Periods,
     ReleaseComparison,
     Releases,
     SlowerType,
@@ -35,6 +36,8 @@ from pipeline.releases import (
     compare_releases,
     compare_response_times,
     joined,
+    merged,
+    periods_a_point,
     periods_needed,
     spelt,
 )
@@ -232,8 +235,20 @@ def _releases(
     types = tuple(name for name in names if name not in metrics and not is_time_column(name))
     if not types:
         raise ConfigError(f"{sides[0].path}: has no type of request beside the metrics")
-    old, new = (joined(side.columns, _metric(side, extra, metric), types) for side in sides)
-    return Releases(types, old, new)
+    return Releases(types, *(_periods(side, extra, metric, types) for side in sides))
+
+
+def _periods(side: _Table, extra: Sequence[Series], metric: str, types: tuple[str, ...]) -> Periods:
+    """Return a release's periods with a metric, as long as its points are apart."""
+    for name in types:
+        if name in side.columns and (side.columns[name] < 0.0).any():
+            raise ConfigError(f"{side.path}: {name}: has a count that is negative")
+    values, many = _metric(side, extra, metric)
+    if many > 1:
+        print_note(
+            f"{side.path}: {metric} has a point each {many * side.width_s:g} s: {many} periods are one"
+        )
+    return merged(joined(side.starts, side.columns, values, types), side.width_s, many)
 
 
 def _baseline(sides: Sequence[_Table], alpha: float) -> list[SlowerType]:
@@ -269,15 +284,17 @@ def _response_times(found: Sequence[SlowerType]) -> Table:
     return table
 
 
-def _metric(side: _Table, extra: Sequence[Series], name: str) -> FloatArray:
-    """Return a metric's value in each period of a release."""
+def _metric(side: _Table, extra: Sequence[Series], name: str) -> tuple[FloatArray, int]:
+    """Return a metric's value in each period of a release, and how many of them its points are apart."""
     if name in side.columns:
-        return side.columns[name]
+        return side.columns[name], 1
     for series in extra:
         if series.metric == name:
             if series.timestamps is None:
                 raise ConfigError(f"--metrics: {name}: has no times")
-            return align(side.starts, side.width_s, series.timestamps, series.levels)
+            times = series.timestamps[np.isfinite(series.levels)]
+            values = align(side.starts, side.width_s, series.timestamps, series.levels)
+            return values, periods_a_point(side.width_s, times)
     known = (*side.columns, *(series.metric for series in extra))
     raise ConfigError(f"--metric: no series {name!r}; there are {listed(known, name)}")
 
@@ -297,6 +314,8 @@ def _to_json(
             "p": each.p,
             "r_squared": each.costs.r_squared,
             "unseen_load": each.unseen,
+            "new_types": _alone(each.compared),
+            "warm_up": each.costs.warm_up,
             "periods": [len(each.compared.old), len(each.compared.new)],
             "changes": [_change_json(change, finder) for change in each.costs.changes if each.changed],
             "costs": {spelt(type_): cost for type_, cost in each.costs.old.items() if type_ != EVERY},
@@ -335,9 +354,23 @@ def _show(name: str, each: ReleaseComparison | NotCompared, alpha: float) -> Non
     )
     if each.unseen:
         print_note(f"{each.unseen:.0%} of the new periods have load that the old release never saw: left out")
+    if alone := _alone(each.compared):
+        print_note(
+            f"{alone:.1%} of the new release's requests are of types that the old one never had: not compared"
+        )
+    if each.costs.warm_up:
+        print_note(
+            f"as the new release began, {each.costs.warm_up:+.1%} of {name}: faded, and no cost of requests"
+        )
     if each.changed:
         table_console().print(_changes(each.costs.changes, each.costs.old))
     table_console().print(_costs(each, alpha))
+
+
+def _alone(releases: Releases) -> float:
+    """Return the share of the new release's requests whose types never came in the old one."""
+    never = ~(releases.old.counts > 0.0).any(axis=0)
+    return float(releases.new.counts[:, never].sum() / releases.new.counts.sum())
 
 
 def _changes(changes: Sequence[CostChange], old: dict[str, float]) -> Table:

@@ -103,8 +103,10 @@ def test_a_log_of_which_no_line_can_be_read_is_said(
     tmp_path: Path, published: list[Outgoing], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "odd").write_text(text)
-    assert run(["agent", "logs", "--service", "shop", str(tmp_path / "odd")]) == 2
-    assert capsys.readouterr().err.count("no line could be read") == 1
+    for extra in ([], ["--table", str(tmp_path / "counts.csv")]):
+        assert run(["agent", "logs", "--service", "shop", str(tmp_path / "odd"), *extra]) == 2
+        assert capsys.readouterr().err.count("no line could be read") == 1
+    assert not (tmp_path / "counts.csv").exists()
     assert published == []
 
 

@@ -64,6 +64,41 @@ def test_the_request_that_costs_more_is_named(tmp_path: Path) -> None:
     assert "GET /cart" in shown.output
 
 
+def test_types_that_only_the_new_release_has_are_said(tmp_path: Path) -> None:
+    tables(tmp_path, 0.0)
+    (header, *rows) = csv.reader((tmp_path / "new.csv").open())
+    write(tmp_path / "new.csv", (*header, "GET /new"), [(*row, row[1]) for row in rows])
+    arguments = ["--metrics", str(tmp_path / "cpu.csv")]
+    found = orjson.loads(requests(tmp_path, *arguments, "--json").stdout)["metrics"]["cpu"]
+    assert found["new_types"] == pytest.approx(1 / 3, abs=0.02)
+    assert "of types that the old one never had: not compared" in requests(tmp_path, *arguments).stderr
+
+
+def test_a_negative_count_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables(tmp_path, 0.0)
+    (header, *rows) = csv.reader((tmp_path / "new.csv").open())
+    write(tmp_path / "new.csv", (*header,), [*map(tuple, rows), (BEGAN + 200_000, -1, 3)])
+    files = [str(tmp_path / f"{name}.csv") for name in ("old", "new", "cpu")]
+    assert run(["release", "requests", *files[:2], "--metrics", files[2]]) == 2
+    assert "GET /cart: has a count that is negative" in capsys.readouterr().err
+
+
+def test_a_metric_of_longer_periods_is_compared_by_those(tmp_path: Path) -> None:
+    tables(tmp_path, 0.5)
+    (_, *points) = csv.reader((tmp_path / "cpu.csv").open())
+    four = [points[row : row + 4] for row in range(0, len(points), 4)]
+    means: list[tuple[float | str, ...]] = [
+        (int(each[0][0]), sum(float(value) for _, value in each) / 4) for each in four
+    ]
+    write(tmp_path / "cpu.csv", ("time", "cpu"), means)
+    result = requests(tmp_path, "--metrics", str(tmp_path / "cpu.csv"), "--json")
+    assert result.stderr.count("cpu has a point each 60 s: 2 periods are one") == 2
+    cpu = orjson.loads(result.stdout)["metrics"]["cpu"]
+    assert cpu["periods"][0] == 75
+    assert [change["type"] for change in cpu["changes"]] == ["GET /cart"]
+    assert cpu["costs"]["POST /buy"] == pytest.approx(0.02, rel=0.1)
+
+
 def with_times(folder: Path, slower: int) -> None:
     """Make both types always come together, and one of them slower; periods without requests have no time."""
     rng = np.random.default_rng(2)

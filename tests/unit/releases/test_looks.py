@@ -118,6 +118,16 @@ def test_what_a_look_decides(given: dict[str, float], types: Sequence[str], drop
     assert said(look(rollout, metrics)) == (types, dropped)
 
 
+def test_a_metric_of_longer_periods_is_held_against_the_requests_of_all_of_them() -> None:
+    rollout, metrics = case(rise=0.3, old=600, new=240)
+    cpu = np.full(840, np.nan)
+    cpu[1::2][:419] = metrics.samples[0, 1:839].reshape(-1, 2).mean(axis=1)
+    (found,) = look(rollout, matrix({"cpu": cpu})).candidates
+    own = rollout.own[rollout.has_new].mean(axis=0)
+    assert [one.subjects[0] for one in found.passed] == ["GET /b"]
+    assert found.delta == pytest.approx(own @ (COSTS * [0.0, 0.3, 0.0]), rel=0.2)
+
+
 @pytest.mark.parametrize("side_by_side", [0.0, 0.3])
 def test_response_times_are_those_of_the_new_release_where_it_runs(side_by_side: float) -> None:
     rollout, _ = case(side_by_side=side_by_side)

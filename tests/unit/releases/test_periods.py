@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.releases import NotCompared, Periods, Releases, align, choose_types, joined, seen_load
+from pipeline.releases import (
+    NotCompared,
+    Periods,
+    Releases,
+    align,
+    choose_types,
+    joined,
+    merged,
+    periods_a_point,
+    seen_load,
+)
 from pipeline.releases.support import unseen_load
 
 
@@ -61,8 +71,44 @@ def test_a_metric_is_averaged_over_each_period() -> None:
     assert np.isnan(align(starts, 30.0, times[:1], values[:1])).all()
 
 
+@pytest.mark.parametrize(
+    ("times", "many"),
+    [
+        ([], 1),
+        ([0.0], 1),
+        (np.arange(0.0, 600.0, 10.0), 1),
+        (np.arange(0.0, 600.0, 45.0), 1),
+        (np.arange(0.0, 6000.0, 60.0), 2),
+        (np.delete(np.arange(0.0, 6000.0, 59.9), [3, 4, 9]), 2),
+        (np.arange(0.0, 6000.0, 300.0), 10),
+    ],
+)
+def test_points_are_some_periods_apart(times: list[float], many: int) -> None:
+    assert periods_a_point(30.0, np.array(times)) == many
+
+
+def test_periods_are_as_long_as_points_are_apart() -> None:
+    starts = 30.0 * np.array([3, 4, 5, 6, 7, 9, 10, 11, 12, 13])
+    counts = np.arange(20.0).reshape(10, 2)
+    metric = np.array([9.0, 1.0, np.nan, 2.0, 4.0, 9.0, np.nan, np.nan, np.nan, 3.0])
+    times = np.where(counts % 4 == 1, np.nan, counts)
+    found = merged(Periods(counts, metric, counts / 2.0, times, starts), 30.0, 2)
+    # The first and the one in the middle lack a half.
+    assert found.counts.tolist() == [[3.0, 4.0], [7.0, 8.0], [13.0, 14.0], [17.0, 18.0]]
+    assert found.metric.tolist()[:2] == [1.0, 3.0]
+    assert np.isnan(found.metric[2])
+    assert found.metric[3] == 3.0
+    assert found.served.tolist() == (found.counts / 2.0).tolist()
+    assert found.times is not None
+    assert found.times[0].tolist() == [pytest.approx((2 * 1 + 4 * 2) / 3), 3.0]
+    assert found.starts is not None
+    assert found.starts.tolist() == [120.0, 180.0, 300.0, 360.0]
+    plain = Periods(counts, metric, starts=starts)
+    assert merged(plain, 30.0, 1) is plain
+
+
 def test_a_type_that_a_release_does_not_have_never_came() -> None:
-    found = joined({"a": np.array([1.0, 2.0])}, np.array([5.0, 6.0]), ("b", "a"))
+    found = joined(np.array([0.0, 30.0]), {"a": np.array([1.0, 2.0])}, np.array([5.0, 6.0]), ("b", "a"))
     assert found.counts.tolist() == [[0.0, 1.0], [0.0, 2.0]]
 
 

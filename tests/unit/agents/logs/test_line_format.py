@@ -40,6 +40,12 @@ REQUEST = "GET /cart/1?a=b HTTP/1.1"
             APACHE, f'h - - [{TIME}] "{REQUEST}" 304 - "-" 1500', (TIME, REQUEST, "304", "1500"), id="apache"
         ),
         pytest.param(
+            APACHE.replace('"', '\\"').replace(" %D", "\\t%D"),
+            f'h - - [{TIME}] "{REQUEST}" 304 - "-"\t1500',
+            (TIME, REQUEST, "304", "1500"),
+            id="apache-as-it-stands-between-quotes",
+        ),
+        pytest.param(
             '%t "%m %U" %{ms}T',
             f'[{TIME}] "GET /x" 15',
             (TIME, "GET /x", "", "15"),
@@ -47,6 +53,7 @@ REQUEST = "GET /cart/1?a=b HTTP/1.1"
         ),
         pytest.param("common", "nothing of the kind", None, id="no-such-line"),
         pytest.param("json", '{"time": 1700000000, "method": "GET"}', None, id="json-without-request"),
+        pytest.param("json", '{"ts": 1700000000, "request": {"uri": "/x"}}', None, id="json-nested-request"),
         pytest.param(
             "json",
             '{"ts": 1700000000.5, "method": "GET", "path": "/x", "status": 200, "duration_ms": 12}',

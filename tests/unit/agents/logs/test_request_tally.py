@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import math
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -194,3 +195,17 @@ def test_gzip_and_plain_files_are_read(tmp_path: Path) -> None:
 def test_a_byte_order_mark_is_no_part_of_a_line(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("{}\n", encoding="utf-8-sig")
     assert list(read_log(tmp_path / "a.log")) == [["{}"]]
+
+
+def test_a_scan_leaves_the_types_of_a_service_as_they_are() -> None:
+    counted = tally()
+    scan = [line(n, f"/{a}{b}.php", 404) for n, (a, b) in enumerate(product("abcdefgh", "klmnopq"))]
+    counted.add([line(0.0, "/cart/1"), *scan, line(59.0, "/cart/2", 404), line(59.5, "/search")])
+    columns = counted.table()
+    assert columns == {
+        "time": [START, START + 30.0],
+        "GET /cart/:id": [1.0, 1.0],
+        "GET /search": [0.0, 1.0],
+        "other": [30.0, 26.0],
+    } | {name: column for name, column in columns.items() if name.startswith("response_time")}
+    assert counted.summary() == "59 requests of 3 types in 59 lines; 56 have no type of their own"

@@ -22,6 +22,7 @@ from agents.logs import RequestTypes
         ("GET /mail/a@b.example HTTP/1.1", "GET /mail/:name"),
         ("GET http://shop.example/cart/1 HTTP/1.1", "GET /cart/:id"),
         ("GET /a/b/c/d/e/f/g/h/i/j HTTP/1.1", "GET /a/b/c/d/e/f/g/h/…"),
+        ("GET /:made-up/x", "GET /:made-up/x"),
         ("- /x", "- /x"),
         ("-", "other"),
         ("\\x16\\x03", "other"),
@@ -46,6 +47,27 @@ def test_types_are_bounded() -> None:
     found = [types.of(f"GET /{'abcdefgh'[i]}") for i in range(8)]
     assert found[5:] == ["other"] * 3
     assert types.of("GET /a") == "GET /a"
+
+
+def test_names_that_begin_with_a_colon_are_folded_like_others() -> None:
+    types = RequestTypes()
+    words = [f"GET /:{'abcdefghij'[i % 10]}{'klmno'[i // 10]}" for i in range(50)]
+    types.learn(words)
+    assert {types.of(word) for word in words} == {"GET /:name"}
+
+
+def test_what_nothing_answers_makes_no_types() -> None:
+    types = RequestTypes([("GET /shop/*", "shop")])
+    assert types.of_unanswered("GET /cart/1") == "other"
+    real = [types.of("GET /cart/1"), types.of("GET /a/b")]
+    scan = [f"{method} /{a}{b}/x" for method in ("GET", "MADEUP") for a in "abcdefgh" for b in "klmnopq"]
+    assert {types.of_unanswered(request) for request in scan} == {"other"}
+    assert [types.of("GET /cart/2"), types.of("GET /a/b")] == real == ["GET /cart/:id", "GET /a/b"]
+    assert types.of_unanswered("GET /cart/3") == "GET /cart/:id"  # there are carts, and this one is not
+    assert types.of_unanswered("GET /shop/x") == "shop"
+    for a in "abcdefgh":
+        types.learn([f"GET /users/{a}{b}" for b in "klmnopq"])
+    assert types.of("GET /users/ak") == types.of_unanswered("GET /users/new") == "GET /users/:name"
 
 
 def test_rules_come_first() -> None:
