@@ -247,10 +247,16 @@ class ClickHouseStore:
         return float(next(iter(found), 0.0))
 
     def requests(
-        self, service: str, start: float, end: float, releases: Sequence[str] | None = None
+        self,
+        service: str,
+        start: float,
+        end: float,
+        releases: Sequence[str] | None = None,
+        *,
+        width_s: float = 0.0,
     ) -> RequestPeriods:
         """Return a service's requests by release and period; see Store.requests."""
-        values = {"service": service, "start": to_ms(start), "end": to_ms(end)}
+        values = {"service": service, "start": to_ms(start), "end": to_ms(end), "width": round(width_s * 1000)}
         return read_requests(self._columns, self._numbers, values, releases)
 
     def rows(

@@ -5,7 +5,7 @@ Numbers come apart from names, so that half a million counts are arrays and no P
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,22 @@ from pipeline.model import BUCKETS_AN_OCTAVE, FloatArray, IntArray, RequestPerio
 from pipeline.storage.answers import rows_of
 from pipeline.storage.gcpu_series import Columns, Numbers
 
+_PLACE = """if(
+        (
+            SELECT max(width_s) FROM requests
+            WHERE service = {service:String}
+                AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+                AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+        ) * 1000 < {width:Int64},
+        intDiv(toUnixTimestamp64Milli(window), greatest({width:Int64}, 1)) * {width:Int64},
+        toUnixTimestamp64Milli(window)
+    ) AS place"""
+"""When a row's period begins, in milliseconds, or the longer one that it is added up by."""
+
 _RELEASE_COUNTS = """
 SELECT
     cityHash64(toString(release)) AS series,
-    toUnixTimestamp64Milli(window) AS place,
+    <place>,
     toFloat64(sum(requests.requests)) AS count,
     0.0 AS timed,
     0.0 AS logs
@@ -26,7 +38,7 @@ WHERE service = {service:String}
     AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
     AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
 GROUP BY series, place
-"""
+""".replace("<place>", _PLACE)
 
 _RELEASE_NAMES = """
 SELECT toString(release) AS release_name, '', cityHash64(release_name), max(width_s)
@@ -41,7 +53,7 @@ ORDER BY release_name
 _TYPE_COUNTS = """
 SELECT
     cityHash64(toString(release), type) AS series,
-    toUnixTimestamp64Milli(window) AS place,
+    <place>,
     toFloat64(sum(requests.requests)) AS count,
     toFloat64(sum(arraySum(mapValues(times)))) AS timed,
     toFloat64(sum(arraySum((at, many) -> (at + 0.5) * many, mapKeys(times), mapValues(times)))) AS logs
@@ -51,7 +63,7 @@ WHERE service = {service:String}
     AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
     AND release IN {releases:Array(String)}
 GROUP BY series, place
-"""
+""".replace("<place>", _PLACE)
 
 _TYPE_NAMES = """
 SELECT toString(release) AS release_name, type, cityHash64(release_name, type), max(width_s)
@@ -73,7 +85,7 @@ def read_requests(
     Args:
         columns: Runs a query of names.
         numbers: Runs a query of counts.
-        values: Service, and the start and end of the span in milliseconds.
+        values: Service; the start and end of the span, and the least width of a period, in milliseconds.
         releases: Those that are read, by type; None: all, all types together.
     """
     if releases is None:
@@ -89,7 +101,7 @@ def read_requests(
         np.asarray(row, np.int64),
         counts["place"],
         [counts[name] for name in ("count", "timed", "logs")] if len(counts) else [np.empty(0)] * 3,
-        max(widths, default=0.0),
+        _width(widths, values["width"] / 1000),
     )
 
 
@@ -114,7 +126,9 @@ class RequestPoints:
             logs = sum((bucket + 0.5) * timed for bucket, timed in sketch.items())
             self._counts[key] = self._counts.get(key, 0.0) + np.array([many, sum(sketch.values()), logs])
 
-    def read(self, start_ms: int, end_ms: int, releases: Sequence[str] | None) -> RequestPeriods:
+    def read(
+        self, start_ms: int, end_ms: int, releases: Sequence[str] | None, width_s: float = 0.0
+    ) -> RequestPeriods:
         """Return the requests of periods that begin in [start, end); see Store.requests."""
         rows = [
             ((release, "" if releases is None else type_), start, width, sums)
@@ -131,8 +145,13 @@ class RequestPoints:
             np.array([number[name] for name in series], np.int64),
             np.array(starts, np.int64),
             [requests, timed, logs],
-            max(widths, default=0.0),
+            _width(widths, width_s),
         )
+
+
+def _width(widths_s: Collection[float], least_s: float) -> float:
+    """Return the width of the periods that periods of some widths are added up by; 0 of none."""
+    return max(*widths_s, least_s) if widths_s else 0.0
 
 
 def _added_up(
