@@ -29,9 +29,7 @@ def draw_requests(
             host="",
             start=float(start),
             period_s=timeline.window_s,
-            types=tuple(
-                TypeCounts(name, int(many[window])) for name, many in counts.items() if many[window]
-            ),
+            types=tuple(TypeCounts(name, int(many[window])) for name, many in counts.items() if many[window]),
         )
         for window, start in enumerate(np.asarray(timeline.starts))
         if load.present[window]

@@ -256,7 +256,12 @@ class ClickHouseStore:
         width_s: float = 0.0,
     ) -> RequestPeriods:
         """Return a service's requests by release and period; see Store.requests."""
-        values = {"service": service, "start": to_ms(start), "end": to_ms(end), "width": round(width_s * 1000)}
+        values = {
+            "service": service,
+            "start": to_ms(start),
+            "end": to_ms(end),
+            "width": round(width_s * 1000),
+        }
         return read_requests(self._columns, self._numbers, values, releases)
 
     def rows(

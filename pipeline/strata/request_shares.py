@@ -10,16 +10,16 @@ more, whose v is 1, stands for work without requests. Shares are not negative an
 
     f_s(w) = Σ_t p_st v_t(w) / Σ_t u_t v_t(w)
 
-by which the mix raised a gCPU is never beyond what the type that gained most makes of it. Shares are fitted by
-weighted least squares to the history alone, as deviations from the mean of their hour of the day: what has a
-cycle of its own is not explained by requests that have one, too. Unless the history says otherwise a series has
-the shares of the service, and its gCPU follows no mix.
+by which the mix raised a gCPU is never beyond what the type that gained most makes of it. Shares are fitted
+by weighted least squares to the history alone, as deviations from the mean of their hour of the day: what has
+a cycle of its own is not explained by requests that have one, too. Unless the history says otherwise a series
+has the shares of the service, and its gCPU follows no mix.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,9 +85,7 @@ class RequestMix:
         return self.types[int(np.argmax(moved * self.shares[row, :-1]))]
 
 
-def build_traffic(
-    periods: RequestPeriods, matrix: SeriesMatrix, history: slice
-) -> Traffic | None:
+def build_traffic(periods: RequestPeriods, matrix: SeriesMatrix, history: slice) -> Traffic | None:
     """Return the requests of a service by the windows of a matrix; None where they say nothing of its mix.
 
     That is with a single type, with periods longer than windows, or where a tenth of the windows with samples
@@ -248,9 +246,7 @@ def _fit_series(
     factors = _factors(traffic, matrix, service, shares)
     level = matrix.samples[rows][:, traffic.history].sum(axis=1) / matrix.totals[traffic.history].sum()
     moved = (np.abs(factors[:, later] - 1).max(axis=1, initial=0.0) * level >= least) & (levels > 0)
-    rows, work, levels, shares, factors = (
-        each[moved] for each in (rows, work, levels, shares, factors)
-    )
+    rows, work, levels, shares, factors = (each[moved] for each in (rows, work, levels, shares, factors))
     if not len(rows):
         return _Fitted(rows, factors, np.empty(0), shares)
     gains, spread, errors = _left_out(traffic, matrix, blocks, prior, (weights, rates, work, levels))
@@ -331,7 +327,7 @@ def _shares(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the shares of types in series: (series, types + 1), and the dispersion of the series' counts.
 
-    The prior has the variance of a series that is all of one type, each as likely as its share in the service.
+    The prior has the variance of a series that is all of one type, as likely as its share in the service.
 
     Args:
         moments: Of the history.
@@ -358,7 +354,7 @@ def _shares(
 def _posterior_error(
     moments: _Moments, precision: FloatArray, prior: FloatArray, towards: FloatArray
 ) -> FloatArray:
-    """Return the standard error of a sum of shares, as far as the prior and not the history fixes it: (series,).
+    """Return the standard error of a sum of shares, as far as the history leaves it open: (series,).
 
     Args:
         moments: Of the history.
@@ -375,7 +371,7 @@ def _posterior_error(
 
 
 def _on_simplex(matrix: FloatArray, linear: FloatArray) -> FloatArray:
-    """Return the p ≥ 0 that add up to 1 and minimise p·A·p / 2 − b·p, those that are negative left out in turn.
+    """Return the p ≥ 0 that add up to 1 and minimise p·A·p / 2 − b·p, negative ones left out in turn.
 
     Args:
         matrix: (series, types, types) A.
@@ -418,5 +414,3 @@ def _later(traffic: Traffic, matrix: SeriesMatrix) -> IntArray:
 def _chunks(rows: IntArray) -> Iterator[IntArray]:
     for first in range(0, len(rows), _CHUNK):
         yield rows[first : first + _CHUNK]
-
-
