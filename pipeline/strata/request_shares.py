@@ -19,15 +19,15 @@ has the shares of the service, and its gCPU follows no mix.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pipeline.model import BoolArray, FloatArray, IntArray, RequestPeriods, SeriesKey, SeriesMatrix
+from pipeline.strata.simplex import fit_shares, moments, posterior_error, shares_given
 from pipeline.units import DAY_S, HOUR_S
 
-_TYPES = 24
+_TYPES = 16
 """Types of requests that are kept apart, those with most requests; the others are one."""
 
 _LEAST_DAYS = 3
@@ -45,9 +45,6 @@ ERRORS = 2.576
 _LEAST_SHARE = 1e-3
 """Of a type in the service: what is expected of a series before it is looked at."""
 
-_ROUNDS = 4
-"""Rounds after which the noise beside a fit is known well enough."""
-
 _CHUNK = 1000
 """Series that are fitted at once: some hundred megabytes."""
 
@@ -58,7 +55,6 @@ class Traffic:
 
     types: tuple[str, ...]  # (types,) the last is "" where it stands for all others
     rates: FloatArray  # (types + 1, windows) 1 on average; the last row is work without requests
-    requests: FloatArray  # (types,) a window of the history, on average
     known: BoolArray  # (windows,) whether any request was counted
     history: slice  # windows that shares are fitted to
 
@@ -120,15 +116,15 @@ def build_traffic(periods: RequestPeriods, matrix: SeriesMatrix, history: slice)
     rates = np.concatenate([apart / requests[:, None], np.ones((1, windows))])
     rates[:, ~known] = 1.0
     types = (*(str(names[row]) for row in kept), *([""] if rest else []))
-    return Traffic(types, rates, requests, known, history)
+    return Traffic(types, rates, known, history)
 
 
 def fit_request_mix(traffic: Traffic, matrix: SeriesMatrix, least: float) -> RequestMix | None:
     """Return what the mix of requests made of series after the history; None where it moved none of them.
 
     A series is in it if shares fitted to all but a day of the history are the better for that day, over all
-    days; and if what they make of the time after it is beyond its standard error, by the jackknife over days,
-    and as much as a scan may report.
+    days; and if what they make of the time after it is beyond its standard error (the jackknife over days,
+    and what data leave open), and as much as a scan may report.
 
     Args:
         traffic: Requests by the windows of the matrix.
@@ -138,20 +134,22 @@ def fit_request_mix(traffic: Traffic, matrix: SeriesMatrix, least: float) -> Req
     blocks = _blocks(traffic, matrix)
     if blocks is None:
         return None
-    service = _service_shares(traffic, blocks, np.ones(len(blocks.totals), dtype=np.bool_))
-    whole = service @ traffic.rates
-    level = matrix.samples[:, traffic.history].sum(axis=1) / max(matrix.totals[traffic.history].sum(), 1.0)
-    later = _later(traffic, matrix)
+    service = _Service(traffic, matrix.totals, blocks, _service_shares(blocks, blocks.days >= 0))
+    if not len(service.later):
+        return None
+    history = traffic.history
+    levels = matrix.samples[:, history].sum(axis=1) / max(float(matrix.totals[history].sum()), 1.0)
     # No share can move a series by more than the types that moved most.
-    bounds = traffic.rates[:, later] / whole[later] - 1
-    reach = float(np.abs(bounds).max(initial=0.0))
-    asked = np.flatnonzero((level > 0) & (level * reach >= least))
-    found = [_fit_series(traffic, matrix, blocks, service, rows, least) for rows in _chunks(asked)]
-    rows = np.concatenate([one.rows for one in found]) if found else np.empty(0, dtype=np.int64)
-    if not len(rows):
+    reach = float(np.abs(service.relative[:, service.later] - 1).max())
+    asked = np.flatnonzero((levels > 0) & (levels * reach >= least))
+    found = [
+        _fit(service, matrix.samples[rows], rows, least / levels[rows])
+        for rows in (asked[first : first + _CHUNK] for first in range(0, len(asked), _CHUNK))
+    ]
+    if not any(len(one.rows) for one in found):
         return None
     return RequestMix(
-        series=tuple(matrix.series[row] for row in rows.tolist()),
+        series=tuple(matrix.series[row] for one in found for row in one.rows.tolist()),
         factors=np.concatenate([one.factors for one in found]),
         errors=np.concatenate([one.errors for one in found]),
         shares=np.concatenate([one.shares for one in found]),
@@ -161,13 +159,43 @@ def fit_request_mix(traffic: Traffic, matrix: SeriesMatrix, least: float) -> Req
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Blocks:
-    """Hours of the history."""
+    """Hours of the history, of which windows with samples and requests count."""
 
-    members: FloatArray  # (windows of the history, blocks) 1 where a window with samples and requests is
+    members: FloatArray  # (windows of the history, blocks) 1 where a window is in a block
     totals: FloatArray  # (blocks,) samples of the service
-    windows: FloatArray  # (blocks,) how many are in it
+    rates: FloatArray  # (types + 1, blocks)
     hours: FloatArray  # (hours of the day, blocks) 1 where a block is at this hour
     days: IntArray  # (blocks,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Service:
+    """A service with the shares of types in all its samples."""
+
+    traffic: Traffic
+    totals: FloatArray  # (windows,)
+    blocks: _Blocks
+    shares: FloatArray  # (types + 1,)
+
+    @property
+    def relative(self) -> FloatArray:
+        """By how much a series that is all of one type rises with the mix: (types + 1, windows)."""
+        return self.traffic.rates / (self.shares @ self.traffic.rates)
+
+    @property
+    def later(self) -> IntArray:
+        """The windows after the history that have samples and requests."""
+        last = self.traffic.history.indices(len(self.totals))[1]
+        return last + np.flatnonzero(self.traffic.known[last:] & (self.totals[last:] > 0))
+
+    def factors(self, shares: FloatArray) -> FloatArray:
+        """Return by how much the mix raised series of some shares: (series, windows), 1 without requests."""
+        history, known = self.traffic.history, self.traffic.known
+        factors = shares @ self.relative
+        weights = np.where(known, self.totals, 0.0)[history]
+        factors /= (factors[:, history] @ weights / weights.sum())[:, None]
+        factors[:, ~known] = 1.0
+        return np.asarray(factors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,239 +206,124 @@ class _Fitted:
     shares: FloatArray
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Work:
+    """What series do in blocks of the history, relative to their mean, at the service's usual samples."""
+
+    values: FloatArray  # (series, blocks)
+    levels: FloatArray  # (series,)
+    weights: FloatArray  # (blocks,)
+
+
 def _blocks(traffic: Traffic, matrix: SeriesMatrix) -> _Blocks | None:
     """Return the hours of a history; None of one that is too short."""
     first, last, _ = traffic.history.indices(len(matrix.totals))
     length = max(1, round(HOUR_S / matrix.resolution_s))
     hours_a_day = max(1, round(DAY_S / (length * matrix.resolution_s)))
-    number = np.arange(last - first) // length
     usable = traffic.known[first:last] & (matrix.totals[first:last] > 0)
-    members = ((number[:, None] == np.arange(number[-1] + 1 if len(number) else 0)) & usable[:, None]).astype(
-        np.float64
-    )
-    present = members.any(axis=0)
-    days = np.flatnonzero(present) // hours_a_day
+    number = np.where(usable, np.arange(last - first) // length, -1)
+    present = np.unique(number[usable])
+    days, hours = np.divmod(present, hours_a_day)
     if len(np.unique(days)) < _LEAST_DAYS:
         return None
-    members = members[:, present]
-    hour = np.flatnonzero(present) % hours_a_day
-    at = (np.unique(hour)[:, None] == hour).astype(np.float64)
-    totals = matrix.totals[first:last] @ members
-    return _Blocks(members, totals, members.sum(axis=0), at, days)
+    members = (number[:, None] == present).astype(np.float64)
+    return _Blocks(
+        members=members,
+        totals=matrix.totals[first:last] @ members,
+        rates=traffic.rates[:, first:last] @ members / members.sum(axis=0),
+        hours=(np.unique(hours)[:, None] == hours).astype(np.float64),
+        days=days,
+    )
 
 
-def _service_shares(traffic: Traffic, blocks: _Blocks, chosen: BoolArray) -> FloatArray:
+def _service_shares(blocks: _Blocks, chosen: BoolArray) -> FloatArray:
     """Return the share of the service's samples that each type makes: (types + 1,).
 
     The hours of the day are part of it: that the service's samples go with the requests is no chance, and how
     far they do says how much is done without requests.
 
     Args:
-        traffic: Requests by windows.
         blocks: Of the history.
         chosen: (blocks,) those that are looked at.
     """
-    types = len(traffic.types)
-    alone = 1 / (types + 1)
-    prior = np.append(traffic.requests / traffic.requests.sum() * (1 - alone), alone)
-    counts = blocks.totals / blocks.windows
-    values = (counts / counts.mean())[None, :]
-    rates = traffic.rates[:, traffic.history] @ blocks.members / blocks.windows
-    moments = _moments(chosen.astype(np.float64), np.ones((1, len(counts))), rates, values)
-    return np.asarray(_shares(moments, np.ones(1), prior, floor=0.0)[0][0])
+    types = len(blocks.rates) - 1
+    prior = np.full(types + 1, 1 / (types + 1))
+    counts = blocks.totals / blocks.members.sum(axis=0)
+    found = moments(
+        chosen.astype(np.float64), np.ones((1, len(counts))), blocks.rates, (counts / counts.mean())[None, :]
+    )
+    shares = fit_shares(found, np.ones(1), prior, least=0.0).shares[0]
+    shares = np.maximum(shares, _LEAST_SHARE)
+    return np.asarray(shares / shares.sum())
 
 
-def _fit_series(
-    traffic: Traffic,
-    matrix: SeriesMatrix,
-    blocks: _Blocks,
-    service: FloatArray,
-    rows: IntArray,
-    least: float,
-) -> _Fitted:
-    """Return what the mix made of some series, of those that it moved."""
-    rates = traffic.rates[:, traffic.history] @ blocks.members / blocks.windows
-    whole = service @ rates
-    samples = matrix.samples[np.ix_(rows, np.arange(len(matrix.totals))[traffic.history])] @ blocks.members
+def _fit(service: _Service, samples: FloatArray, rows: IntArray, least: FloatArray) -> _Fitted:
+    """Return what the mix made of some series, of those that it moved.
+
+    Args:
+        service: Whose series.
+        samples: (series, windows).
+        rows: (series,) of the matrix.
+        least: (series,) relative change that is reported.
+    """
+    blocks = service.blocks
+    work = _work(service, samples)
+    found = moments(work.weights, blocks.hours, blocks.rates, work.values)
+    fitted = fit_shares(found, work.levels, service.shares)
+    factors, later = service.factors(fitted.shares), service.later
+    moved = np.abs(factors[:, later] - 1).max(axis=1) >= least
+    gains, spread, errors = _left_out(
+        service, _Work(work.values[moved], work.levels[moved], work.weights), fitted.scale[moved]
+    )
+    towards = service.relative[:, later].mean(axis=1)
+    unknown = posterior_error(fitted.precision[moved], towards)
+    strayed = ((factors[moved][:, later] - 1) ** 2).mean(axis=1)
+    known = np.flatnonzero(moved)[(gains > _GAIN) & (strayed >= ERRORS**2 * (spread + unknown**2))]
+    every = np.zeros(len(rows))
+    every[moved] = np.hypot(errors, unknown)
+    return _Fitted(rows[known], factors[known], every[known], fitted.shares[known])
+
+
+def _work(service: _Service, samples: FloatArray) -> _Work:
+    blocks = service.blocks
+    whole = service.shares @ blocks.rates
     weights = blocks.totals / whole**2
-    work = samples / blocks.totals * whole
-    levels = (work @ weights) / weights.sum()
-    work = work / np.maximum(levels, 1e-300)[:, None]
-    prior = np.maximum(service, _LEAST_SHARE)
-    prior = prior / prior.sum()
-    moments = _moments(weights, blocks.hours, rates, work)
-    shares, dispersion = _shares(moments, levels, prior)
-    later = _later(traffic, matrix)
-    towards = (traffic.rates[:, later] / (service @ traffic.rates[:, later])).mean(axis=1)
-    unknown = _posterior_error(moments, levels / dispersion, prior, towards)
-    factors = _factors(traffic, matrix, service, shares)
-    level = matrix.samples[rows][:, traffic.history].sum(axis=1) / matrix.totals[traffic.history].sum()
-    moved = (np.abs(factors[:, later] - 1).max(axis=1, initial=0.0) * level >= least) & (levels > 0)
-    rows, work, levels, shares, factors = (each[moved] for each in (rows, work, levels, shares, factors))
-    if not len(rows):
-        return _Fitted(rows, factors, np.empty(0), shares)
-    gains, spread, errors = _left_out(traffic, matrix, blocks, prior, (weights, rates, work, levels))
-    strayed = ((factors[:, later] - 1) ** 2).mean(axis=1)
-    known = (gains > _GAIN) & (strayed >= ERRORS**2 * (spread + unknown[moved] ** 2))
-    errors = np.hypot(errors, unknown[moved])
-    return _Fitted(rows[known], factors[known], errors[known], shares[known])
+    values = samples[:, service.traffic.history] @ blocks.members / blocks.totals * whole
+    levels = np.maximum(values @ weights / weights.sum(), 1e-300)
+    return _Work(values / levels[:, None], levels, weights)
 
 
-def _left_out(
-    traffic: Traffic,
-    matrix: SeriesMatrix,
-    blocks: _Blocks,
-    prior: FloatArray,
-    data: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _left_out(service: _Service, work: _Work, scale: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return what shares gain on days that they were not fitted to, and how far they stray without a day.
+
+    Args:
+        service: Whose series.
+        work: Of the series.
+        scale: (series,) a block with weight w has a variance of 1 / (w × scale).
 
     Returns:
         (series,) gain in log likelihood; (series,) mean variance of the factors after the history; (series,)
         standard error of their mean.
     """
-    weights, rates, work, levels = data
-    later = _later(traffic, matrix)
+    blocks, weights = service.blocks, work.weights
     days = np.unique(blocks.days)
-    squares, plain = np.zeros((2, len(work)))
-    factors = []
+    squares, plain = np.zeros((2, len(work.levels)))
+    every = []
     for day in days.tolist():
         out = blocks.days == day
-        moments = _moments(np.where(out, 0.0, weights), blocks.hours, rates, work)
-        shares, _ = _shares(moments, levels, prior)
+        found = moments(np.where(out, 0.0, weights), blocks.hours, blocks.rates, work.values)
+        shares = shares_given(found, scale, service.shares).shares
         at = blocks.hours[:, out]
-        apart = work[:, out] - moments.work @ at
-        left = apart - shares @ (rates[:, out] - moments.rates @ at)
-        plain += levels * (apart**2 @ weights[out])
-        squares += levels * (left**2 @ weights[out])
-        without = _service_shares(traffic, blocks, ~out)
-        factors.append(_factors(traffic, matrix, without, shares)[:, later])
+        apart = work.values[:, out] - found.values @ at
+        left = apart - shares @ (blocks.rates[:, out] - found.parts @ at)
+        plain += work.levels * (apart**2 @ weights[out])
+        squares += work.levels * (left**2 @ weights[out])
+        without = replace(service, shares=_service_shares(blocks, ~out))
+        every.append(without.factors(shares)[:, service.later])
     dispersion = np.maximum(squares / len(weights), 1.0)
-    parts = np.stack(factors)
+    factors = np.stack(every)
     scale = (len(days) - 1) / len(days)
-    spread = scale * ((parts - parts.mean(axis=0)) ** 2).sum(axis=0)
-    means = parts.mean(axis=2)
+    spread = scale * ((factors - factors.mean(axis=0)) ** 2).sum(axis=0).mean(axis=1)
+    means = factors.mean(axis=2)
     error = np.sqrt(scale * ((means - means.mean(axis=0)) ** 2).sum(axis=0))
-    return (plain - squares) / (2 * dispersion), spread.mean(axis=1), error
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Moments:
-    """Sums over blocks of deviations from the mean of their hour of the day."""
-
-    squares: FloatArray  # (types + 1, types + 1)
-    products: FloatArray  # (series, types + 1)
-    own: FloatArray  # (series,) of the series themselves
-    blocks: float  # less the hours that were fitted
-    rates: FloatArray  # (types + 1, hours) means
-    work: FloatArray  # (series, hours) means
-
-
-def _moments(weights: FloatArray, hours: FloatArray, rates: FloatArray, work: FloatArray) -> _Moments:
-    mass = np.maximum(hours @ weights, 1e-300)
-    mean_rates, mean_work = (rates * weights) @ hours.T / mass, (work * weights) @ hours.T / mass
-    apart, left = rates - mean_rates @ hours, work - mean_work @ hours
-    used = float((weights > 0).sum() - ((hours @ (weights > 0)) > 0).sum())
-    weighted = apart * weights
-    return _Moments(
-        squares=weighted @ apart.T,
-        products=left @ weighted.T,
-        own=left**2 @ weights,
-        blocks=max(used, 1.0),
-        rates=mean_rates,
-        work=mean_work,
-    )
-
-
-def _shares(
-    moments: _Moments, levels: FloatArray, prior: FloatArray, floor: float = 1.0
-) -> tuple[FloatArray, FloatArray]:
-    """Return the shares of types in series: (series, types + 1), and the dispersion of the series' counts.
-
-    The prior has the variance of a series that is all of one type, as likely as its share in the service.
-
-    Args:
-        moments: Of the history.
-        levels: (series,) a count of 1 has a variance of 1 / (weight × level).
-        prior: (types + 1,) what is expected of a series.
-        floor: Least dispersion.
-    """
-    shares = np.broadcast_to(prior, (len(levels), len(prior)))
-    dispersion = np.maximum(levels * moments.own / moments.blocks, max(floor, 1e-12))
-    # What shares explain is no noise: it is known once they are.
-    for _ in range(_ROUNDS):
-        precision = levels / dispersion
-        matrix = precision[:, None, None] * moments.squares + np.diag(1 / prior)
-        shares = _on_simplex(matrix, precision[:, None] * moments.products + 1.0)
-        left = (
-            moments.own
-            - 2 * (shares * moments.products).sum(axis=1)
-            + np.einsum("st,tu,su->s", shares, moments.squares, shares)
-        )
-        dispersion = np.maximum(levels * left / moments.blocks, max(floor, 1e-12))
-    return shares, dispersion
-
-
-def _posterior_error(
-    moments: _Moments, precision: FloatArray, prior: FloatArray, towards: FloatArray
-) -> FloatArray:
-    """Return the standard error of a sum of shares, as far as the history leaves it open: (series,).
-
-    Args:
-        moments: Of the history.
-        precision: (series,) of its squares.
-        prior: (types + 1,) what is expected of a series.
-        towards: (types + 1,) what the shares are multiplied with.
-    """
-    matrix = precision[:, None, None] * moments.squares + np.diag(1 / prior)
-    both = np.broadcast_to(np.stack([towards, np.ones(len(prior))], axis=1), (len(precision), len(prior), 2))
-    solved = np.linalg.solve(matrix, both)
-    along, across = (solved * towards[:, None]).sum(axis=1).T
-    whole = solved[:, :, 1].sum(axis=1)
-    return np.asarray(np.sqrt(np.maximum(along - across**2 / whole, 0.0)))
-
-
-def _on_simplex(matrix: FloatArray, linear: FloatArray) -> FloatArray:
-    """Return the p ≥ 0 that add up to 1 and minimise p·A·p / 2 − b·p, negative ones left out in turn.
-
-    Args:
-        matrix: (series, types, types) A.
-        linear: (series, types) b.
-    """
-    series, types = linear.shape
-    held = np.ones((series, types), dtype=np.bool_)
-    found = np.zeros((series, types))
-    for _ in range(types):
-        system = np.zeros((series, types + 1, types + 1))
-        system[:, :types, :types] = matrix * (held[:, :, None] & held[:, None, :])
-        system[:, np.arange(types), np.arange(types)] += ~held
-        system[:, types, :types] = system[:, :types, types] = held
-        right = np.concatenate([np.where(held, linear, 0.0), np.ones((series, 1))], axis=1)
-        found = np.linalg.solve(system, right[:, :, None])[:, :types, 0]
-        negative = held & (found < 0)
-        if not negative.any():
-            break
-        held &= ~negative
-    found = np.maximum(np.where(held, found, 0.0), 0.0)
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
-
-
-def _factors(traffic: Traffic, matrix: SeriesMatrix, service: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return by how much the mix raised each series: (series, windows), 1 where no request is known."""
-    factors = (shares @ traffic.rates) / (service @ traffic.rates)
-    weights = np.where(traffic.known, matrix.totals, 0.0)[traffic.history]
-    usual = factors[:, traffic.history] @ weights / weights.sum()
-    factors = factors / usual[:, None]
-    factors[:, ~traffic.known] = 1.0
-    return np.asarray(factors)
-
-
-def _later(traffic: Traffic, matrix: SeriesMatrix) -> IntArray:
-    """Return the windows after the history that have samples and requests."""
-    last = traffic.history.indices(len(matrix.totals))[1]
-    return last + np.flatnonzero(traffic.known[last:] & (matrix.totals[last:] > 0))
-
-
-def _chunks(rows: IntArray) -> Iterator[IntArray]:
-    for first in range(0, len(rows), _CHUNK):
-        yield rows[first : first + _CHUNK]
+    return (plain - squares) / (2 * dispersion), spread, error

@@ -49,7 +49,7 @@ def find_request_mix(store: Store, span: RequestSpan, matrix: SeriesMatrix) -> M
     if not _has_requests(store, span):
         return None
     end = matrix.start + len(matrix.totals) * matrix.resolution_s
-    every = store.requests(span.service, matrix.start, end, width_s=matrix.resolution_s)
+    every = store.requests(span.service, matrix.start, end, width_s=end - matrix.start)
     releases = sorted(set(every.releases))
     periods = store.requests(span.service, matrix.start, end, releases, width_s=matrix.resolution_s)
     first, last = (round((at - matrix.start) / matrix.resolution_s) for at in (span.start, span.analysis))
