@@ -101,7 +101,7 @@ def build_traffic(periods: RequestPeriods, matrix: SeriesMatrix, history: slice)
     counts = np.zeros((len(names), windows))
     rows = np.broadcast_to(of[:, None], periods.requests.shape)[:, inside]
     np.add.at(counts, (rows, np.broadcast_to(column[inside], rows.shape)), periods.requests[:, inside])
-    known = counts.any(axis=0)
+    known = counts.sum(axis=0) > 0
     sampled = matrix.totals > 0
     if not sampled.any() or known[sampled].mean() < _COVERED or not known[history].any():
         return None
@@ -155,6 +155,28 @@ def fit_request_mix(traffic: Traffic, matrix: SeriesMatrix, least: float) -> Req
         shares=np.concatenate([one.shares for one in found]),
         types=traffic.types,
     )
+
+
+def factors_at(factors: FloatArray, whole: SeriesMatrix, matrix: SeriesMatrix) -> FloatArray:
+    """Return the factors of a scan's windows by those of another read: (series, windows), 1 outside of it.
+
+    Args:
+        factors: (series, windows of ``whole``).
+        whole: All windows of the scan.
+        matrix: The other read; where a window of it holds several of the scan, it has their mean by samples.
+    """
+    windows = len(matrix.totals)
+    step = min(whole.resolution_s, matrix.resolution_s)
+    many = round(windows * matrix.resolution_s / step)
+    begins = matrix.start + np.arange(many) * step
+    column = np.floor((begins - whole.start) / whole.resolution_s + 1e-6).astype(np.int64)
+    of = np.minimum(((begins - matrix.start) / matrix.resolution_s + 1e-6).astype(np.int64), windows - 1)
+    inside = (column >= 0) & (column < len(whole.totals))
+    weights = np.zeros((many, windows))
+    weights[np.flatnonzero(inside), of[inside]] = np.maximum(whole.totals[column[inside]], 1e-9)
+    sums = factors[:, np.where(inside, column, 0)] @ weights
+    mass = weights.sum(axis=0)
+    return np.where(mass > 0, sums / np.maximum(mass, 1e-300), 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -322,8 +344,8 @@ def _left_out(service: _Service, work: _Work, scale: FloatArray) -> tuple[FloatA
         every.append(without.factors(shares)[:, service.later])
     dispersion = np.maximum(squares / len(weights), 1.0)
     factors = np.stack(every)
-    scale = (len(days) - 1) / len(days)
-    spread = scale * ((factors - factors.mean(axis=0)) ** 2).sum(axis=0).mean(axis=1)
+    jackknife = (len(days) - 1) / len(days)
+    spread = jackknife * ((factors - factors.mean(axis=0)) ** 2).sum(axis=0).mean(axis=1)
     means = factors.mean(axis=2)
-    error = np.sqrt(scale * ((means - means.mean(axis=0)) ** 2).sum(axis=0))
+    error: FloatArray = np.sqrt(jackknife * ((means - means.mean(axis=0)) ** 2).sum(axis=0))
     return (plain - squares) / (2 * dispersion), spread, error

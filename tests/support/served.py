@@ -69,21 +69,22 @@ def serve(seed: int, *, gain: float, types: int = 8, series: int = 60, wander: f
     shares[::3] = np.eye(types + 1)[np.arange(len(shares[::3])) % types]
     shares[1::3] = rng.dirichlet(np.full(types + 1, 0.5), len(shares[1::3]))
     factors = shares @ rates / work
+    names = [SeriesKey("subroutine", f"f{row:04d}") for row in range(series)]
     levels = np.exp(rng.uniform(np.log(0.0005), np.log(0.05), series))
     samples = rng.poisson(totals * np.minimum(levels[:, None] * factors, 1.0)).astype(np.float64)
     return Served(
         SeriesMatrix(
             start=0.0,
             resolution_s=WINDOW_S,
-            kinds=("subroutine",) * series,
-            names=tuple(f"f{row:04d}" for row in range(series)),
+            kinds=tuple(key.kind for key in names),
+            names=tuple(key.name for key in names),
             samples=np.minimum(samples, totals),
             totals=totals,
         ),
         RequestPeriods(
             releases=("v1",) * types,
             types=tuple(f"GET /{row}" for row in range(types)),
-            starts=time * WINDOW_S,
+            starts=np.asarray(time * WINDOW_S, np.float64),
             width_s=WINDOW_S,
             requests=requests,
             timed=np.zeros(requests.shape),

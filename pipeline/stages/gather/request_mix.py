@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
-from pipeline.model import FloatArray, SeriesKey, SeriesMatrix
+from pipeline.model import SeriesKey, SeriesMatrix
 from pipeline.stages.gather.store_view import StoreView
 from pipeline.storage.interface import SeriesSource, Store
-from pipeline.strata.request_shares import RequestMix, Traffic, build_traffic, fit_request_mix
+from pipeline.strata.request_shares import RequestMix, Traffic, build_traffic, factors_at, fit_request_mix
 from pipeline.strata.standardise import standardise
 
 
@@ -85,7 +83,7 @@ class RequestMixStore(StoreView):
         found = find_request_mix(self._store, span, whole)
         if found is None:
             return matrix
-        return standardise(matrix, found.mix.series, _factors_at(found.mix.factors, whole, matrix))
+        return standardise(matrix, found.mix.series, factors_at(found.mix.factors, whole, matrix))
 
     @cached_property
     def _served(self) -> bool:
@@ -96,25 +94,3 @@ class RequestMixStore(StoreView):
 def _has_requests(store: Store, span: RequestSpan) -> bool:
     length_s = span.end - span.analysis
     return bool(store.requests(span.service, span.analysis, span.end, width_s=length_s).releases)
-
-
-def _factors_at(factors: FloatArray, whole: SeriesMatrix, matrix: SeriesMatrix) -> FloatArray:
-    """Return the factors of a scan's windows by those of another read: (series, windows), 1 outside of it.
-
-    Args:
-        factors: (series, windows of ``whole``).
-        whole: All windows of the scan.
-        matrix: The other read; where a window of it holds several of the scan, it has their mean by samples.
-    """
-    windows = len(matrix.totals)
-    step = min(whole.resolution_s, matrix.resolution_s)
-    many = round(windows * matrix.resolution_s / step)
-    begins = matrix.start + np.arange(many) * step
-    column = np.floor((begins - whole.start) / whole.resolution_s + 1e-6).astype(np.int64)
-    of = np.minimum(((begins - matrix.start) / matrix.resolution_s + 1e-6).astype(np.int64), windows - 1)
-    inside = (column >= 0) & (column < len(whole.totals))
-    weights = np.zeros((many, windows))
-    weights[np.flatnonzero(inside), of[inside]] = np.maximum(whole.totals[column[inside]], 1e-9)
-    sums = factors[:, np.where(inside, column, 0)] @ weights
-    mass = weights.sum(axis=0)
-    return np.where(mass > 0, sums / np.maximum(mass, 1e-300), 1.0)
