@@ -18,10 +18,9 @@ from pipeline.codec.ledger import entry_from_row, reported_entries
 from pipeline.codec.names import read_namings
 from pipeline.codec.scans import encode_progress
 from pipeline.config import Settings
-from pipeline.model import Dropped, Progress, Record, Scan
+from pipeline.model import Dropped, Progress, Scan
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.factory import SCAN_STAGES
-from pipeline.stages.gather.counted_rows import request_columns
 from pipeline.steps import LAST
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
@@ -187,11 +186,6 @@ def _flow(
     if named.late:
         what = LateService(named.service, named.start, named.window_s, named.series, named.strata, named.late)
         store = StoreInThePast(store, what)
-    if named.requests:
-        counted = [Record("requests", 0, row, each) for row, each in enumerate(named.requests)]
-        columns = {**request_columns(counted)}
-        lines = len(columns["service"])
-        store.insert("requests", {**columns, "stream": ["log"] * lines, "topic": ["requests"] * lines})
     noted = {"service": dataset.service, "time": dataset.start, "version": naming.version, "before": 0}
     store.insert("naming", {name: [value] for name, value in noted.items()})
     return Flow(

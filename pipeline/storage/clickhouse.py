@@ -252,16 +252,11 @@ class ClickHouseStore:
         start: float,
         end: float,
         releases: Sequence[str] | None = None,
-        *,
-        width_s: float = 0.0,
+        width_s: float = 0,
     ) -> RequestPeriods:
         """Return a service's requests by release and period; see Store.requests."""
-        values = {
-            "service": service,
-            "start": to_ms(start),
-            "end": to_ms(end),
-            "width": round(width_s * 1000),
-        }
+        span = {"start": to_ms(start), "end": to_ms(end), "width": to_ms(width_s)}
+        values = {"service": service, **span}
         return read_requests(self._columns, self._numbers, values, releases)
 
     def rows(

@@ -178,8 +178,7 @@ class Store(Protocol):
         start: float,
         end: float,
         releases: Sequence[str] | None = None,
-        *,
-        width_s: float = 0.0,
+        width_s: float = 0,
     ) -> RequestPeriods:
         """Return the requests of a service in periods that begin in [start, end).
 

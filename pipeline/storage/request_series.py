@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.model import BUCKETS_AN_OCTAVE, FloatArray, IntArray, RequestPeriods
+from pipeline.model import BUCKETS_AN_OCTAVE, FloatArray, IntArray, RequestCounts, RequestPeriods
 from pipeline.storage.answers import rows_of
 from pipeline.storage.gcpu_series import Columns, Numbers
+from pipeline.storage.schema import to_ms
+
+REQUEST_COLUMNS = ("release", "type", "window", "width_s", "requests", "times")
+"""What of a row of requests is read."""
 
 _PLACE = """if(
         (
@@ -120,11 +124,24 @@ class RequestPoints:
         requests: Iterable[int],
         times: Iterable[Mapping[int, int]],
     ) -> None:
-        """Add requests, one of each a row."""
+        """Add requests by REQUEST_COLUMNS, one of each a row."""
         keys = zip(releases, types, starts_ms, widths_s, strict=True)
         for key, many, sketch in zip(keys, requests, times, strict=True):
             logs = sum((bucket + 0.5) * timed for bucket, timed in sketch.items())
             self._counts[key] = self._counts.get(key, 0.0) + np.array([many, sum(sketch.values()), logs])
+
+    def load(self, counted: Iterable[RequestCounts]) -> None:
+        """Add the requests of hosts and periods."""
+        for one in counted:
+            many = len(one.types)
+            self.add(
+                [one.release] * many,
+                [each.type for each in one.types],
+                [to_ms(one.start)] * many,
+                [one.period_s] * many,
+                [each.requests for each in one.types],
+                [dict(each.times) for each in one.types],
+            )
 
     def read(
         self, start_ms: int, end_ms: int, releases: Sequence[str] | None, width_s: float = 0.0

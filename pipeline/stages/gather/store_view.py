@@ -66,8 +66,7 @@ class StoreView:
         start: float,
         end: float,
         releases: Sequence[str] | None = None,
-        *,
-        width_s: float = 0.0,
+        width_s: float = 0,
     ) -> RequestPeriods:
         """Return a service's requests; see Store.requests."""
         return self._store.requests(service, start, end, releases, width_s=width_s)

@@ -178,8 +178,7 @@ class Counting(StoreView):
         start: float,
         end: float,
         releases: Sequence[str] | None = None,
-        *,
-        width_s: float = 0.0,
+        width_s: float = 0,
     ) -> RequestPeriods:
         self.together += releases is None
         self.by_type += releases is not None

@@ -66,8 +66,7 @@ class Watched(StoreView):
         start: float,
         end: float,
         releases: Sequence[str] | None = None,
-        *,
-        width_s: float = 0.0,
+        width_s: float = 0,
     ) -> RequestPeriods:
         """Return what the store holds."""
         self.asked.append((start, end))
