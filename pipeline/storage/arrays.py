@@ -232,17 +232,12 @@ class ArrayStore:
             return (self._services.get(service) or _Service()).strata.width_s(to_ms(end))
 
     def requests(
-        self,
-        service: str,
-        start: float,
-        end: float,
-        releases: Sequence[str] | None = None,
-        width_s: float = 0,
+        self, service: str, start: float, end: float, releases: Sequence[str] | None = None, step_s: float = 0
     ) -> RequestPeriods:
         """Return a service's requests; see Store.requests."""
         with self._lock:
             held = self._services.get(service) or _Service()
-            return held.requests.read(to_ms(start), to_ms(end), releases, width_s)
+            return held.requests.read(to_ms(start), to_ms(end), releases, step_s)
 
     def rows(
         self,

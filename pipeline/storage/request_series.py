@@ -24,8 +24,8 @@ _PLACE = """if(
             WHERE service = {service:String}
                 AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
                 AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
-        ) * 1000 < {width:Int64},
-        intDiv(toUnixTimestamp64Milli(window), greatest({width:Int64}, 1)) * {width:Int64},
+        ) * 1000 < {step:Int64},
+        intDiv(toUnixTimestamp64Milli(window), greatest({step:Int64}, 1)) * {step:Int64},
         toUnixTimestamp64Milli(window)
     ) AS place"""
 """When a row's period begins, in milliseconds, or the longer one that it is added up by."""
@@ -105,7 +105,7 @@ def read_requests(
         np.asarray(row, np.int64),
         counts["place"],
         [counts[name] for name in ("count", "timed", "logs")] if len(counts) else [np.empty(0)] * 3,
-        _width(widths, values["width"] / 1000),
+        _width(widths, values["step"] / 1000),
     )
 
 

@@ -47,9 +47,9 @@ def find_request_mix(store: Store, span: RequestSpan, matrix: SeriesMatrix) -> M
     if not _has_requests(store, span):
         return None
     end = matrix.start + len(matrix.totals) * matrix.resolution_s
-    every = store.requests(span.service, matrix.start, end, width_s=end - matrix.start)
+    every = store.requests(span.service, matrix.start, end, step_s=end - matrix.start)
     releases = sorted(set(every.releases))
-    periods = store.requests(span.service, matrix.start, end, releases, width_s=matrix.resolution_s)
+    periods = store.requests(span.service, matrix.start, end, releases, step_s=matrix.resolution_s)
     first, last = (round((at - matrix.start) / matrix.resolution_s) for at in (span.start, span.analysis))
     traffic = build_traffic(periods, matrix, slice(max(first, 0), last))
     mix = None if traffic is None else fit_request_mix(traffic, matrix, span.least)
@@ -93,4 +93,4 @@ class RequestMixStore(StoreView):
 
 def _has_requests(store: Store, span: RequestSpan) -> bool:
     length_s = span.end - span.analysis
-    return bool(store.requests(span.service, span.analysis, span.end, width_s=length_s).releases)
+    return bool(store.requests(span.service, span.analysis, span.end, step_s=length_s).releases)

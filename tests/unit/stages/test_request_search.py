@@ -61,16 +61,11 @@ class Watched(StoreView):
         )
 
     def requests(
-        self,
-        service: str,
-        start: float,
-        end: float,
-        releases: Sequence[str] | None = None,
-        width_s: float = 0,
+        self, service: str, start: float, end: float, releases: Sequence[str] | None = None, step_s: float = 0
     ) -> RequestPeriods:
         """Return what the store holds."""
         self.asked.append((start, end))
-        return self._store.requests(service, start, end, releases, width_s=width_s)
+        return self._store.requests(service, start, end, releases, step_s=step_s)
 
 
 @pytest.mark.parametrize(("case", "found"), [(CASES[2], 5), (CASES[3], 4)])
