@@ -36,6 +36,9 @@ _LEAST_DAYS = 3
 _COVERED = 0.9
 """Share of the windows with samples that must have requests, too."""
 
+_FAR, _LEAST_APART = 5.0, 0.1
+"""Standard deviations, and logarithm at least, by which samples of a window are too many for its requests."""
+
 _GAIN = math.log(1000.0)
 """How much likelier shares must make days that they were not fitted to, as a logarithm."""
 
@@ -131,9 +134,11 @@ def fit_request_mix(traffic: Traffic, matrix: SeriesMatrix, least: float) -> Req
         matrix: Series as they are to be judged.
         least: Change of gCPU that is reported.
     """
-    blocks = _blocks(traffic, matrix)
-    if blocks is None:
+    covered = _covered(traffic, matrix)
+    blocks = None if covered is None else _blocks(covered, matrix)
+    if covered is None or blocks is None:
         return None
+    traffic = covered
     service = _Service(traffic, matrix.totals, blocks, _service_shares(blocks, blocks.days >= 0))
     if not len(service.later):
         return None
@@ -256,6 +261,27 @@ def _blocks(traffic: Traffic, matrix: SeriesMatrix) -> _Blocks | None:
         hours=(np.unique(hours)[:, None] == hours).astype(np.float64),
         days=days,
     )
+
+
+def _covered(traffic: Traffic, matrix: SeriesMatrix) -> Traffic | None:
+    """Return traffic without the windows whose requests are not those that samples are of.
+
+    Some of a host's lines may be missing, or not be there yet. Then the service has more samples for its
+    requests than at any other time. None where that is so in a tenth of the windows.
+    """
+    blocks = _blocks(traffic, matrix)
+    if blocks is None:
+        return None
+    sampled = traffic.known & (matrix.totals > 0)
+    expected = _service_shares(blocks, blocks.days >= 0) @ traffic.rates
+    strays = np.log(np.where(sampled, matrix.totals, 1.0) / expected)
+    usual = strays[traffic.history][sampled[traffic.history]]
+    apart = np.abs(strays - np.median(usual))
+    sd = np.median(np.abs(usual - np.median(usual))) / 0.6745
+    known = sampled & (apart <= max(_FAR * float(sd), _LEAST_APART))
+    if known.sum() < _COVERED * (matrix.totals > 0).sum():
+        return None
+    return replace(traffic, known=known, rates=np.where(known, traffic.rates, 1.0))
 
 
 def _service_shares(blocks: _Blocks, chosen: BoolArray) -> FloatArray:

@@ -122,6 +122,29 @@ def test_windows_without_requests_stay_as_they_are() -> None:
     assert (mix.factors[:, AT + 10 : AT + 20] == 1).all()
 
 
+@pytest.mark.parametrize("part", [0.5, 0.8, 1.5])
+def test_windows_without_some_hosts_requests_stay_as_they_are(part: float) -> None:
+    served = serve(1, gain=0.5)
+    partly = served.requests.requests.copy()
+    partly[:, END - 6 :] *= part
+    mix = mix_of(replace(served, requests=replace(served.requests, requests=partly)))
+    whole = mix_of(served)
+    assert mix is not None
+    assert whole is not None
+    assert (mix.factors[:, END - 6 :] == 1).all()
+    assert mix.series == whole.series
+    np.testing.assert_allclose(mix.factors[:, : END - 6], whole.factors[:, : END - 6])
+
+
+def test_more_samples_of_the_same_requests_say_nothing() -> None:
+    served = serve(1, gain=0.5)
+    times = np.where(np.arange(END) < AT - 2 * DAY, 1.0, 2.0)
+    matrix = replace(
+        served.matrix, samples=served.matrix.samples * times, totals=served.matrix.totals * times
+    )
+    assert mix_of(replace(served, matrix=matrix)) is None
+
+
 def test_rare_types_are_one_and_releases_add_up() -> None:
     served = serve(1, gain=0.5, types=30, series=3)
     traffic = traffic_of(served)
