@@ -18,7 +18,11 @@ from pipeline.storage.schema import to_ms
 REQUEST_COLUMNS = ("release", "type", "window", "width_s", "requests", "times")
 """What of a row of requests is read."""
 
-_PLACE = """if(
+# When a row's period begins, or the longer one that it is added up by if none of them is as long.
+_RELEASE_COUNTS = """
+SELECT
+    cityHash64(toString(release)) AS series,
+    if(
         (
             SELECT max(width_s) FROM requests
             WHERE service = {service:String}
@@ -27,13 +31,7 @@ _PLACE = """if(
         ) * 1000 < {step:Int64},
         intDiv(toUnixTimestamp64Milli(window), greatest({step:Int64}, 1)) * {step:Int64},
         toUnixTimestamp64Milli(window)
-    ) AS place"""
-"""When a row's period begins, in milliseconds, or the longer one that it is added up by."""
-
-_RELEASE_COUNTS = """
-SELECT
-    cityHash64(toString(release)) AS series,
-    <place>,
+    ) AS place,
     toFloat64(sum(requests.requests)) AS count,
     0.0 AS timed,
     0.0 AS logs
@@ -42,7 +40,7 @@ WHERE service = {service:String}
     AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
     AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
 GROUP BY series, place
-""".replace("<place>", _PLACE)
+"""
 
 _RELEASE_NAMES = """
 SELECT toString(release) AS release_name, '', cityHash64(release_name), max(width_s)
@@ -57,7 +55,16 @@ ORDER BY release_name
 _TYPE_COUNTS = """
 SELECT
     cityHash64(toString(release), type) AS series,
-    <place>,
+    if(
+        (
+            SELECT max(width_s) FROM requests
+            WHERE service = {service:String}
+                AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+                AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+        ) * 1000 < {step:Int64},
+        intDiv(toUnixTimestamp64Milli(window), greatest({step:Int64}, 1)) * {step:Int64},
+        toUnixTimestamp64Milli(window)
+    ) AS place,
     toFloat64(sum(requests.requests)) AS count,
     toFloat64(sum(arraySum(mapValues(times)))) AS timed,
     toFloat64(sum(arraySum((at, many) -> (at + 0.5) * many, mapKeys(times), mapValues(times)))) AS logs
@@ -67,7 +74,7 @@ WHERE service = {service:String}
     AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
     AND release IN {releases:Array(String)}
 GROUP BY series, place
-""".replace("<place>", _PLACE)
+"""
 
 _TYPE_NAMES = """
 SELECT toString(release) AS release_name, type, cityHash64(release_name, type), max(width_s)
