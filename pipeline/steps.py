@@ -82,6 +82,14 @@ STEPS: tuple[Step, ...] = (
         codes={"senders": Code("more or fewer samples came from {0}: at a constant mix it hardly rises")},
     ),
     Step(
+        "request_mix",
+        "detect",
+        "Did other types of requests come?",
+        measures="its rise at the usual mix of requests, by what their mix made of it",
+        passes="it holds at the usual mix of requests",
+        codes={"types": Code("more or fewer requests of {0} came: at their usual mix it hardly rises")},
+    ),
+    Step(
         "release_costs",
         "releases",
         "Do requests cost more in a new release?",

@@ -190,6 +190,9 @@ class LoadSpec(StrictModel):
     clock_change: Share | None = None  # from this share of the span on, days begin an hour earlier
     periods: tuple[PeriodSpec, ...] = ()
     shifts: tuple[ShiftSpec, ...] = ()  # of traffic between endpoints
+    requests: float = Field(
+        default=0.0, ge=0
+    )  # that an endpoint gets in a minute, on average; 0: no access log
 
     @model_validator(mode="after")
     def _runs(self) -> Self:

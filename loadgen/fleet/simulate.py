@@ -22,6 +22,7 @@ from loadgen.fleet.load import Load, build_load, cycle_of
 from loadgen.fleet.metrics import build_metrics
 from loadgen.fleet.mix_shifts import mix_rows, traffic_shifts
 from loadgen.fleet.profile_tree import read_profile_graph
+from loadgen.fleet.requests import draw_requests
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
@@ -91,6 +92,7 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
         metrics=build_metrics(scenario, injected, drawn.load, costs.total, timeline, streams),
         changes=tuple(sorted(written.changes(changes), key=lambda change: (change.time, change.id))),
         truth=_truth(drawn, written, found, samples, totals),
+        requests=draw_requests(scenario, timeline, drawn.load, streams),
         meta={"scenario": scenario.name, "seed": seed, "servers": scenario.servers.count},
     )
     if counted:

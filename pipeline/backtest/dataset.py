@@ -39,6 +39,7 @@ from pipeline.model import (
     FloatArray,
     MetricKind,
     MetricPoints,
+    RequestCounts,
     SeriesKey,
     Silence,
 )
@@ -77,6 +78,7 @@ class Dataset:
     stratum_totals: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))  # (strata, windows)
     stratum_samples: StratumCounts | None = None  # of series and stack windows; None where not known
     late: tuple[Late, ...] = ()  # what arrives late of all this; not kept in a folder
+    requests: tuple[RequestCounts, ...] = ()  # by type and period; not kept in a folder
 
     @property
     def series(self) -> tuple[SeriesKey, ...]:

@@ -31,7 +31,7 @@ from pipeline.storage.dense import DenseCounts, DenseStacks
 from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, StrataSides, Table
 from pipeline.storage.loaded import ServiceArrays
 from pipeline.storage.points import Frames, Points, StackPoints
-from pipeline.storage.request_series import RequestPoints
+from pipeline.storage.request_series import REQUEST_COLUMNS, RequestPoints
 from pipeline.storage.schema import (
     COLUMNS,
     IDENTITY,
@@ -232,12 +232,12 @@ class ArrayStore:
             return (self._services.get(service) or _Service()).strata.width_s(to_ms(end))
 
     def requests(
-        self, service: str, start: float, end: float, releases: Sequence[str] | None = None
+        self, service: str, start: float, end: float, releases: Sequence[str] | None = None, step_s: float = 0
     ) -> RequestPeriods:
         """Return a service's requests; see Store.requests."""
         with self._lock:
             held = self._services.get(service) or _Service()
-            return held.requests.read(to_ms(start), to_ms(end), releases)
+            return held.requests.read(to_ms(start), to_ms(end), releases, step_s)
 
     def rows(
         self,
@@ -290,11 +290,12 @@ class ArrayStore:
             self.insert("strata", strata_columns(data))
         for points in data.metrics:
             times_ms = np.rint(points.timestamps * 1000).astype(np.int64)
-            kept = held.setup if points.setup else held.metrics
-            kept.add([SeriesKey("service", points.metric)] * len(times_ms), times_ms, points.values)
+            keys = [SeriesKey("service", points.metric)] * len(times_ms)
+            (held.setup if points.setup else held.metrics).add(keys, times_ms, points.values)
         if said := [points for points in data.metrics if points.metadata and len(points.timestamps)]:
             own = {name: [getattr(points, name) for points in said] for name in _METADATA}
             self.insert("metric_metadata", {**own, "time": [points.timestamps[0] for points in said]})
+        held.requests.load(data.requests)
         if data.changes:
             self.insert("changes", columns_of(map(change_to_row, data.changes)))
         if data.silences:
@@ -359,8 +360,7 @@ def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
             kept.add([SeriesKey("service", data["metric"][i]) for i in chosen], times[chosen], values[chosen])
         return
     if table == "requests":
-        columns = ("release", "type", "window", "width_s", "requests", "times")
-        held.requests.add(*map(data.__getitem__, columns))
+        held.requests.add(*map(data.__getitem__, REQUEST_COLUMNS))
         return
     if table in ("strata_totals", "strata_gcpu", "strata_stacks"):
         add_strata_rows(table, held.strata, data)

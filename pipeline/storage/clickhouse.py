@@ -247,10 +247,11 @@ class ClickHouseStore:
         return float(next(iter(found), 0.0))
 
     def requests(
-        self, service: str, start: float, end: float, releases: Sequence[str] | None = None
+        self, service: str, start: float, end: float, releases: Sequence[str] | None = None, step_s: float = 0
     ) -> RequestPeriods:
         """Return a service's requests by release and period; see Store.requests."""
-        values = {"service": service, "start": to_ms(start), "end": to_ms(end)}
+        span = {"start": to_ms(start), "end": to_ms(end), "step": to_ms(step_s)}
+        values = {"service": service, **span}
         return read_requests(self._columns, self._numbers, values, releases)
 
     def rows(

@@ -173,11 +173,12 @@ class Store(Protocol):
         """
 
     def requests(
-        self, service: str, start: float, end: float, releases: Sequence[str] | None = None
+        self, service: str, start: float, end: float, releases: Sequence[str] | None = None, step_s: float = 0
     ) -> RequestPeriods:
         """Return the requests of a service in periods that begin in [start, end).
 
-        Of every release all types together, or with ``releases`` those of some by type.
+        Of every release all types together, or with ``releases`` those of some by type. Periods that are
+        shorter than ``step_s`` are added up by it.
         """
 
     def rows(

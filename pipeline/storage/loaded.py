@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pipeline.model import Change, FloatArray, MetricPoints, SeriesKey, Silence, Stratum, StratumCounts
+from pipeline.model import (
+    Change,
+    FloatArray,
+    MetricPoints,
+    RequestCounts,
+    SeriesKey,
+    Silence,
+    Stratum,
+    StratumCounts,
+)
 from pipeline.storage.points import Frames
 
 
@@ -66,6 +75,10 @@ class ServiceArrays(Protocol):
     @property
     def changes(self) -> tuple[Change, ...]:
         """Deployed changes."""
+
+    @property
+    def requests(self) -> tuple[RequestCounts, ...]:
+        """Requests by type and period."""
 
     @property
     def silences(self) -> tuple[Silence, ...]:

@@ -5,19 +5,33 @@ Numbers come apart from names, so that half a million counts are arrays and no P
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pipeline.model import BUCKETS_AN_OCTAVE, FloatArray, IntArray, RequestPeriods
+from pipeline.model import BUCKETS_AN_OCTAVE, FloatArray, IntArray, RequestCounts, RequestPeriods
 from pipeline.storage.answers import rows_of
 from pipeline.storage.gcpu_series import Columns, Numbers
+from pipeline.storage.schema import to_ms
 
+REQUEST_COLUMNS = ("release", "type", "window", "width_s", "requests", "times")
+"""What of a row of requests is read."""
+
+# When a row's period begins, or the longer one that it is added up by if none of them is as long.
 _RELEASE_COUNTS = """
 SELECT
     cityHash64(toString(release)) AS series,
-    toUnixTimestamp64Milli(window) AS place,
+    if(
+        (
+            SELECT max(width_s) FROM requests
+            WHERE service = {service:String}
+                AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+                AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+        ) * 1000 < {step:Int64},
+        intDiv(toUnixTimestamp64Milli(window), greatest({step:Int64}, 1)) * {step:Int64},
+        toUnixTimestamp64Milli(window)
+    ) AS place,
     toFloat64(sum(requests.requests)) AS count,
     0.0 AS timed,
     0.0 AS logs
@@ -41,7 +55,16 @@ ORDER BY release_name
 _TYPE_COUNTS = """
 SELECT
     cityHash64(toString(release), type) AS series,
-    toUnixTimestamp64Milli(window) AS place,
+    if(
+        (
+            SELECT max(width_s) FROM requests
+            WHERE service = {service:String}
+                AND window >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')
+                AND window < fromUnixTimestamp64Milli({end:Int64}, 'UTC')
+        ) * 1000 < {step:Int64},
+        intDiv(toUnixTimestamp64Milli(window), greatest({step:Int64}, 1)) * {step:Int64},
+        toUnixTimestamp64Milli(window)
+    ) AS place,
     toFloat64(sum(requests.requests)) AS count,
     toFloat64(sum(arraySum(mapValues(times)))) AS timed,
     toFloat64(sum(arraySum((at, many) -> (at + 0.5) * many, mapKeys(times), mapValues(times)))) AS logs
@@ -73,7 +96,7 @@ def read_requests(
     Args:
         columns: Runs a query of names.
         numbers: Runs a query of counts.
-        values: Service, and the start and end of the span in milliseconds.
+        values: Service; the start and end of the span, and the least width of a period, in milliseconds.
         releases: Those that are read, by type; None: all, all types together.
     """
     if releases is None:
@@ -89,7 +112,7 @@ def read_requests(
         np.asarray(row, np.int64),
         counts["place"],
         [counts[name] for name in ("count", "timed", "logs")] if len(counts) else [np.empty(0)] * 3,
-        max(widths, default=0.0),
+        _width(widths, values["step"] / 1000),
     )
 
 
@@ -108,13 +131,28 @@ class RequestPoints:
         requests: Iterable[int],
         times: Iterable[Mapping[int, int]],
     ) -> None:
-        """Add requests, one of each a row."""
+        """Add requests by REQUEST_COLUMNS, one of each a row."""
         keys = zip(releases, types, starts_ms, widths_s, strict=True)
         for key, many, sketch in zip(keys, requests, times, strict=True):
             logs = sum((bucket + 0.5) * timed for bucket, timed in sketch.items())
             self._counts[key] = self._counts.get(key, 0.0) + np.array([many, sum(sketch.values()), logs])
 
-    def read(self, start_ms: int, end_ms: int, releases: Sequence[str] | None) -> RequestPeriods:
+    def load(self, counted: Iterable[RequestCounts]) -> None:
+        """Add the requests of hosts and periods."""
+        for one in counted:
+            many = len(one.types)
+            self.add(
+                [one.release] * many,
+                [each.type for each in one.types],
+                [to_ms(one.start)] * many,
+                [one.period_s] * many,
+                [each.requests for each in one.types],
+                [dict(each.times) for each in one.types],
+            )
+
+    def read(
+        self, start_ms: int, end_ms: int, releases: Sequence[str] | None, width_s: float = 0.0
+    ) -> RequestPeriods:
         """Return the requests of periods that begin in [start, end); see Store.requests."""
         rows = [
             ((release, "" if releases is None else type_), start, width, sums)
@@ -131,8 +169,13 @@ class RequestPoints:
             np.array([number[name] for name in series], np.int64),
             np.array(starts, np.int64),
             [requests, timed, logs],
-            max(widths, default=0.0),
+            _width(widths, width_s),
         )
+
+
+def _width(widths_s: Collection[float], least_s: float) -> float:
+    """Return the width of the periods that periods of some widths are added up by; 0 of none."""
+    return max(*widths_s, least_s) if widths_s else 0.0
 
 
 def _added_up(

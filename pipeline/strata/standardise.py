@@ -34,17 +34,17 @@ def block_windows(windows: int) -> int:
     return max(1, -(-windows // 256))
 
 
-def standardise(matrix: SeriesMatrix, mix: Mix, factors: FloatArray) -> SeriesMatrix:
-    """Return counts as if every window had the mix of the whole span.
+def standardise(matrix: SeriesMatrix, series: Sequence[SeriesKey], factors: FloatArray) -> SeriesMatrix:
+    """Return counts as if every window had the usual mix.
 
     Args:
         matrix: Series; those that the mix does not know stay as they are.
-        mix: How they differ between strata.
-        factors: (series of the mix, windows) by which the mix raised them, from ``Mix.factors``.
+        series: Those that the mix moves.
+        factors: (series that it moves, windows) by which the mix raised them, from ``Mix.factors``.
     """
     rows = rows_by(matrix.series)
-    known = [row for row, key in enumerate(mix.series) if key in rows]
-    samples, of_mix = matrix.samples.copy(), [rows[mix.series[row]] for row in known]
+    known = [row for row, key in enumerate(series) if key in rows]
+    samples, of_mix = matrix.samples.copy(), [rows[series[row]] for row in known]
     factors = factors[known]
     counted = samples[of_mix]
     exposure = (factors * matrix.totals).sum(axis=1, keepdims=True)
@@ -91,8 +91,8 @@ def decide(
     for candidate in candidates:
         row, known = rows[candidate.series], of_mix.get(candidate.series)
         split = round((candidate.change_time - raw.start) / raw.resolution_s)
-        rise = _rise(raw, row, split)
-        own = _rise(constant, row, split) / rise if rise else 0.0
+        rise = rise_at(raw, row, split)
+        own = rise_at(constant, row, split) / rise if rise else 0.0
         if known is not None and own < OWN_SHARE:
             subjects = (_mover(mix, known, strata, split),)
             decision = Decision(KEY, False, own, OWN_SHARE, code="senders", subjects=subjects)
@@ -128,8 +128,8 @@ def rows_by(series: Sequence[SeriesKey]) -> dict[SeriesKey, int]:
     return {key: row for row, key in enumerate(series)}
 
 
-def _rise(matrix: SeriesMatrix, row: int, split: int) -> float:
-    """Return by how much the level after a window is above the one before."""
+def rise_at(matrix: SeriesMatrix, row: int, split: int) -> float:
+    """Return by how much the level from a window on is above the one before."""
     after, before = (
         float(matrix.samples[row, part].sum() / max(matrix.totals[part].sum(), 1.0))
         for part in (slice(split, None), slice(0, split))

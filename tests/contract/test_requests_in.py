@@ -82,6 +82,34 @@ def test_periods_of_other_lengths_are_added_up_by_the_longest(store: Store, serv
     assert found.requests.tolist() == [[2.0, 2.0, 1.0]]
 
 
+@pytest.mark.parametrize("releases", [None, ("v1",)])
+@pytest.mark.parametrize(
+    ("step_s", "widths", "expected", "starts"),
+    [
+        (120.0, (30.0, 60.0), [2.0, 3.0, 1.0], [0.0, 120.0, 480.0]),
+        (120.0, (30.0, 240.0), [5.0, 1.0], [0.0, 480.0]),
+        (30.0, (30.0, 60.0), [2.0, 1.0, 2.0, 1.0], [0.0, 120.0, 180.0, 480.0]),
+    ],
+)
+def test_short_periods_are_added_up_by_a_step(
+    store: Store,
+    service_name: str,
+    releases: tuple[str, ...] | None,
+    step_s: float,
+    widths: tuple[float, float],
+    expected: list[float],
+    starts: list[float],
+) -> None:
+    began = T0 - T0 % 240
+    rows = [("v1", "a", began - T0 + at, 1) for at in (0.0, 30.0, 120.0, 180.0, 210.0, 480.0)]
+    some = requests(service_name, rows)
+    store.insert("requests", {**some, "width_s": [widths[0]] * 5 + [widths[1]]})
+    found = store.requests(service_name, began, began + 600, releases, step_s=step_s)
+    assert found.width_s == max(step_s, *widths)
+    assert (found.starts - began).tolist() == starts
+    assert found.requests.tolist() == [expected]
+
+
 def test_thirds_of_a_second_are_in_their_period(store: Store, service_name: str) -> None:
     width_s = 100.0 / 3.0
     first = round(T0 / width_s)

@@ -57,7 +57,7 @@ class ConstantMixStore(StoreView):
         mix, strata = self.fit(matrix, names)
         constant = matrix
         if mix is not None:
-            constant = standardise(matrix, mix, mix.factors(strata.strata, strata.totals))
+            constant = standardise(matrix, mix.series, mix.factors(strata.strata, strata.totals))
         return self.projected(constant, mix, strata, self._effects)
 
     def fit(

@@ -61,10 +61,10 @@ class StoreView:
         return self._store.stacks(service, before, after, strata)
 
     def requests(
-        self, service: str, start: float, end: float, releases: Sequence[str] | None = None
+        self, service: str, start: float, end: float, releases: Sequence[str] | None = None, step_s: float = 0
     ) -> RequestPeriods:
         """Return a service's requests; see Store.requests."""
-        return self._store.requests(service, start, end, releases)
+        return self._store.requests(service, start, end, releases, step_s=step_s)
 
     def rows(
         self,

@@ -173,11 +173,11 @@ class Counting(StoreView):
         self.series = store.series
 
     def requests(
-        self, service: str, start: float, end: float, releases: Sequence[str] | None = None
+        self, service: str, start: float, end: float, releases: Sequence[str] | None = None, step_s: float = 0
     ) -> RequestPeriods:
         self.together += releases is None
         self.by_type += releases is not None
-        return super().requests(service, start, end, releases)
+        return super().requests(service, start, end, releases, step_s=step_s)
 
 
 def test_types_are_read_for_looks_alone(store: Store, service_name: str) -> None:

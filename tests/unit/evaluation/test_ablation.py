@@ -189,7 +189,7 @@ def test_worth_is_the_mean_of_paired_differences() -> None:
 
 @pytest.mark.parametrize("given", ["", " , ", "went_away,magic"])
 def test_unknown_steps_are_refused(given: str, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ConfigError, match="steps are exchanged_names, mix_shift, went_away, "):
+    with pytest.raises(ConfigError, match="steps are exchanged_names, mix_shift, request_mix, went_away, "):
         parse_steps(given)
     assert run(["bench", "accuracy", "--without", given]) == 2
     assert capfd.readouterr().err.count("\n") == 1

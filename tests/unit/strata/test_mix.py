@@ -49,7 +49,7 @@ def matrices(counts: Counts) -> tuple[SeriesMatrix, SeriesMatrix, StrataMatrix]:
     mix = fit_mix(strata, blocks)
     return (
         raw,
-        raw if mix is None else standardise(raw, mix, mix.factors(strata.strata, strata.totals)),
+        raw if mix is None else standardise(raw, mix.series, mix.factors(strata.strata, strata.totals)),
         strata,
     )
 

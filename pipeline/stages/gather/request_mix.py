@@ -1,0 +1,96 @@
+"""The store at a constant mix of requests: series as if types of requests had stayed at their usual numbers.
+
+Shares of types are learnt over the history of a scan, so every stage that judges the scan reads the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipeline.model import SeriesKey, SeriesMatrix
+from pipeline.stages.gather.store_view import StoreView
+from pipeline.storage.interface import SeriesSource, Store
+from pipeline.strata.request_shares import RequestMix, Traffic, build_traffic, factors_at, fit_request_mix
+from pipeline.strata.standardise import standardise
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSpan:
+    """What shares of types are learnt from, and of which series."""
+
+    service: str
+    start: float  # of the history, epoch seconds
+    analysis: float  # its end
+    end: float  # of the scan
+    resolution_s: float
+    least: float  # change of gCPU that is reported
+
+
+@dataclass(frozen=True, slots=True)
+class MovedByRequests:
+    """Series with what the mix of requests made of them."""
+
+    mix: RequestMix
+    traffic: Traffic
+
+
+def find_request_mix(store: Store, span: RequestSpan, matrix: SeriesMatrix) -> MovedByRequests | None:
+    """Return what the mix of requests made of series in a scan; None where it moved none.
+
+    Args:
+        store: Of the requests; of a service without them it is asked one cheap thing.
+        span: Of the scan.
+        matrix: Series, as they are to be judged, that hold all of the span's windows.
+    """
+    if not _has_requests(store, span):
+        return None
+    end = matrix.start + len(matrix.totals) * matrix.resolution_s
+    every = store.requests(span.service, matrix.start, end, step_s=end - matrix.start)
+    releases = sorted(set(every.releases))
+    periods = store.requests(span.service, matrix.start, end, releases, step_s=matrix.resolution_s)
+    first, last = (round((at - matrix.start) / matrix.resolution_s) for at in (span.start, span.analysis))
+    traffic = build_traffic(periods, matrix, slice(max(first, 0), last))
+    mix = None if traffic is None else fit_request_mix(traffic, matrix, span.least)
+    return None if traffic is None or mix is None else MovedByRequests(mix, traffic)
+
+
+class RequestMixStore(StoreView):
+    """A Store whose gCPU series of one service have the usual mix of requests."""
+
+    def __init__(self, store: Store, span: RequestSpan) -> None:
+        super().__init__(store)
+        self._span = span
+
+    def series(
+        self,
+        source: SeriesSource,
+        service: str,
+        start: float,
+        end: float,
+        resolution_s: float,
+        names: Sequence[SeriesKey] | None = None,
+    ) -> SeriesMatrix:
+        """Return series at a constant mix of requests; see Store.series."""
+        matrix = self._store.series(source, service, start, end, resolution_s, names)
+        span = self._span
+        if source != "gcpu" or service != span.service or not matrix.names:
+            return matrix
+        if not self._served:
+            return matrix
+        whole = self._store.series(source, service, span.start, span.end, span.resolution_s, names)
+        found = find_request_mix(self._store, span, whole)
+        if found is None:
+            return matrix
+        return standardise(matrix, found.mix.series, factors_at(found.mix.factors, whole, matrix))
+
+    @cached_property
+    def _served(self) -> bool:
+        """Whether any request of the service was counted where change points are looked for."""
+        return _has_requests(self._store, self._span)
+
+
+def _has_requests(store: Store, span: RequestSpan) -> bool:
+    length_s = span.end - span.analysis
+    return bool(store.requests(span.service, span.analysis, span.end, step_s=length_s).releases)
