@@ -104,9 +104,10 @@ def _engines_in_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 
 @pytest.fixture
-def pictures(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Return where pictures of pages go: a folder of the test, unless one is named by ``--pictures``."""
-    return Path(request.config.getoption("pictures") or tmp_path)
+def pictures(request: pytest.FixtureRequest) -> Path | None:
+    """Return where pictures of pages go: the folder that ``--pictures`` names. Otherwise none is taken."""
+    named = request.config.getoption("pictures")
+    return Path(named) if named else None
 
 
 @pytest.hookimpl(wrapper=True)
