@@ -24,8 +24,8 @@ setup: $(READY) ## Make the virtual environment in .venv (done by every other ta
 demo: $(READY) ## Watch the whole pipeline catch one slow commit of a live service (DEMO_ARGS="...")
 	@$(BIN)/smidgen demo $(DEMO_ARGS)
 
-# A file stays in one process. tests/conftest.py puts first what waits for brokers and workers, and xdist has to
-# keep that order: by itself it begins with the files of most tests, and ends with the two cores idle.
+# A file stays in one process, and the order is that of tests/conftest.py. The first process runs what counts, at a
+# low priority, while the others wait for brokers and workers: the cores are never idle, and no heartbeat is late.
 test: $(READY) ## Run every test (PYTEST_ARGS="tests/unit -k name" runs some)
 	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
@@ -23,6 +25,10 @@ from pipeline.kafka import apply_topics
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import TOPICS, BrokerUrl, fresh_broker
+from tests.support.scheduling import WaitingBesideCounting, counting_worker
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("smidgen", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -39,6 +45,16 @@ _ENGINES = {"embedded", "broker_kind", "kafka_jars", "clickhouse"}
 _WAITING = ("tests/e2e/", "tests/kafka/")
 """Tests that drive workers as processes: most of their time is waiting."""
 
+_LONGEST = (
+    *("e2e/test_faults.py", "e2e/test_dashboard.py", "e2e/test_counts.py", "e2e/test_dead_letters.py"),
+    *("e2e/test_quick_start.py", "e2e/test_documented_commands.py", "kafka/test_logs.py"),
+    *("e2e/test_replay_kills.py", "e2e/test_security_secrets.py", "e2e/test_catch_up.py"),
+)
+"""Files of a minute and more: the first to begin, since one that begins last is waited for."""
+
+_COUNTING_NICE = 10
+"""Priority of the process that counts beside those that wait: workers' heartbeats do not come late for it."""
+
 
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 4 << 30
@@ -53,6 +69,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "kafka: also runs against Apache Kafka")
     config.addinivalue_line("markers", "kafka_all: takes long, runs with --kafka=all alone")
+    if counting_worker(os.environ):
+        os.nice(_COUNTING_NICE)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> WaitingBesideCounting | None:
+    """Have files that wait run beside files that count, where files stay together."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    return WaitingBesideCounting(config, log, lambda file: file.startswith(_WAITING))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -78,9 +104,10 @@ def _engines_in_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 
 @pytest.fixture
-def pictures(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Return where pictures of pages go: a folder of the test, unless one is named by ``--pictures``."""
-    return Path(request.config.getoption("pictures") or tmp_path)
+def pictures(request: pytest.FixtureRequest) -> Path | None:
+    """Return where pictures of pages go: the folder that ``--pictures`` names. Otherwise none is taken."""
+    named = request.config.getoption("pictures")
+    return Path(named) if named else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -116,8 +143,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _ENGINES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("e2e")
-    # What waits leaves the processor to what counts, so the two run side by side; files stay together.
-    items.sort(key=lambda item: not item.nodeid.startswith(_WAITING))
+    longest = {f"tests/{file}": number for number, file in enumerate(_LONGEST)}
+    items.sort(key=lambda item: longest.get(item.nodeid.partition("::")[0], len(longest)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import os
 import shutil
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from loadgen.kafka.folders import format_folders, reason_in
 from loadgen.kafka.jars import Jars, kafka_jars, locked
 from loadgen.kafka.probe import free_ports, known_brokers
 from pipeline.errors import BrokerUnavailable
@@ -23,7 +23,6 @@ _START_TIMEOUT_S = 180.0
 _POLL_S = 0.1
 _ATTEMPTS = 3  # a free port can be taken by someone else before the broker listens on it
 _STOP_TIMEOUT_S = 60.0
-_FORMAT_TIMEOUT_S = 60.0
 
 _INTERNAL, _CONTROLLER, _CLIENT = "INTERNAL", "CONTROLLER", "CLIENT"
 
@@ -286,27 +285,13 @@ class KafkaCluster:
         return made | dict(self._settings.properties)
 
     def _format(self) -> None:
-        cluster = _cluster_id()
+        assert self._jars is not None, "not started"
         users = [
             part
             for user in self._settings.scram
             for part in ("--add-scram", f"{user.mechanism}=[name={user.name},password={user.password}]")
         ]
-        tools = []
-        for node in self._nodes:
-            config = os.fspath(node.folder / "server.properties")
-            tool = ["kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", config, *users]
-            tools.append(Child([*self._java(), *tool]))
-        try:
-            for child in tools:
-                child.drain()
-            failed = [child for child in tools if child.wait(_FORMAT_TIMEOUT_S) != 0]
-            if failed:
-                reason = _reason(failed[0].output()) or "it said nothing"
-                raise BrokerUnavailable(f"Kafka's storage cannot be formatted: {reason}")
-        finally:
-            for child in tools:
-                child.stop()
+        format_folders([node.folder for node in self._nodes], self._jars, self._java(), users)
 
     def _launch(self, index: int) -> None:
         node = self._nodes[index]
@@ -335,7 +320,7 @@ class KafkaCluster:
 
     def _raise_end(self, index: int) -> None:
         node = self._nodes[index]
-        words = _reason(self.log(index)) or (node.child.last_words() if node.child else "")
+        words = reason_in(self.log(index)) or (node.child.last_words() if node.child else "")
         failure = _PortTaken if "Address already in use" in self.log(index) else BrokerUnavailable
         raise failure(f"Kafka broker {index} ended: {words or 'it said nothing'}")
 
@@ -376,16 +361,3 @@ def prepared_jars(cache: Path | None = None) -> Jars:
 def _archive_options(jars: Jars) -> list[str]:
     # A Java that cannot use the archive goes on without it.
     return [f"-XX:SharedArchiveFile={jars.archive}"] if jars.archive.exists() else []
-
-
-def _cluster_id() -> str:
-    """Return a new cluster id: 16 bytes in Base64, the first of them 0, or it may be taken for an option."""
-    return base64.urlsafe_b64encode(b"\0" + os.urandom(15)).decode().rstrip("=")
-
-
-def _reason(log: str) -> str:
-    """Return the line of a log that says what went wrong, or the last one."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    reasons = [line for line in lines if "Exception" in line and not line.startswith("at ")]
-    reasons += [line for line in lines if " ERROR " in line or " FATAL " in line]
-    return (reasons or lines or [""])[0 if reasons else -1]

@@ -38,6 +38,11 @@ class Jars:
         """Where the archive of loaded classes lies that makes a start faster, if one was made."""
         return self.folder / "classes.jsa"
 
+    @property
+    def checkpoint(self) -> Path:
+        """Where what a new log of metadata begins with lies, if Kafka's own tool wrote it once."""
+        return self.folder / "bootstrap.checkpoint"
+
 
 def kafka_version() -> str:
     """Return the version of Apache Kafka that ``pom.xml`` names."""

@@ -32,7 +32,7 @@ DRAWN = """!document.querySelector('[aria-busy]')
     && [...document.querySelectorAll('.figure')].every((one) => one.dataset.drawn === 'yes')"""
 
 
-def test_requests_that_cost_more_are_for_everybody(pictures: Path) -> None:
+def test_requests_that_cost_more_are_for_everybody(pictures: Path | None) -> None:
     """Light and dark, desktop and phone: nothing that axe finds, nothing wider than the screen."""
     store = ArrayStore()
     end = release(store, STARTED)
@@ -51,7 +51,8 @@ def test_requests_that_cost_more_are_for_everybody(pictures: Path) -> None:
                     where = f"requests-{screen}-{'dark' if dark else 'light'}"
                     assert str(await browser.run(LINK)).endswith("/orders/views.py#L41")
                     await browser.run("document.querySelector('.calls details').open = true")
-                    await browser.screenshot(pictures / f"{where}.webp", most=TALL)
+                    if pictures:
+                        await browser.screenshot(pictures / f"{where}.webp", most=TALL)
                     found[where] = await audit(browser)
 
     asyncio.run(look())

@@ -67,11 +67,12 @@ def test_memory_is_bounded_while_the_store_is_slow(
     """
     monkeypatch.setattr("tests.e2e.worker_process.DEADLINE_S", 300.0)
     monkeypatch.setenv("SMIDGEN_BATCH_BYTES", "8MiB")
-    released = threading.Event()
+    begun, held, released = threading.Event(), threading.Event(), threading.Event()
 
     def slow(_number: int) -> Callable[[bool], None]:
         def hold(done: bool) -> None:
-            if not done:
+            if begun.is_set() and not done:
+                held.set()
                 released.wait(120)
 
         return hold
@@ -84,8 +85,9 @@ def test_memory_is_bounded_while_the_store_is_slow(
     ):
         worker.wait_ready()
         before_mb = memory_mb(worker.process.pid, "VmRSS")
+        begun.set()  # what a worker inserts as it starts passes
         ends = publish_load(own_broker, load)
-        wait_until(lambda: failing.inserts > 0, "the first INSERT", worker)
+        wait_until(held.is_set, "the first INSERT", worker)
         time.sleep(2)  # long enough to fetch all there is, if nothing held it back
         held_mb = memory_mb(worker.process.pid, "VmHWM") - before_mb
         released.set()

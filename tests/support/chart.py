@@ -6,8 +6,11 @@ The engine is the package helm-python-sdk, which holds Helm's library.
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Mapping
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -136,15 +139,28 @@ SETS: dict[str, Object] = {
 
 
 def rendered(values: Mapping[str, Any], name: str = "smidgen") -> dict[str, str]:
-    with helm.Chart.load(CHART) as chart:
-        chart.validate_schema(dict(values))
-        found: dict[str, str] = chart.render(dict(values), name=name, namespace="monitoring")
-    return found
+    """Return what the templates make of values, by their files."""
+    return dict(_rendered(json.dumps(values), name))
 
 
 def objects(values: Mapping[str, Any], name: str = "smidgen") -> list[Object]:
-    texts = [text for file, text in rendered(values, name).items() if file.endswith(".yaml")]
-    return [one for text in texts for one in yaml.safe_load_all(text) if one]
+    """Return the objects in it; a caller may change them."""
+    return deepcopy(_objects(json.dumps(values), name))
+
+
+@cache
+def _rendered(values: str, name: str) -> Mapping[str, str]:
+    given = json.loads(values)
+    with helm.Chart.load(CHART) as chart:
+        chart.validate_schema(given)
+        found: dict[str, str] = chart.render(given, name=name, namespace="monitoring")
+    return found
+
+
+@cache
+def _objects(values: str, name: str) -> list[Object]:
+    texts = [text for file, text in _rendered(values, name).items() if file.endswith(".yaml")]
+    return [one for text in texts for one in yaml.load_all(text, yaml.CSafeLoader) if one]
 
 
 def of_kind(kind: str, values: Mapping[str, Any]) -> dict[str, Object]:

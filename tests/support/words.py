@@ -8,6 +8,7 @@ import re
 import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
@@ -53,12 +54,18 @@ class Ban:
 
     def count(self, text: str) -> int:
         """Count the words in a text, leaving out the phrases that may stand."""
-        lowered = " ".join(text.lower().split())
+        lowered = _lowered(text)
         if not any(word in lowered for word in self.words):
             return 0
         for phrase in self.phrases:
             lowered = re.sub(rf"(?<!\w){re.escape(phrase)}(?!\w)", " ", lowered)
         return sum(len(re.findall(rf"\b{re.escape(word)}\b", lowered)) for word in self.words)
+
+
+@lru_cache(maxsize=2)
+def _lowered(text: str) -> str:
+    """Return a text in lower case on one line; each row is counted in the same two, one after another."""
+    return " ".join(text.lower().split())
 
 
 def bans() -> tuple[Ban, ...]:
@@ -111,12 +118,12 @@ def names(tree: ast.Module) -> set[str]:
     """
     modules = {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in _nodes(tree)
         if isinstance(node, ast.Import)
         for alias in node.names
     }
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.Name):
             found.add(node.id)
         elif isinstance(node, ast.Attribute):
@@ -129,6 +136,12 @@ def names(tree: ast.Module) -> set[str]:
     return {split_name(name) for name in found}
 
 
+@lru_cache(maxsize=1)
+def _nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """Return the nodes of a tree, which is looked through more than once."""
+    return tuple(ast.walk(tree))
+
+
 def split_name(name: str) -> str:
     """Return the words of an identifier in lower case."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_+", " ", name)
@@ -139,13 +152,13 @@ def prose(source: str, tree: ast.Module) -> tuple[list[str], list[str]]:
     """Return a module's docstrings and comments, and its other texts of more than one word."""
     documented = {
         id(statement.value)
-        for node in ast.walk(tree)
+        for node in _nodes(tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         for statement in node.body
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     }
     strings = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        node for node in _nodes(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     comments = [
         token.string
@@ -194,18 +207,19 @@ def reasons_in_code() -> list[str]:
     """Return where a reason is parsed, as ``path:line``."""
     return [
         f"{path}:{line}"
-        for path, tree, _ in sources(CODE)
+        for path, tree, _ in sources(CODE, "reason")
         if path not in SEARCHING
         for line in parsed_reasons(tree)
     ]
 
 
-def sources(folders: Iterable[str]) -> Iterator[tuple[str, ast.Module, str]]:
-    """Yield path, syntax tree and text of each module."""
+def sources(folders: Iterable[str], holding: str = "") -> Iterator[tuple[str, ast.Module, str]]:
+    """Yield path, syntax tree and text of each module in whose text something stands."""
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
             source = path.read_text(encoding="utf-8")
-            yield str(path.relative_to(ROOT)), ast.parse(source), source
+            if holding in source:
+                yield str(path.relative_to(ROOT)), ast.parse(source), source
 
 
 def _is_reason(node: ast.AST) -> bool:

@@ -11,11 +11,14 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import kubernetes_validate
 import pytest
 import yaml
+from kubernetes_validate.utils import schema_contents
 
 from pipeline import __version__
 from pipeline.config import SECRETS, setting_fields
@@ -41,6 +44,14 @@ from tests.support.chart import (
     workers,
 )
 from tests.support.paths import ROOT
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _schemas_read_once() -> Iterator[None]:
+    """Keep the schemas: the library reads all of a version's definitions for each object."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kubernetes_validate.utils, "schema_contents", cache(schema_contents))
+        yield
 
 
 @pytest.mark.parametrize("version", VERSIONS)
