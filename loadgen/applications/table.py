@@ -116,7 +116,7 @@ def _releases(old: Mapping[str, FloatArray], new: Mapping[str, FloatArray]) -> R
     names = tuple(
         name for name in dict.fromkeys((*old, *new)) if name not in ("time", CPU) and not is_time_column(name)
     )
-    sides: list[Periods] = [joined(side, side[CPU], names) for side in (old, new)]
+    sides: list[Periods] = [joined(side["time"], side, side[CPU], names) for side in (old, new)]
     return Releases(names, *sides)
 
 
