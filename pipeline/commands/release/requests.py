@@ -9,35 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 import orjson
 from rich.box import SIMPLE
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipeline.backtest.seriesfile import Series, read_series
+from pipeline.backtest.seriesfile import read_series
 from pipeline.commands.options import FiniteRange
 from pipeline.commands.release.mixed_models import MixedModels, shown_type, too_few
+from pipeline.commands.release.request_tables import RequestTable, build_releases, slower_types
 from pipeline.commands.release.suspects import Finder, source_options
-from pipeline.errors import ConfigError
-from pipeline.listing import listed
-from pipeline.model import FloatArray, is_time_column, time_column, time_type
 from pipeline.releases import (
     BASE,
     EVERY,
     CompareConfig,
     CostChange,
     NotCompared,
-    Periods,
     ReleaseComparison,
     Releases,
     SlowerType,
-    align,
     compare_releases,
-    compare_response_times,
-    joined,
-    merged,
-    periods_a_point,
     periods_needed,
     spelt,
 )
@@ -128,11 +119,11 @@ def compare_requests(
     """
     if metrics is None and not names:
         raise click.UsageError("say what the metric is: --metrics FILE, or --metric NAME of the tables")
-    sides = [_Table.read(path) for path in (old, new)]
+    sides = [RequestTable.read(path) for path in (old, new)]
     extra = read_series(metrics, plain=True) if metrics else ()
     chosen = names or tuple(series.metric for series in extra)
-    releases = {name: _releases(sides, extra, name, chosen) for name in chosen}
-    slower = _baseline(sides, alpha) if baseline else []
+    releases = {name: build_releases(sides, extra, name, chosen) for name in chosen}
+    slower = slower_types(sides, alpha) if baseline else []
     config = CompareConfig(alpha, seed)
     models = MixedModels.of(releases, config) if mixed else None
     compared = _Compared(releases, compare_releases(releases, config), models, alpha, finder)
@@ -193,82 +184,6 @@ class _Compared:
                 self.finder.show(each.costs.changes)
 
 
-class _Table:
-    """The series of one release's file.
-
-    Args:
-        path: Of the file.
-        starts: (periods,) epoch seconds, ascending.
-        columns: Name → (periods,) values.
-    """
-
-    def __init__(self, path: Path, starts: FloatArray, columns: dict[str, FloatArray]) -> None:
-        self.path = path
-        self.starts = starts
-        self.columns = columns
-
-    @classmethod
-    def read(cls, path: Path) -> _Table:
-        """Read a file whose series have the same times."""
-        found = read_series(path, plain=True)
-        starts = found[0].timestamps
-        if starts is None:
-            raise ConfigError(f"{path}: has no column of times")
-        for series in found:
-            if series.timestamps is None or not np.array_equal(series.timestamps, starts):
-                raise ConfigError(f"{path}: {series.metric}: has other times than {found[0].metric}")
-        if len(starts) < 2:
-            raise ConfigError(f"{path}: has {len(starts)} period, and two at least are needed")
-        return cls(path, starts, {series.metric: series.levels for series in found})
-
-    @property
-    def width_s(self) -> float:
-        """Of a period: the smallest distance of two."""
-        return float(np.diff(self.starts).min())
-
-
-def _releases(
-    sides: Sequence[_Table], extra: Sequence[Series], metric: str, metrics: Sequence[str]
-) -> Releases:
-    """Return both releases' periods with one metric; the other metrics are no types."""
-    names = dict.fromkeys(name for side in sides for name in side.columns)
-    types = tuple(name for name in names if name not in metrics and not is_time_column(name))
-    if not types:
-        raise ConfigError(f"{sides[0].path}: has no type of request beside the metrics")
-    return Releases(types, *(_periods(side, extra, metric, types) for side in sides))
-
-
-def _periods(side: _Table, extra: Sequence[Series], metric: str, types: tuple[str, ...]) -> Periods:
-    """Return a release's periods with a metric, as long as its points are apart."""
-    for name in types:
-        if name in side.columns and (side.columns[name] < 0.0).any():
-            raise ConfigError(f"{side.path}: {name}: has a count that is negative")
-    values, many = _metric(side, extra, metric)
-    if many > 1:
-        print_note(
-            f"{side.path}: {metric} has a point each {many * side.width_s:g} s: {many} periods are one"
-        )
-    return merged(joined(side.starts, side.columns, values, types), side.width_s, many)
-
-
-def _baseline(sides: Sequence[_Table], alpha: float) -> list[SlowerType]:
-    """Return what response times alone say (Liao et al., §2); a period's mean is one observation."""
-    old, new = (
-        {
-            time_type(name): values[np.isfinite(values)]
-            for name, values in side.columns.items()
-            if is_time_column(name)
-        }
-        for side in sides
-    )
-    if not old or not new:
-        path = sides[1 if old else 0].path
-        raise ConfigError(
-            f"--baseline: {path}: has no response times, such as a column {time_column('GET /')}"
-        )
-    return compare_response_times(old, new, alpha)
-
-
 def _response_times(found: Sequence[SlowerType]) -> Table:
     table = Table(
         "response times of",
@@ -282,21 +197,6 @@ def _response_times(found: Sequence[SlowerType]) -> Table:
             Text(shown_type(each.type)), f"{each.delta:+.2f}", f"{each.p:.2g}", "yes" if each.slower else ""
         )
     return table
-
-
-def _metric(side: _Table, extra: Sequence[Series], name: str) -> tuple[FloatArray, int]:
-    """Return a metric's value in each period of a release, and how many of them its points are apart."""
-    if name in side.columns:
-        return side.columns[name], 1
-    for series in extra:
-        if series.metric == name:
-            if series.timestamps is None:
-                raise ConfigError(f"--metrics: {name}: has no times")
-            times = series.timestamps[np.isfinite(series.levels)]
-            values = align(side.starts, side.width_s, series.timestamps, series.levels)
-            return values, periods_a_point(side.width_s, times)
-    known = (*side.columns, *(series.metric for series in extra))
-    raise ConfigError(f"--metric: no series {name!r}; there are {listed(known, name)}")
 
 
 def _to_json(
