@@ -115,9 +115,12 @@ def _autoregression(parts: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
 
 def _new(columns: FloatArray, weights: tuple[FloatArray, ...]) -> FloatArray:
     """Return columns of one release less what earlier periods foresee: (periods, columns)."""
-    order = len(weights) - 1
-    first = [weight @ columns[: len(weight)] for weight in weights[: min(order, len(columns))]]
-    if len(columns) <= order:
-        return np.array(first)
-    windows = np.lib.stride_tricks.sliding_window_view(columns, order + 1, axis=0)
-    return np.concatenate([*(each[None] for each in first), windows @ weights[-1]])
+    found = np.empty_like(columns)
+    order = min(len(weights) - 1, len(columns))
+    for row, weight in enumerate(weights[:order]):
+        found[row] = weight @ columns[: row + 1]
+    last = len(columns) - order
+    found[order:] = weights[-1][-1] * columns[order:]
+    for begin, weight in enumerate(weights[-1][:-1]):
+        found[order:] += weight * columns[begin : begin + last]
+    return found
