@@ -1,0 +1,111 @@
+"""Liao et al.'s random forests beside costs, as text and as JSON (2021, §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+from rich.box import SIMPLE
+from rich.table import Column, Table
+from rich.text import Text
+
+from pipeline.commands.release.mixed_models import shown_type
+from pipeline.extras import require_forest
+from pipeline.listing import listed
+from pipeline.releases import NotCompared, Releases, Selection, choose_types, seen_load
+from pipeline.terminal import escape_controls, print_note, table_console
+
+if TYPE_CHECKING:
+    from pipeline.releases.forest import ForestComparison
+
+_SHOWN = 10
+"""Types that are shown of each kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forests:
+    """What forests of both releases say of each metric.
+
+    Args:
+        found: Name of the metric → what they say, and which types they know.
+        alpha: Level at which the R² of deviance counts.
+    """
+
+    found: Mapping[str, tuple[ForestComparison, Selection] | NotCompared]
+    alpha: float
+
+    @classmethod
+    def of(cls, metrics: Mapping[str, Releases], alpha: float, seed: int) -> Forests:
+        """Fit them to each metric's periods; a minute for a metric at most.
+
+        Raises:
+            ConfigError: scikit-learn is not installed.
+        """
+        require_forest()
+        return cls({name: _compared(releases, seed) for name, releases in metrics.items()}, alpha)
+
+    def to_json(self, name: str) -> dict[str, Any]:
+        """Return what they say of a metric as JSON has it; ``left_out`` has what stands for a type."""
+        found = self.found[name]
+        if isinstance(found, NotCompared):
+            return {"compared": False, "why": str(found)}
+        forests, selection = found
+        return {
+            "compared": True,
+            "differ": forests.p <= self.alpha,
+            "r_squared": forests.r_squared,
+            "p": forests.p,
+            "effects": [asdict(effect) for effect in forests.effects],
+            "left_out": {type_: list(others) for type_, others in selection.left_out.items()},
+        }
+
+    def show(self, name: str) -> None:
+        """Print what they say of a metric, the types that come with deviance, and those that are left out."""
+        found = self.found[name]
+        name = escape_controls(name)
+        if isinstance(found, NotCompared):
+            print_note(f"{name}: no forests: {found}")
+            return
+        forests, selection = found
+        verdict = f"{'differ' if forests.p <= self.alpha else 'no change'}, p {forests.p:.2g}"
+        click.echo(f"{name}, forests: {verdict}; requests explain {forests.r_squared:.0%} of deviance")
+        if forests.effects:
+            table_console().print(_effects(forests, selection))
+        if alone := [shown_type(type_) for type_, others in selection.left_out.items() if not others]:
+            print_note(f"{name}, forests: too rare to vary: {listed(alone)}")
+
+
+def _compared(releases: Releases, seed: int) -> tuple[ForestComparison, Selection] | NotCompared:
+    # scikit-learn is an extra, and takes a second to import.
+    from pipeline.releases.forest import compare_forests
+
+    try:
+        seen, _ = seen_load(releases)
+        selection = choose_types(seen)
+    except NotCompared as error:
+        return error
+    kept = seen.of_types(selection.kept)
+    return compare_forests(kept, seed, np.random.default_rng(seed)), selection
+
+
+def _effects(forests: ForestComparison, selection: Selection) -> Table:
+    """Return the types that may be the cause, each with those that it stands for (§5, steps 2 and 5)."""
+    table = Table(
+        "request",
+        Column("10 % more: deviance", justify="right"),
+        Column("p", justify="right"),
+        "stands for",
+        box=SIMPLE,
+    )
+    for effect in forests.effects[:_SHOWN]:
+        others = [type_ for type_, kept in selection.left_out.items() if effect.type in kept]
+        table.add_row(
+            Text(shown_type(effect.type)),
+            f"{effect.effect:+.1%}",
+            f"{effect.p:.2g}",
+            Text(", ".join(map(shown_type, others[:_SHOWN]))),
+        )
+    return table
