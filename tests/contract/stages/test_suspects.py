@@ -306,6 +306,7 @@ def test_a_scan_asks_once_for_what_its_candidates_share(store: Store, service: s
     ]
     causes(counting, scan(service, *many))
     assert sorted(counting.calls) == [
+        ("requests", service),
         ("rows", "changes"),
         ("rows", "trial_verdicts"),
         ("series", "gcpu"),
