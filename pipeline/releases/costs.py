@@ -129,8 +129,8 @@ def compare_costs(
     names = (BASE, *releases.types, EVERY)
     changed = np.column_stack([changed, warm_up_columns(changed[:, -1], len(releases.old))])
     parts = _Parts.of(metric, common, changed, len(names), len(releases.old))
-    steps = _find_steps(parts, response_shifts(releases.old, releases.new), rng, alpha, draws)
-    found = [step for step in steps if step.p <= alpha]
+    shifts = response_shifts(releases.old, releases.new)
+    found, p_none = _find_steps(parts, shifts, rng, alpha, draws)
     whole = parts.explained([step.column for step in found])
     sizes = coefficients(whole, metric)
     errors = _errors(whole, parts, rng)[common.shape[1] :]
@@ -153,7 +153,7 @@ def compare_costs(
         if step.column < len(names)
     )
     warm_up = sum(size * many for step, size, _, many in every if step.column >= len(names))
-    p = next((step.p for step in steps if step.column < len(names) or step.p > alpha), 1.0)
+    p = next((step.p for step in found if step.column < len(names)), p_none)
     old = dict(zip(names, [*map(float, sizes[: len(names) - 1]), 1.0], strict=True))
     alone = dict(zip(names, map(float, _errors_alone(parts, whole, sizes, rng)), strict=True))
     return CostComparison(changes, p, warm_up, old, alone, _r_squared(metric, metric - whole @ sizes))
@@ -246,17 +246,19 @@ def _curvature(counts: FloatArray) -> FloatArray:
 
 def _find_steps(
     parts: _Parts, shifts: Shifts, rng: np.random.Generator, alpha: float, draws: int
-) -> list[_Step]:
-    """Return changes one by one, and what fades: the last is not significant, or one of MOST_CHANGES."""
-    white = parts.whitened()
+) -> tuple[list[_Step], float]:
+    """Return changes one by one, MOST_CHANGES at most, and what fades; and the chance of what is none."""
     steps: list[_Step] = []
-    while not steps or steps[-1].p <= alpha:
+    white: _Parts | None = None
+    while sum(step.column < parts.lasting for step in steps) < MOST_CHANGES:
         chosen = [step.column for step in steps]
-        if sum(column < parts.lasting for column in chosen) == MOST_CHANGES:
-            break
+        p = _chance(parts, chosen, rng, draws)
+        if p > alpha:
+            return steps, p
+        white = white or parts.whitened()  # most releases change nothing, and need none
         likely = _likely(white, chosen, shifts)
-        steps.append(_Step(next(iter(likely)), _chance(parts, chosen, rng, draws), likely))
-    return steps
+        steps.append(_Step(next(iter(likely)), p, likely))
+    return steps, 1.0
 
 
 def _chance(parts: _Parts, chosen: Sequence[int], rng: np.random.Generator, draws: int) -> float:
