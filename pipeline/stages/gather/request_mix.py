@@ -44,8 +44,11 @@ def find_request_mix(store: Store, span: RequestSpan, matrix: SeriesMatrix) -> M
         span: Of the scan.
         matrix: Series, as they are to be judged, that hold all of the span's windows.
     """
-    if not _has_requests(store, span):
-        return None
+    return _moved(store, span, matrix) if _has_requests(store, span) else None
+
+
+def _moved(store: Store, span: RequestSpan, matrix: SeriesMatrix) -> MovedByRequests | None:
+    """Return the same of a service that has requests."""
     end = matrix.start + len(matrix.totals) * matrix.resolution_s
     every = store.requests(span.service, matrix.start, end, step_s=end - matrix.start)
     releases = sorted(set(every.releases))
@@ -75,12 +78,10 @@ class RequestMixStore(StoreView):
         """Return series at a constant mix of requests; see Store.series."""
         matrix = self._store.series(source, service, start, end, resolution_s, names)
         span = self._span
-        if source != "gcpu" or service != span.service or not matrix.names:
-            return matrix
-        if not self._served:
+        if source != "gcpu" or service != span.service or not matrix.names or not self._served:
             return matrix
         whole = self._store.series(source, service, span.start, span.end, span.resolution_s, names)
-        found = find_request_mix(self._store, span, whole)
+        found = _moved(self._store, span, whole)
         if found is None:
             return matrix
         return standardise(matrix, found.mix.series, factors_at(found.mix.factors, whole, matrix))
