@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 import numpy as np
 from scipy import special, stats
@@ -71,23 +72,47 @@ def compare_releases(
         config: How.
     """
     draws = draws_needed(len(metrics), config.alpha)
-    found: dict[str, ReleaseComparison | NotCompared] = {}
-    for name, releases in metrics.items():
-        try:
-            found[name] = _compare(releases, config, draws)
-        except NotCompared as error:
-            found[name] = error
-    compared = {name: each for name, each in found.items() if isinstance(each, ReleaseComparison)}
-    if compared:
-        adjusted = stats.false_discovery_control([each.costs.p for each in compared.values()])
-        for (name, each), p in zip(compared.items(), adjusted, strict=True):
-            found[name] = replace(each, p=float(p), changed=bool(p <= config.alpha))
-    return found
+    found, adjusted = judge_metrics(metrics, lambda releases: _compare(releases, config, draws))
+    return found | {
+        name: replace(each, p=p, changed=p <= config.alpha) for name, (each, p) in adjusted.items()
+    }
 
 
 def draws_needed(metrics: int, alpha: float) -> int:
     """Return the most draws of a bootstrap: one metric alone has to pass the bound of all of them."""
     return max(DRAWS, math.ceil(_DRAWS_A_LEVEL * metrics / alpha))
+
+
+class _Judged(Protocol):
+    """What has a chance."""
+
+    @property
+    def p(self) -> float: ...
+
+
+_T = TypeVar("_T", bound=_Judged)
+
+
+def judge_metrics(
+    metrics: Mapping[str, Releases], judge: Callable[[Releases], _T]
+) -> tuple[dict[str, _T | NotCompared], dict[str, tuple[_T, float]]]:
+    """Judge each metric; return what is said of each, and of those compared the adjusted chance besides.
+
+    Chances are adjusted for how many metrics there are (Benjamini and Hochberg 1995).
+
+    Args:
+        metrics: Name → the periods of both releases, with that metric.
+        judge: Says what of one metric, or raises NotCompared.
+    """
+    found: dict[str, _T | NotCompared] = {}
+    for name, releases in metrics.items():
+        try:
+            found[name] = judge(releases)
+        except NotCompared as error:
+            found[name] = error
+    compared = {name: each for name, each in found.items() if not isinstance(each, NotCompared)}
+    chances = stats.false_discovery_control([each.p for each in compared.values()]) if compared else []
+    return found, {name: (each, float(p)) for (name, each), p in zip(compared.items(), chances, strict=True)}
 
 
 def seen_load(releases: Releases) -> tuple[Releases, float]:

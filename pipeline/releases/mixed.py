@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize
 
 from pipeline.model import FloatArray
 from pipeline.releases.bootstrap import Dependence, dependent_signs
-from pipeline.releases.compare import CompareConfig, draws_needed
+from pipeline.releases.compare import CompareConfig, draws_needed, judge_metrics
 from pipeline.releases.costs import AS_LIKELY, BASE, DRAWS, EVERY, cost_columns
 from pipeline.releases.fit import equalised, orthonormal
 from pipeline.releases.periods import NotCompared, Releases
@@ -96,20 +96,12 @@ def compare_mixed_releases(
         config: How.
     """
     draws = draws_needed(len(metrics), config.alpha)
-    found: dict[str, MixedComparison | NotCompared] = {}
-    for name, releases in metrics.items():
-        try:
-            found[name] = compare_mixed(releases.readable(), np.random.default_rng(config.seed), draws)
-        except NotCompared as error:
-            found[name] = error
-    compared = {name: each for name, each in found.items() if isinstance(each, MixedComparison)}
-    if compared:
-        adjusted = stats.false_discovery_control([each.p for each in compared.values()])
-        found |= {
-            name: replace(each, p=float(p))
-            for (name, each), p in zip(compared.items(), adjusted, strict=True)
-        }
-    return found
+
+    def judge(releases: Releases) -> MixedComparison:
+        return compare_mixed(releases.readable(), np.random.default_rng(config.seed), draws)
+
+    found, adjusted = judge_metrics(metrics, judge)
+    return found | {name: replace(each, p=p) for name, (each, p) in adjusted.items()}
 
 
 def compare_mixed(releases: Releases, rng: np.random.Generator, draws: int = DRAWS) -> MixedComparison:
