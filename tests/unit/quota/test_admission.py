@@ -16,6 +16,7 @@ from pipeline.stages.quota_report import REPORT_S
 from pipeline.storage.arrays import ArrayStore
 from pipeline.units import DAY_S
 from tests.support.builders import build_profile
+from tests.support.open_faults import open_fault
 
 DAY = 19_000 * DAY_S
 
@@ -210,3 +211,27 @@ def test_a_batch_is_counted_in_parts_that_fit_into_memory(
     assert admitted == ["shop"]
     send(one, *(at(0, {"a": 1}) for _ in range(4)), first=6)  # what all parts used counts
     assert total(store) == 16 + 2
+
+
+@open_fault("44.14", "each day of a batch's profiles is read from the store, again for each batch")
+def test_profiles_of_many_days_cost_few_calls_of_the_store() -> None:
+    calls = {days: _calls_of_a_batch(days) for days in (1, 50)}
+    assert calls[50] <= 3 * calls[1]
+
+
+def _calls_of_a_batch(days: int) -> int:
+    """Count the calls of the store that a sender's second batch takes, with profiles of so many days."""
+    calls: list[str] = []
+
+    class CountingStore(ArrayStore):
+        def __getattribute__(self, name: str) -> Any:
+            if not name.startswith("_"):
+                calls.append(name)
+            return super().__getattribute__(name)
+
+    one = stage(CountingStore(), Quotas())
+    profiles = [at(-(number % days), {"main": 1}) for number in range(50)]
+    send(one, *profiles)
+    calls.clear()
+    send(one, *profiles, first=50)
+    return len(calls)

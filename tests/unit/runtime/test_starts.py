@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from aiokafka import TopicPartition
 
-from pipeline.errors import QueryRefused, StoreUnavailable
+from pipeline.errors import ConfigError, QueryRefused, StoreUnavailable
 from pipeline.kafka import Broker
 from pipeline.runtime.worker import starts
 from pipeline.stages.base import Stage
+from tests.support.open_faults import open_fault
 from tests.unit.runtime.faked_loop import TOPICS
 
 
@@ -43,3 +46,38 @@ def test_an_assignment_says_once_a_minute_what_it_waits_for(
     assert seen == ["", *[text] * 13]
     assert waiting.waits_for == ""
     assert [record.getMessage() for record in caplog.records] == [f"aggregate: {text}"] * 3
+
+
+@open_fault("44.1", "a lost end of a log is seen only until agents have published past it")
+def test_a_log_that_lost_counted_messages_and_grew_again_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log lost offsets 900 to 999, which are counted, and ends at 1020 by the second start."""
+    end = 900
+
+    @contextlib.asynccontextmanager
+    async def open_reader(_broker: Broker) -> AsyncIterator[SimpleNamespace]:
+        async def offsets(value: int, positions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+            return dict.fromkeys(positions, value)
+
+        async def poll(_timeout_s: float) -> list[object]:
+            return []
+
+        yield SimpleNamespace(
+            end_offsets=lambda positions: offsets(end, positions),
+            first_offsets=lambda positions: offsets(0, positions),
+            seek=lambda _positions: None,
+            poll=poll,
+            fetched_end=lambda _position: end,
+        )
+
+    monkeypatch.setattr(starts, "open_reader", open_reader)
+    stage = SimpleNamespace(name="aggregate", inputs=("profiles",), stored_up_to=lambda *_: {0: 1000})
+    broker = Broker(("127.0.0.1:1",))
+    refused: list[int] = []
+    for end in (900, 1020):
+        logs = starts.LogWatch(broker, {})
+        start = starts.Starts(cast(Stage, stage), TOPICS, broker, logs, asyncio.Event())
+        try:
+            asyncio.run(start.of([("profiles", 0)]))
+        except ConfigError:
+            refused.append(end)
+    assert refused == [900, 1020]
