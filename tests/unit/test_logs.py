@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from pipeline.logs import FIELDS, formatter
+from tests.support.open_faults import open_fault
 from tests.support.paths import ROOT
 
 
@@ -73,3 +74,10 @@ def test_every_field_that_code_gives_is_written() -> None:
             given |= set(re.findall(r'"(\w+)":', block))
     assert given
     assert given <= set(FIELDS)
+
+
+@open_fault("44.15", "names reach the text log as they are: a line break in a service's name forges a line")
+@pytest.mark.parametrize("character", ["\n", "\x1b", "\u202e", "\u200b"], ids=ascii)
+def test_a_name_cannot_forge_a_line_of_text(character: str) -> None:
+    record = logging.makeLogRecord({"msg": "service=%s beyond its quota", "args": (f"shop{character}x",)})
+    assert character not in formatter("text").format(record)

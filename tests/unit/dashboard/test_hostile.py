@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, quote
@@ -14,15 +15,18 @@ from aiohttp.test_utils import TestClient, TestServer
 from multidict import CIMultiDict
 from yarl import URL
 
+from pipeline.codec.inputs import decode_profile, encode_profile
 from pipeline.dashboard import Login, Sources, app, create_app
 from pipeline.dashboard.access import Forms, Person
 from pipeline.dashboard.query import MOST_A_PAGE
 from pipeline.dashboard.site import Site
-from pipeline.dashboard.words import urlencode
-from pipeline.errors import StoreUnavailable
+from pipeline.dashboard.words import breakable, urlencode
+from pipeline.errors import InvalidMessage, StoreUnavailable
 from pipeline.model import Change
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import RowTable
+from tests.support.builders import build_profile
+from tests.support.open_faults import open_fault
 from tests.unit.dashboard.conftest import PROXIED, Client, Use, listed
 
 NOW = 1_770_000_000.0
@@ -250,3 +254,13 @@ def test_whoever_asks_often_whether_it_is_ready_asks_the_store_once(
             assert (await client.get("/ready")).status == 200
 
     asyncio.run(use())
+
+
+@open_fault("44.15", "direction overrides and invisible characters of names stand on pages as they are")
+@pytest.mark.parametrize("character", ["\n", "\x1b", "\u202e", "\u200b"], ids=ascii)
+def test_a_name_with_invisible_characters_is_refused_or_shows_them(character: str) -> None:
+    shown = ""
+    with suppress(InvalidMessage):
+        profile = decode_profile(encode_profile(build_profile({f"pay{character}yap.exe": 1})))
+        shown = breakable(profile.frames[0])
+    assert character not in shown

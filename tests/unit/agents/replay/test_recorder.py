@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
+import stat
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from aiohttp import web
 from agents.gateway.server import listening
 from agents.replay import AsgiRecorder, Recorder, RecorderConfig, Redaction, SamplingConfig, WsgiRecorder
 from agents.replay.proxy import make_proxy
+from tests.support.open_faults import open_fault
 from tests.unit.agents.replay.services import Handler, raw_service, recorded, service
 
 REDACTION = Redaction(b"key" * 8)
@@ -281,3 +284,63 @@ def test_wsgi(path: Path) -> None:
         ("/fails", 0, b"bo"),
     ]
     assert found[0].headers == (("X-A", "1"), ("Content-Type", "text/plain"))
+
+
+@open_fault("44.13", "a recording is readable by every user of the machine")
+def test_a_recording_is_its_owners_alone(path: Path) -> None:
+    mask = os.umask(0o022)
+    Recorder(path).close()
+    os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+SECRET = "hunter2"
+KINDS = {
+    "multipart": (
+        "multipart/form-data; boundary=b",
+        f'--b\r\nContent-Disposition: form-data; name="password"\r\n\r\n{SECRET}\r\n--b--\r\n',
+    ),
+    "xml": ("application/xml", f"<login><password>{SECRET}</password></login>"),
+    "json said to be text": ("text/plain", f'{{"password":"{SECRET}"}}'),
+    "client secret": ("application/json", f'{{"client_secret":"{SECRET}"}}'),
+    "short name": ("application/json", f'{{"pwd":"{SECRET}"}}'),
+}
+LEAKS = {
+    **{name: ({"Content-Type": kind}, body, "/login") for name, (kind, body) in KINDS.items()},
+    **{
+        name: ({name: SECRET}, "", "/login")
+        for name in ("X-Auth-Token", "X-Amz-Security-Token", "X-Csrf-Token", "X-Forwarded-Access-Token")
+    },
+    **{name: ({}, "", f"/login?{name}={SECRET}") for name in ("code", "sig")},
+}
+
+
+@open_fault("44.13", "only a few names of headers, parameters and fields of JSON and forms are redacted")
+@pytest.mark.parametrize(("headers", "body", "target"), LEAKS.values(), ids=LEAKS)
+def test_a_recording_holds_no_secret(path: Path, headers: dict[str, str], body: str, target: str) -> None:
+    recorder = Recorder(path)
+    ticket = recorder.begin("POST", target, headers.items())
+    ticket.body(body.encode())
+    ticket.answered(200)
+    recorder.close()
+    assert SECRET not in repr(recorded(path))
+
+
+@open_fault("44.16", "a target in absolute form is glued to the address of the service, and answered by 500")
+def test_a_proxy_takes_a_target_in_absolute_form(path: Path) -> None:
+    """As RFC 9112 (3.2.2) asks of every server: the service gets the path, or the client a 400."""
+
+    async def main() -> int:
+        recorder = Recorder(path, config())
+        async with (
+            service(send_back) as upstream,
+            listening(make_proxy(upstream, recorder), "127.0.0.1", 0) as address,
+        ):
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
+            writer.write(b"GET http://shop.example/x HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n")
+            status = int((await reader.readline()).split()[1])
+            writer.close()
+        recorder.close()
+        return status
+
+    assert asyncio.run(main()) in (207, 400)
