@@ -7,9 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
+import yaml
 
 from pipeline.quota.cardinality import KnownNames, NameSet, hash_name
+from pipeline.quota.limits import PartitionQuota
+from pipeline.topics import load_topics
 from pipeline.units import DAY_S
+from tests.support.paths import ROOT
 
 DAY = 19_000 * DAY_S
 
@@ -103,3 +107,20 @@ def test_a_name_of_an_earlier_day_takes_little_memory() -> None:
     assert taken < 25 * days * per_day
     first = [known.first_seen("shop", DAY, f"message-{number}") for number in range(per_day)]
     assert first == list(range(per_day))
+
+
+def test_names_of_an_attacker_fit_into_memory() -> None:
+    """A worker of all partitions, each with as many new names of a day as a quota lets in."""
+    known, names = KnownNames("log/profiles/0"), 60_000
+    learn(known, [], DAY)
+    tracemalloc.start()
+    for first in range(0, names, 2000):
+        offset, batch = first // 2000, [f"s.mod{first + number:09d}.fn" for number in range(2000)]
+        assert all(known.admit("s", DAY, batch, offset, offset, most=names, most_in_all=names))
+        known.saved()
+    name_bytes = tracemalloc.get_traced_memory()[0] / names
+    tracemalloc.stop()
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
+    limit = compose["services"]["aggregate"]["deploy"]["resources"]["limits"]["memory"]
+    partitions = load_topics()["profiles"].partitions
+    assert name_bytes * PartitionQuota().names * partitions < 0.75 * int(limit.removesuffix("G")) * 2**30
