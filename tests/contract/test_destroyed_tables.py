@@ -11,9 +11,9 @@ import pytest
 from loadgen.bench.faults.check import Differences, compare
 from loadgen.bench.faults.load import Load, Shape, build_load
 from loadgen.bench.faults.truth import ROW_TABLES
-from loadgen.clickhouse.server import ClickHouseServer
-from pipeline.codec.events import encode_event
-from pipeline.errors import ConfigError
+from loadgen.engines.clickhouse.server import ClickHouseServer
+from pipeline.messages.events import encode_event
+from pipeline.model.errors import ConfigError
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import COUNTED

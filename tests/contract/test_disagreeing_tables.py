@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import StoreUnavailable
 from pipeline.model import Record
+from pipeline.model.errors import StoreUnavailable
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.interface import COUNTED, Store

@@ -12,12 +12,12 @@ from loadgen.fleet.simulate import simulate
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import plan_scans
-from pipeline.codec.scans import decode_scan, encode_progress, encode_scan
-from pipeline.config import Settings
+from pipeline.messages.scans import decode_scan, encode_progress, encode_scan
 from pipeline.model import Outgoing, Progress
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import load_workloads
 from pipeline.stages.gather.counted_rows import change_columns
 from pipeline.storage.arrays import ArrayStore
-from pipeline.workloads import load_workloads
 from tests.support.builders import build_change
 from tests.support.open_faults import open_fault
 

@@ -19,8 +19,8 @@ from loadgen.bench.faults.strikes import Context, process_state
 from loadgen.bench.faults.watch import View
 from loadgen.bench.faults.workers import Supervisor, Worker
 from pipeline.processes import Child
+from pipeline.settings.topics import load_topics
 from pipeline.stages.factory import STAGES
-from pipeline.topics import load_topics
 from tests.support.open_faults import open_fault
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc")

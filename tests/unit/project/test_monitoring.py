@@ -17,7 +17,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from pipeline.stages.factory import STAGES
-from pipeline.telemetry import METRICS, PREFIX
+from pipeline.telemetry.metrics import METRICS, PREFIX
 from tests.support.exporter import scrape_agent, scrape_alerts, scrape_worker
 from tests.support.open_faults import open_fault
 from tests.support.paths import ROOT
