@@ -21,6 +21,7 @@ from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S, counted
 from pipeline.settings.config import Settings
+from pipeline.storage.interface import RowQuery, StackQuery
 
 if TYPE_CHECKING:
     from agents.source.changes.diff import FileDiff
@@ -220,8 +221,8 @@ def _of_store(store: Store, service: str, until: tuple[float, float], span_s: fl
     from pipeline.messages.inputs import change_from_row
 
     end, days = until
-    stacks = store.stacks(service, (end - span_s, end - span_s), (end - span_s, end))
-    rows = store.rows("changes", service, end - days * DAY_S, end)
+    stacks = store.counts(StackQuery(service, (end - span_s, end - span_s), (end - span_s, end)))
+    rows = store.rows(RowQuery("changes", service, end - days * DAY_S, end))
     changes = first_announcements(change_from_row(row) for row in rows)
     return _Production(stacks, changes, frozenset(), days)
 

@@ -20,6 +20,7 @@ from loadgen.bench.workers import run_in_workers
 from pipeline.model.errors import ConfigError, SmidgenError
 from pipeline.model.units import HOUR_S
 from pipeline.storage.connect import open_store
+from pipeline.storage.interface import RowQuery
 
 BEFORE_H = 8.0
 """Hours that are worked through before the workers go: as long as a scan looks back, and a little more."""
@@ -171,7 +172,7 @@ def _settle(rig: Rig, windows: int, advance: Advance, what: str) -> None:
 
 def _scans(rig: Rig) -> int:
     with closing(open_store(rig.store.url)) as store:
-        return len(store.rows("scans", None, 0.0, rig.load.truths[0].dataset.end * 2))
+        return len(store.rows(RowQuery("scans", None, 0.0, rig.load.truths[0].dataset.end * 2)))
 
 
 def _peak_mb(pid: int) -> float:

@@ -23,13 +23,13 @@ from pipeline.analysis.detect.search import Found, SearchConfig, due_detectors
 from pipeline.analysis.detect.short_term import Windows
 from pipeline.analysis.detect.unjudged import STORE_REFUSED, merge_unjudged
 from pipeline.analysis.published.kdd2018.setups import TEAMS
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.records import columns_of
 from pipeline.messages.scans import decode_progress, scan_messages
 from pipeline.model import Outgoing, Progress, Record, Scan, SeriesMatrix, Unjudged
 from pipeline.model.clock import Clock, to_iso
 from pipeline.model.errors import QueryRefused
 from pipeline.settings.workloads import Workload
+from pipeline.stages.abilities import Assignable, Counted, Resumable, Skipping
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.counted_spans import counted_spans
@@ -41,7 +41,7 @@ from pipeline.stages.scan_counts import ScanCounts
 from pipeline.stages.scan_queue import ScanQueue
 from pipeline.stages.scan_rows import scan_row, unjudged_rows
 from pipeline.stages.upstream_progress import UpstreamProgress
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 from pipeline.telemetry.metrics import LIMITED_SCANS, Sample
 
 log = logging.getLogger(__name__)
@@ -63,11 +63,10 @@ MOST_UNDIRECTED = 10_000
 """Metrics of which it is remembered that the log has named them."""
 
 
-class DetectStage(Stage):
+class DetectStage(Stage, Assignable, Resumable, Skipping, Counted):
     """Keeps watermarks, scans when they pass a boundary, and publishes scans with their candidates."""
 
     name = "detect"
-    leaves_out = True
     limits = LIMITED_SCANS
 
     def __init__(
@@ -262,7 +261,7 @@ class DetectStage(Stage):
                     state.restore(partition, extent.last_time + last_s, now)
         earliest = min(step.earliest for step in progress)
         known: dict[str, float] = {}
-        for row in self._store.rows("scans", service, EARLIEST_S, LATEST_S):
+        for row in self._store.rows(RowQuery("scans", service)):
             known[row["workload"]] = max(known.get(row["workload"], 0.0), row["time"])
         for cadence in self._cadences:
             if cadence.workload in known:
@@ -336,9 +335,10 @@ class DetectStage(Stage):
         """
         lead_s = workload.lead_s if "short_term" in config.detectors else 0.0
         start = end - workload.span_s - lead_s
-        if workload.series == "gcpu" and workload.resolution_s >= ROLLED_WINDOWS * self._window_s:
-            self._store.roll_up(service, start, end, workload.resolution_s)
-        matrix = self._store.series(workload.series, service, start, end, workload.resolution_s)
+        rolls_up = workload.series == "gcpu" and workload.resolution_s >= ROLLED_WINDOWS * self._window_s
+        matrix = self._store.series(
+            SeriesQuery(workload.series, service, start, end, workload.resolution_s, rolls_up=rolls_up)
+        )
         unknown: tuple[str, ...] = ()
         if workload.series == "service":
             declared = self._workloads[workload.name]

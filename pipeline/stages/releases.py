@@ -31,6 +31,7 @@ from pipeline.releases.requests import (
 )
 from pipeline.releases.requests.looks import FIRST_PERIODS
 from pipeline.settings.workloads import RELEASE_COSTS
+from pipeline.stages.abilities import Assignable, Counted, Divisible
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.rollouts import gather_looks, gather_metrics, gather_releases, gather_rollout
 from pipeline.stages.gather.streams import COUNTED_TOPICS
@@ -72,7 +73,7 @@ class _Service:
     types: int = 0
 
 
-class ReleasesStage(Stage):
+class ReleasesStage(Stage, Assignable, Divisible, Counted):
     """Looks at new releases of services whose requests are counted, and publishes each look as a scan."""
 
     name = "releases"

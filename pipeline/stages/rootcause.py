@@ -54,6 +54,7 @@ from pipeline.model import (
 from pipeline.model.clock import Clock, system_clock
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.settings.workloads import Workload, workload_of
+from pipeline.stages.abilities import Counted, Skipping
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.event_counts import Brought, EventCounts
 from pipeline.stages.gather.changes import recent_changes
@@ -81,11 +82,10 @@ Changes = Callable[[], Sequence[Change]]
 _CauseKey = tuple[SeriesKey, RegressionKind]
 
 
-class RootcauseStage(Stage):
+class RootcauseStage(Stage, Skipping, Counted):
     """Finds the changes that may have caused each regression, reports it, and follows it from then on."""
 
     name = "rootcause"
-    leaves_out = True
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from pipeline.messages.inputs import change_from_row
 from pipeline.model import Change, Scan
 from pipeline.model.units import DAY_S
 from pipeline.settings.workloads import RELEASE_COSTS
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 HISTORY_S = 30 * DAY_S
 """How far back changes are read: for the code behind a gate, and for what the service's texts are like."""
@@ -25,5 +25,5 @@ def recent_changes(store: Store, scan: Scan) -> tuple[Change, ...]:
         StoreUnavailable: the same call is to be repeated.
     """
     columns = () if scan.workload == RELEASE_COSTS.name else _WITHOUT_ROUTES
-    rows = store.rows("changes", scan.service, scan.end - HISTORY_S, scan.end, columns=columns)
+    rows = store.rows(RowQuery("changes", scan.service, scan.end - HISTORY_S, scan.end, columns=columns))
     return tuple(change_from_row(row) for row in rows)

@@ -8,10 +8,9 @@ from typing import Any
 import orjson
 
 from pipeline.analysis.feedback import Confirmation, LearningConfig, confirmed_causes
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import Scan
 from pipeline.stages.gather.verdicts import gather_verdicts
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 _Evidence = Mapping[str, Mapping[str, float]]
 
@@ -34,7 +33,7 @@ class ConfirmedCauses:
         return [Confirmation(self._known[one.event], one.subject) for one in kept]
 
     def _evidence(self, service: str, event: str) -> _Evidence:
-        rows = self._store.rows("regressions", service, EARLIEST_S, LATEST_S, id=event)
+        rows = self._store.rows(RowQuery("regressions", service, equal={"id": event}))
         return evidence_of(orjson.loads(rows[0]["event"])) if rows else {}
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from pipeline.analysis.detect.fitting import known_windows, runs_of
-from pipeline.storage.interface import SeriesSource, Store
+from pipeline.storage.interface import SeriesQuery, SeriesSource, Store
 
 MOST_WINDOWS = 4096
 """Windows of one read."""
@@ -25,7 +25,9 @@ def counted_spans(
     """
     coarse_s = max(1, math.ceil((end - start) / resolution_s / MOST_WINDOWS)) * resolution_s
     aligned = math.floor(start / coarse_s) * coarse_s
-    matrix = store.series(source, service, aligned, end, coarse_s, () if source == "gcpu" else None)
+    matrix = store.series(
+        SeriesQuery(source, service, aligned, end, coarse_s, () if source == "gcpu" else None)
+    )
     if source != "gcpu" and not matrix.names:
         return
     for first, last in runs_of(known_windows(matrix)):

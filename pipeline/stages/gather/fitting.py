@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.analysis.detect.fitting import history_start, known_windows, widening
 from pipeline.model import BoolArray, SeriesKey
 from pipeline.settings.workloads import Workload
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, Store
 
 
 def fit_workload(store: Store, service: str, workload: Workload, end: float) -> Workload:
@@ -38,5 +38,5 @@ def _known(store: Store, service: str, workload: Workload, end: float) -> BoolAr
     start = end - workload.span_s
     # Of gCPU the totals say so, of whatever series.
     names: list[SeriesKey] | None = [] if workload.series == "gcpu" else None
-    matrix = store.series(workload.series, service, start, end, workload.resolution_s, names)
+    matrix = store.series(SeriesQuery(workload.series, service, start, end, workload.resolution_s, names))
     return known_windows(matrix)

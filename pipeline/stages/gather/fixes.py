@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.analysis.feedback import FixState, fix_state
 from pipeline.analysis.lifecycle.recovery import span_s
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.fields import EARLIEST_S
 from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.reported import Answered
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 
 def due_s(workload: Workload) -> float:
@@ -36,7 +36,7 @@ def gather_fixes(
             continue
         key = (reported.service, reported.workload)
         if key not in last_scans:
-            rows = store.rows("scans", reported.service, EARLIEST_S, LATEST_S, workload=reported.workload)
+            rows = store.rows(RowQuery("scans", reported.service, equal={"workload": reported.workload}))
             last_scans[key] = max((row["time"] for row in rows), default=EARLIEST_S)
         found[reported.id] = fix_state(said, reported, last_scans[key], due_s(workload))
     return found

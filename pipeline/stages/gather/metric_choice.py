@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from pipeline.analysis.detect.matrix import select_rows
 from pipeline.analysis.detect.metric_direction import worse_direction
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import MetricMetadata, SeriesMatrix, Unjudged
 from pipeline.settings.workloads import Workload, unknown_direction
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 
 def choose_metrics(
@@ -26,7 +25,7 @@ def choose_metrics(
     """
     if not matrix.names:
         return matrix, ()
-    rows = store.rows("metric_metadata", service, EARLIEST_S, LATEST_S)
+    rows = store.rows(RowQuery("metric_metadata", service))
     worse = {
         row["metric"]: worse_direction(MetricMetadata(row["unit"], row["kind"], row["direction"]))
         for row in rows

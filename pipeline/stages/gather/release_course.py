@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.model import FloatArray, SeriesKey
 from pipeline.releases.requests import Rollout
 from pipeline.stages.gather.rollouts import gather_releases, gather_rollout
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, Store
 
 
 def gather_release(
@@ -23,7 +23,9 @@ def gather_release(
         return None
     rollout = gather_rollout(store, service, succession)
     start, end = float(rollout.starts[0]), float(rollout.starts[-1]) + rollout.width_s
-    matrix = store.series("service", service, start, end, rollout.width_s, [SeriesKey("service", metric)])
+    matrix = store.series(
+        SeriesQuery("service", service, start, end, rollout.width_s, [SeriesKey("service", metric)])
+    )
     if not matrix.names:
         return None
     column = ((rollout.starts - matrix.start) / rollout.width_s).round().astype(int)

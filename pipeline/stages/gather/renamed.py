@@ -6,15 +6,16 @@ it, whenever it does, reads the same. Names stay in the store as they were count
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pipeline.counting.names import PresentNames
 from pipeline.counting.names.merging import merged_series, merged_stacks, symbol_key
 from pipeline.model import Scan, SeriesKey, SeriesMatrix, StackMatrix
-from pipeline.stages.gather.store_view import StoreView
 from pipeline.stages.gather.symbols import as_asked
-from pipeline.storage.interface import RowTable, SeriesSource, Store, StrataSides
+from pipeline.storage.interface import Answer, CountQuery, RowQuery, SeriesQuery, Store
+from pipeline.storage.view import StoreView
 
 
 def by_present_names(store: Store, scan: Scan) -> Store:
@@ -31,61 +32,38 @@ class RenamedStore(StoreView):
         super().__init__(store)
         self._names = names
 
-    def series(
-        self,
-        source: SeriesSource,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> SeriesMatrix:
+    def series(self, query: SeriesQuery) -> SeriesMatrix:
         """Return series by present names; see Store.series. Those asked for keep the names they have."""
-        span = (service, start, end, resolution_s)
-        if source != "gcpu" or names is None:
-            matrix = self._store.series(source, *span, names)
-            return merged_series(matrix, self._names) if source == "gcpu" else matrix
-        present = [symbol_key(name, self._names) for name in names]
+        if query.source != "gcpu":
+            return self._store.series(query)
+        if query.names is None:
+            return merged_series(self._store.series(query), self._names)
+        present = [symbol_key(name, self._names) for name in query.names]
         counted = {
             SeriesKey(key.kind, name)
             for key in present
             for name in (key.name, *(self._names.former(key.name) if key.kind == "subroutine" else ()))
         }
-        matrix = self._store.series(source, *span, sorted(counted))
-        return as_asked(merged_series(matrix, self._names), names, present)
+        matrix = self._store.series(replace(query, names=sorted(counted)))
+        return as_asked(merged_series(matrix, self._names), query.names, present)
 
-    def stacks(
-        self,
-        service: str,
-        before: tuple[float, float],
-        after: tuple[float, float],
-        strata: StrataSides | None = None,
-    ) -> StackMatrix:
-        """Return stacks by present names; see Store.stacks."""
-        return merged_stacks(self._store.stacks(service, before, after, strata), self._names)
+    def counts(self, query: CountQuery[Answer]) -> Answer:
+        """Return stacks by present names, and other counts as they are; see Store.counts."""
+        counts = self._store.counts(query)
+        return merged_stacks(counts, self._names) if isinstance(counts, StackMatrix) else counts
 
-    def rows(
-        self,
-        table: RowTable,
-        service: str | None,
-        start: float,
-        end: float,
-        *,
-        id_prefix: str = "",
-        columns: Sequence[str] = (),
-        **equal: str,
-    ) -> list[dict[str, Any]]:
+    def rows(self, query: RowQuery) -> list[dict[str, Any]]:
         """Return rows by present names; see Store.rows.
 
         A change may have modified what is called otherwise now; what was reported keeps its former name in
         ``stored_metric``, by which its id is made.
         """
-        rows = self._store.rows(table, service, start, end, id_prefix=id_prefix, columns=columns, **equal)
-        if columns and not {"subroutines", "metric"}.intersection(columns):
+        rows = self._store.rows(query)
+        if query.columns and not {"subroutines", "metric"}.intersection(query.columns):
             return rows
-        if table == "changes":
+        if query.table == "changes":
             return [{**row, "subroutines": [*map(self._names.symbol, row["subroutines"])]} for row in rows]
-        if table == "memory":
+        if query.table == "memory":
             return [{"stored_metric": row["metric"], **row, "metric": self._present(row)} for row in rows]
         return rows
 

@@ -16,12 +16,12 @@ from pipeline.analysis.feedback import (
     latest_verdicts,
 )
 from pipeline.analysis.feedback.labeller import Answers
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.fields import EARLIEST_S
 from pipeline.messages.ledger import candidate_of_event
 from pipeline.model import Verdict
 from pipeline.model.errors import InvalidMessage
 from pipeline.stages.gather.verdicts import gather_verdicts
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def reported_of_row(row: Mapping[str, Any], resolved: float | None = None) -> Re
 
 def find_reported(store: Store, prefix: str) -> list[Reported]:
     """Return the reported regressions whose id begins so; the one that is it, if one is."""
-    rows = store.rows("regressions", None, EARLIEST_S, LATEST_S, id_prefix=prefix)
+    rows = store.rows(RowQuery("regressions", None, id_prefix=prefix))
     exact = [row for row in rows if row["id"] == prefix]
     return [reported_of_row(row) for row in exact or rows]
 
@@ -85,7 +85,7 @@ def gather_answered(
         return []
     resolved = {
         row["regression"]: row["time"]
-        for row in store.rows("updates", service, since, LATEST_S, type="resolved")
+        for row in store.rows(RowQuery("updates", service, since, equal={"type": "resolved"}))
     }
     return [
         Answered(
@@ -94,7 +94,7 @@ def gather_answered(
             causes.get(row["id"]),
             row["event"],
         )
-        for row in store.rows("regressions", service, since, LATEST_S)
+        for row in store.rows(RowQuery("regressions", service, since))
         if all_events or row["id"] in states or row["id"] in causes
     ]
 
@@ -123,7 +123,7 @@ def gather_repairs(
     """Return the changes that ended each resolved regression, as far as they are known, by the event's id."""
     return {
         row["regression"]: _repaired_by(row["event"])
-        for row in store.rows("updates", service, since, LATEST_S, type="resolved")
+        for row in store.rows(RowQuery("updates", service, since, equal={"type": "resolved"}))
     }
 
 

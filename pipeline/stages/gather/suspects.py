@@ -23,7 +23,7 @@ from pipeline.stages.gather.changes import HISTORY_S
 from pipeline.stages.gather.evidence import stacks_around, stacks_on_earlier_days
 from pipeline.stages.gather.scanned import as_scanned
 from pipeline.stages.gather.trial_findings import trial_findings
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, Store
 
 
 def cause_config(
@@ -77,7 +77,9 @@ class CauseEvidence:
         span_s = max(scan.end - scan.start, 1.0)
         return latest_value(
             self._store.series(
-                "setup", scan.service, scan.start, scan.end, span_s / 100, [SeriesKey("service", SERVERS)]
+                SeriesQuery(
+                    "setup", scan.service, scan.start, scan.end, span_s / 100, [SeriesKey("service", SERVERS)]
+                )
             )
         )
 
@@ -94,7 +96,7 @@ class CauseEvidence:
             # What many hosts announced is one text: as many copies would make its own words common.
             texts=self._words.texts(scan.service, history),
             gates=self._gates,
-            series=store.series(workload.series, *span, asked),
-            setup=store.series("setup", *span),
+            series=store.series(SeriesQuery(workload.series, *span, asked)),
+            setup=store.series(SeriesQuery("setup", *span)),
             trials=trial_findings(store, scan.service, scan.end - HISTORY_S, scan.end),
         )

@@ -9,7 +9,7 @@ import orjson
 
 from pipeline.analysis.rootcause.trials import MetricFinding, TrialFinding
 from pipeline.experiments.trials import Decision
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 _UNKNOWN_FALSE_NEGATIVES = 0.5
 """Of a model that was not chosen by A/A experiments; its false positives are alpha then."""
@@ -30,7 +30,7 @@ def all_findings(store: Store, service: str, start: float, end: float) -> tuple[
     """Return as ``trial_findings`` does every experiment, without metrics where none is decided."""
     latest: dict[str, Mapping[str, Any]] = {}
     columns = ("experiment", "revision", "event")
-    rows = store.rows("trial_verdicts", service, start, end, columns=columns)
+    rows = store.rows(RowQuery("trial_verdicts", service, start, end, columns=columns))
     for row in sorted(rows, key=lambda one: one["revision"]):
         latest[row["experiment"]] = row
     return tuple(_finding(orjson.loads(row["event"])["data"]) for row in latest.values())

@@ -6,12 +6,11 @@ import logging
 from collections.abc import Mapping
 
 from pipeline.analysis.feedback import expectation_of, latest_verdicts, original_of
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.lifecycle import open_regression
 from pipeline.messages.verdicts import verdict_of_row
 from pipeline.model import Scan, Silence, Verdict
 from pipeline.model.errors import InvalidMessage
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 log = logging.getLogger(__name__)
 
@@ -22,9 +21,7 @@ def gather_verdicts(store: Store, service: str | None = None, event: str = "") -
     Of one service or of all; of one event or of all. ``pipeline.analysis.feedback.latest_verdicts`` gives states.
     """
     equal = {"event": event} if event else {}
-    return tuple(
-        verdict_of_row(row) for row in store.rows("verdicts", service, EARLIEST_S, LATEST_S, **equal)
-    )
+    return tuple(verdict_of_row(row) for row in store.rows(RowQuery("verdicts", service, equal=equal)))
 
 
 def states_before(store: Store, scan: Scan) -> dict[str, Verdict]:
@@ -41,7 +38,13 @@ def is_resolved_with_original(store: Store, scan: Scan, event: str, states: Mapp
     if original == event:
         return False
     said = states[event].time
-    return bool(store.rows("updates", scan.service, said, scan.end, regression=original, type="resolved"))
+    return bool(
+        store.rows(
+            RowQuery(
+                "updates", scan.service, said, scan.end, equal={"regression": original, "type": "resolved"}
+            )
+        )
+    )
 
 
 def gather_expected(store: Store, scan: Scan) -> list[Silence]:
@@ -50,7 +53,7 @@ def gather_expected(store: Store, scan: Scan) -> list[Silence]:
     for event, said in states_before(store, scan).items():
         if said.verdict != "expected":
             continue
-        for row in store.rows("regressions", scan.service, EARLIEST_S, LATEST_S, id=event):
+        for row in store.rows(RowQuery("regressions", scan.service, equal={"id": event})):
             try:
                 one = expectation_of(said, open_regression(row, ()).candidate)
             except InvalidMessage as error:

@@ -17,7 +17,7 @@ from pipeline.stages import rootcause
 from pipeline.stages.gather.changes import HISTORY_S, recent_changes
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.stages.rootcause import RootcauseStage
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from tests.contract.rows import change, gcpu, metrics, stacks, totals
 from tests.support.builders import build_dropped
 from tests.support.trial_verdicts import verdict_row
@@ -345,4 +345,4 @@ def test_the_ledger_is_written_in_parts(store: Store, service: str, monkeypatch:
     stage = RootcauseStage(store=counting, workloads=[WORKLOAD])
     stage.handle([Record("unique", 0, 0, scan(service, dropped=7))])
     assert counting.calls.count(("insert", "ledger")) == 3
-    assert len(store.rows("ledger", service, END - 1e6, END + 1e6)) == 7
+    assert len(store.rows(RowQuery("ledger", service, END - 1e6, END + 1e6))) == 7

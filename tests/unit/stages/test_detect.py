@@ -13,7 +13,7 @@ from pipeline.messages.scans import decode_scan
 from pipeline.model import Progress, Record, Scan
 from pipeline.model.errors import QueryRefused
 from pipeline.settings.workloads import Workload
-from pipeline.stages.base import handle_whole
+from pipeline.stages.abilities import handle_whole
 from pipeline.stages.detect import DetectStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
