@@ -83,6 +83,7 @@ class Skipping(Protocol):
         Raises:
             StoreUnavailable: nothing was noted; the same call is to be repeated.
         """
+        return  # a default: nothing to note
 
 
 @runtime_checkable

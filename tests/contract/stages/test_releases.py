@@ -17,6 +17,7 @@ from pipeline.model import FloatArray, MetricPoints, RequestCounts, Scan, TypeCo
 from pipeline.releases.requests import LooksMade
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import RELEASE_COSTS, Workload
+from pipeline.stages.abilities import Counted
 from pipeline.stages.gather.rollouts import gather_looks, gather_releases
 from pipeline.storage.interface import Answer, CountQuery, RequestQuery, RowQuery, Store
 from pipeline.storage.view import StoreView
@@ -151,7 +152,9 @@ def test_a_release_that_costs_the_same_is_looked_at_again(subject: Releases) -> 
     assert subject.events == []
     assert subject.looks == [BEGUN + PERIOD_S * many for many in (30, 60, 120)]
     assert subject.ledger == []
-    outcomes = {sample[1]["outcome"]: sample[2] for sample in subject.flow.stages["releases"].samples()}
+    stage = subject.flow.stages["releases"]
+    assert isinstance(stage, Counted)
+    outcomes = {sample[1]["outcome"]: sample[2] for sample in stage.samples()}
     assert outcomes == {"slower": 0, "no change": 3, "not judged": 0}
 
 

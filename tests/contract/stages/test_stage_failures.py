@@ -52,7 +52,7 @@ class FailingStore:
             raise StoreUnavailable(f"{failure} it was applied")
 
 
-def build(name: str, store: Store | FailingStore, stream: str, now: float = START + 500) -> Stage:
+def build(name: str, store: Store | FailingStore, stream: str, now: float = START + 500) -> Any:
     return build_stage(
         name,
         StageNeeds(

@@ -11,9 +11,9 @@ from pipeline.analysis.detect.search import find_change_points
 from pipeline.analysis.mix.standardise import standardise
 from pipeline.model import SeriesMatrix
 from pipeline.stages.ablation import NOTHING
-from pipeline.stages.detect import search_config
 from pipeline.stages.gather.request_mix import RequestMixStore, find_request_mix
 from pipeline.stages.mix_search import find_at_constant_mix
+from pipeline.stages.scanner import search_config
 from pipeline.storage.interface import Answer, CountQuery, RequestQuery, SeriesQuery, Store
 from pipeline.storage.view import StoreView
 from tests.support.served import AT, END, WINDOW_S, serve
