@@ -51,8 +51,8 @@ from pipeline.stages.gather.counted_rows import (
     metric_columns,
     request_columns,
 )
-from pipeline.stages.gather.naming import is_noted, was_counted
 from pipeline.stages.gather.streams import COUNTED_TOPICS, position_columns, stored_up_to
+from pipeline.stages.gather.symbols import is_noted, was_counted
 from pipeline.stages.progress import progress_messages
 from pipeline.stages.quota_report import QuotaReport
 from pipeline.stages.senders import Senders

@@ -17,7 +17,7 @@ from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.deduplication import dedup_config, gather_dedup
 from pipeline.stages.gather.history import MEMBERS, memory_rows
 from pipeline.stages.gather.release_effects import dated_by_releases
-from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.scan_store import as_scanned
 from pipeline.stages.gather.scopes import with_scopes
 from pipeline.stages.outcomes import Outcomes
 from pipeline.storage.interface import Store

@@ -19,7 +19,7 @@ from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.candidate_series import filter_config, gather_filters
 from pipeline.stages.gather.history import MemoryRows, memory_rows
-from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.scan_store import as_scanned
 from pipeline.stages.outcomes import Outcomes
 from pipeline.storage.interface import Store
 

@@ -58,12 +58,11 @@ from pipeline.stages.abilities import Counted, Skipping
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.event_counts import Brought, EventCounts
 from pipeline.stages.gather.changes import recent_changes
-from pipeline.stages.gather.confirmed import ConfirmedCauses
 from pipeline.stages.gather.lifecycle import FallbackContext, gather_lifecycle, lifecycle_config, with_changes
-from pipeline.stages.gather.renamed import by_present_names
-from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.scan_store import as_scanned, by_present_names
 from pipeline.stages.gather.silences import SilencedSoFar, gather_silenced
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
+from pipeline.stages.gather.verdicts import ConfirmedCauses
 from pipeline.stages.outcomes import Outcomes
 from pipeline.stages.silences import FoundInScan, SilencedScan, apply_silences
 from pipeline.storage.interface import Store

@@ -15,8 +15,7 @@ from pipeline.messages.inputs import change_from_row
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S, counted
 from pipeline.settings.config import Settings
-from pipeline.stages.gather.labelled import truth_of
-from pipeline.stages.gather.reported import Answered, gather_answered
+from pipeline.stages.gather.reported import Answered, gather_answered, truth_of
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 

@@ -18,10 +18,8 @@ from pipeline.experiments.trials.verdict import steady_differences
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import FloatArray
 from pipeline.settings.workloads import Workload
-from pipeline.stages.gather.fixes import gather_fixes
-from pipeline.stages.gather.past_changes import caused_by
-from pipeline.stages.gather.reported import Answered, gather_answered, gather_repairs
-from pipeline.stages.gather.trial_findings import all_findings
+from pipeline.stages.gather.change_findings import all_findings, caused_by
+from pipeline.stages.gather.reported import Answered, gather_answered, gather_fixes, gather_repairs
 from pipeline.stages.gather.trials import gather_experiments, gather_history
 from pipeline.storage.interface import RowQuery, Store
 

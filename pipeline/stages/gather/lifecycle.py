@@ -34,7 +34,7 @@ from pipeline.model import Change, Scan, SeriesKey
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.units import DAY_S
 from pipeline.settings.workloads import Workload
-from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.scan_store import as_scanned
 from pipeline.stages.gather.verdicts import is_resolved_with_original, states_before
 from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipeline.analysis.detect.matrix import select_rows
 from pipeline.analysis.detect.metric_direction import worse_direction
-from pipeline.model import MetricMetadata, SeriesMatrix
+from pipeline.model import FloatArray, MetricMetadata, SeriesKey, SeriesMatrix
 from pipeline.model.units import DAY_S
 from pipeline.releases.requests import (
     LooksMade,
@@ -96,3 +96,27 @@ def gather_looks(store: Store, service: str, succession: Succession) -> LooksMad
     )
     last = max((float(row["time"]) for row in rows), default=0.0)
     return LooksMade(last, sum(row["series"] > 0 for row in rows), any(row["candidates"] for row in rows))
+
+
+def gather_release(
+    store: Store, service: str, release: str, metric: str, end: float
+) -> tuple[Rollout, FloatArray] | None:
+    """Return the periods of a release and of the one before up to a look, and a metric in them: (periods,).
+
+    It is None where the store no longer has them; the metric is NaN in periods without points.
+
+    Raises:
+        StoreUnavailable: the store did not answer.
+    """
+    succession = gather_releases(store, service, end).succession
+    if succession is None or succession.new != release:
+        return None
+    rollout = gather_rollout(store, service, succession)
+    start, end = float(rollout.starts[0]), float(rollout.starts[-1]) + rollout.width_s
+    matrix = store.series(
+        SeriesQuery("service", service, start, end, rollout.width_s, [SeriesKey("service", metric)])
+    )
+    if not matrix.names:
+        return None
+    column = ((rollout.starts - matrix.start) / rollout.width_s).round().astype(int)
+    return rollout, matrix.samples[0][column]

@@ -22,7 +22,7 @@ from pipeline.model.errors import InvalidMessage
 from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.evidence import stacks_around
 from pipeline.stages.gather.lifecycle import FOLLOW_S
-from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.scan_store import as_scanned
 from pipeline.stages.gather.verdicts import gather_expected
 from pipeline.storage.interface import RowQuery, Store
 

@@ -18,11 +18,10 @@ from pipeline.analysis.rootcause import (
 )
 from pipeline.model import Change, Scan, SeriesKey
 from pipeline.settings.workloads import Workload
-from pipeline.stages.gather.change_words import ChangeWords
-from pipeline.stages.gather.changes import HISTORY_S
+from pipeline.stages.gather.change_findings import trial_findings
+from pipeline.stages.gather.changes import HISTORY_S, ChangeWords
 from pipeline.stages.gather.evidence import stacks_around, stacks_on_earlier_days
-from pipeline.stages.gather.scanned import as_scanned
-from pipeline.stages.gather.trial_findings import trial_findings
+from pipeline.stages.gather.scan_store import as_scanned
 from pipeline.storage.interface import SeriesQuery, Store
 
 

@@ -172,3 +172,14 @@ def _naming_since(store: Store, service: str, version: str) -> float:
         elif since == math.inf:
             since = row["time"] + MARGIN_S if row["before"] else -math.inf
     return since
+
+
+def is_noted(store: Store, service: str, version: str) -> bool:
+    """Return whether a version of names is noted as the latest by which a service is counted."""
+    rows = store.rows(RowQuery("naming", service))
+    return bool(rows) and rows[-1]["version"] == version
+
+
+def was_counted(store: Store, stream: str, service: str) -> bool:
+    """Return whether anything was counted or scanned of a service before."""
+    return bool(store.extents("totals", stream, service)) or bool(store.rows(RowQuery("scans", service)))

@@ -30,8 +30,7 @@ from pipeline.experiments.trials.experiment import (
 from pipeline.messages.trials import choice_of_row, metric_of_row, side_of_row
 from pipeline.model import TrialMetric
 from pipeline.model.units import DAY_S
-from pipeline.stages.gather.past_changes import caused_regressions
-from pipeline.stages.gather.trial_findings import trial_findings
+from pipeline.stages.gather.change_findings import caused_regressions, trial_findings
 from pipeline.storage.interface import RowQuery, Store
 
 ALPHA = 0.05

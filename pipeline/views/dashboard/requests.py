@@ -15,7 +15,7 @@ from pipeline.messages.inputs import change_from_row
 from pipeline.model import Change, FloatArray, RouteReach
 from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
 from pipeline.releases.requests import ModelCourse, Rollout, model_course
-from pipeline.stages.gather.release_course import gather_release
+from pipeline.stages.gather.rollouts import gather_release
 from pipeline.storage.interface import RowQuery, Store
 from pipeline.views.dashboard.figures import MOST_POINTS, figure_block
 from pipeline.views.report.figures import Trace, lines_figure

@@ -12,7 +12,7 @@ from pipeline.model import Profile, Record, Rename, Scan, SeriesKey
 from pipeline.settings.workloads import load_workloads
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.history import memory_rows, read_history
-from pipeline.stages.gather.renamed import by_present_names
+from pipeline.stages.gather.scan_store import by_present_names
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import RowQuery, SeriesQuery, StackQuery, Store

@@ -1,4 +1,4 @@
-"""The store by present names: what was renamed within a scan has the history of its former names.
+"""The store as every stage that judges a scan reads it: at a constant mix, by present names.
 
 The detector learns the renames from the scan's own data and the scan carries them, so every stage that judges
 it, whenever it does, reads the same. Names stay in the store as they were counted.
@@ -10,9 +10,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from pipeline.analysis.mix import request_decision, standardise
 from pipeline.counting.names import PresentNames
 from pipeline.counting.names.merging import merged_series, merged_stacks, symbol_key
 from pipeline.model import Scan, SeriesKey, SeriesMatrix, StackMatrix
+from pipeline.settings.workloads import Workload
+from pipeline.stages.ablation import NOTHING, Without
+from pipeline.stages.gather.constant_mix import ConstantMixStore
+from pipeline.stages.gather.release_effects import effects_of
+from pipeline.stages.gather.request_mix import RequestMixStore, RequestSpan
 from pipeline.stages.gather.symbols import as_asked
 from pipeline.storage.interface import Answer, CountQuery, RowQuery, SeriesQuery, Store
 from pipeline.storage.view import StoreView
@@ -69,3 +75,19 @@ class RenamedStore(StoreView):
 
     def _present(self, row: Mapping[str, Any]) -> str:
         return symbol_key(SeriesKey(row["metric_kind"], row["metric"]), self._names).name
+
+
+def as_scanned(store: Store, scan: Scan, workload: Workload | None, without: Without = NOTHING) -> Store:
+    """Return the view of the store that every stage of a scan reads; an unknown workload has no mix."""
+    if workload is not None and workload.series == "gcpu":
+        resolution_s = scan.resolution_s or workload.resolution_s
+        if standardise.KEY not in without:
+            span = (scan.start, scan.end)
+            store = ConstantMixStore(store, scan.service, span, resolution_s, effects_of(scan))
+        if request_decision.KEY not in without:
+            least = workload.threshold.absolute or 0.0
+            requests = RequestSpan(
+                scan.service, scan.start, scan.analysis_start, scan.end, resolution_s, least
+            )
+            store = RequestMixStore(store, requests)
+    return by_present_names(store, scan)
