@@ -63,6 +63,7 @@ _ROOM_BYTES = 4 << 30
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kafka", choices=("auto", "require", "all", "off"), default="auto", help=_KAFKA)
+    parser.addoption("--calibrate", action="store_true", help="also run what needs many seeds or minutes")
     parser.addoption("--pictures", metavar="FOLDER", help="keep the pictures of the dashboard's pages there")
 
 
@@ -136,6 +137,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what takes long, mark what needs a broker or a store, and put what waits for them first."""
+    if not config.getoption("calibrate"):
+        for item in items:
+            if item.get_closest_marker("calibrate"):
+                item.add_marker(pytest.mark.skip(reason="needs --calibrate"))
     if config.getoption("kafka") != "all":
         long = [item for item in items if item.get_closest_marker("kafka_all")]
         config.hook.pytest_deselected(items=long)
