@@ -53,12 +53,12 @@ LINES = 20
 def observe(name: str) -> Record:
     """Return what a fleet reports with today's code."""
     if name == RELEASES:
-        return _rounded(recorded_releases())
+        return _rounded_record(recorded_releases())
     (fleet,) = (fleet for fleet in FLEETS if fleet.name == name)
     record: dict[str, list[Json]] = {"events": [], "ledger": [], "funnels": []}
     for scenario in fleet.scenarios():
         _observe_service(fleet, simulate(scenario, fleet.seed).dataset, record)
-    return _rounded(record)
+    return _rounded_record(record)
 
 
 def _observe_service(fleet: RecordedFleet, dataset: Dataset, record: Mapping[str, list[Json]]) -> None:
@@ -74,6 +74,10 @@ def _observe_service(fleet: RecordedFleet, dataset: Dataset, record: Mapping[str
     for scan in backtest.scans:
         record["ledger"].extend(map(entry_to_json, (*dropped_entries(scan), *reported_entries(scan))))
     record["funnels"].append({"service": dataset.service, **funnel_to_json(count_funnel(backtest.scans))})
+
+
+def _rounded_record(record: Record) -> Record:
+    return {part: _rounded(rows) for part, rows in record.items()}
 
 
 def _rounded(value: Json) -> Json:
@@ -183,7 +187,7 @@ def shown_steps(records: Iterable[Record]) -> tuple[Counter[str], tuple[str, ...
     for row in _objects(list(records)):
         if isinstance(row.get("step"), str) and "statistic" in row:
             shown[f"{row['step']}/{row.get('code') or '-'}"] += 1
-            seen |= {row["step"], *({row.get("code")} & set(CONSTRAINTS))}
+            seen |= {row["step"], *(set(CONSTRAINTS) & {row.get("code")})}
         for name in row.get("factors") or ():
             shown[f"factor_{name}"] += 1
             seen |= {f"factor_{name}"} & set(FACTORS)

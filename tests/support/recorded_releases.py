@@ -14,7 +14,7 @@ from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.inputs import encode_metric_points
 from pipeline.messages.ledger import entry_from_row, entry_to_json
 from pipeline.messages.requests import encode_requests
-from pipeline.model import MetricPoints, RequestCounts, TypeCounts
+from pipeline.model import FloatArray, MetricPoints, RequestCounts, TypeCounts
 from pipeline.releases.requests import Releases
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import load_workloads
@@ -63,10 +63,10 @@ def recorded_releases() -> dict[str, list[Any]]:
 
 
 def _metric(service: str, releases: Releases) -> bytes:
-    values = np.concatenate([releases.old.metric, releases.new.metric])
+    values: FloatArray = np.concatenate([releases.old.metric, releases.new.metric])
     if service == "constant":
         values = np.full_like(values, 0.5)
-    times = START + PERIOD_S * (np.arange(len(values)) + 0.5)
+    times: FloatArray = START + PERIOD_S * (np.arange(len(values)) + 0.5)
     return encode_metric_points(MetricPoints(service, "cpu", times, values))
 
 

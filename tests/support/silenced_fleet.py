@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pipeline.backtest.dataset import Dataset
 from pipeline.model import Silence
@@ -18,9 +19,19 @@ def silences_of(dataset: Dataset) -> tuple[Silence, ...]:
     regressions = [row for row in dataset.truth if row["kind"] == "regression"]
     for number, row in enumerate(regressions):
         at, delta = float(row["start"]), float(row["delta"])
-        common = {"service": dataset.service, "time": at - DAY_S, "owner": "grace", "reason": "planned"}
+        common: dict[str, Any] = {
+            "service": dataset.service,
+            "time": at - DAY_S,
+            "owner": "grace",
+            "reason": "planned",
+        }
         name = f"silence-{number}"
-        cost = {**common, "change": row["change"] or "", "start": at - HOUR_S, "end": at + DAY_S}
+        cost: dict[str, Any] = {
+            **common,
+            "change": row["change"] or "",
+            "start": at - HOUR_S,
+            "end": at + DAY_S,
+        }
         series = row["subroutines"][0]
         form = number % 5
         if form < 3:
