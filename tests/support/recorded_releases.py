@@ -66,7 +66,7 @@ def _metric(service: str, releases: Releases) -> bytes:
     values: FloatArray = np.concatenate([releases.old.metric, releases.new.metric])
     if service == "constant":
         values = np.full_like(values, 0.5)
-    times: FloatArray = START + PERIOD_S * (np.arange(len(values)) + 0.5)
+    times = START + PERIOD_S * (np.arange(len(values), dtype=np.float64) + 0.5)
     return encode_metric_points(MetricPoints(service, "cpu", times, values))
 
 
