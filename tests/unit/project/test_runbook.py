@@ -9,9 +9,9 @@ import click
 import pytest
 
 from pipeline.cli import smidgen
-from pipeline.config import Settings
+from pipeline.settings.config import Settings
 from pipeline.stages.factory import STAGES
-from pipeline.telemetry import METRICS, PREFIX
+from pipeline.telemetry.metrics import METRICS, PREFIX
 from tests.support.paths import ROOT
 
 NAMES = (
