@@ -11,8 +11,8 @@ from rich.console import Console
 
 from loadgen.terminal import progress
 from pipeline.commands.options import settings_options
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
+from pipeline.settings.config import Settings
 
 if TYPE_CHECKING:
     from loadgen.fleet.scenario import Scenario

@@ -15,8 +15,8 @@ import orjson
 from rich.console import Console
 from rich.progress import Progress
 
-from pipeline.errors import ConfigError
-from pipeline.units import parse_duration_s
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import parse_duration_s
 
 
 class Duration(click.ParamType):

@@ -12,9 +12,9 @@ from types import ModuleType
 import click
 
 from pipeline import __version__
-from pipeline.config import redact
-from pipeline.errors import SmidgenError
-from pipeline.threads import SINGLE_THREADED
+from pipeline.model.errors import SmidgenError
+from pipeline.processes.threads import SINGLE_THREADED
+from pipeline.settings.config import redact
 
 COMMANDS = {
     "demo": ("loadgen.demo.command", "Watch the whole pipeline catch one slow commit of a live service."),
@@ -61,7 +61,7 @@ COMMANDS = {
     "backtest": ("pipeline.commands.backtest", "Try settings on history: the pipeline over files."),
     "detect": ("pipeline.commands.detect", "Find every change point of plain series in a file."),
     "loadgen": ("loadgen.commands", "Simulate fleets whose truth is known."),
-    "lab": ("loadgen.lab.command", "Judge three commits of the demo's shop by replayed traffic."),
+    "lab": ("loadgen.bench.lab.command", "Judge three commits of the demo's shop by replayed traffic."),
     "bench": ("loadgen.bench.command", "Measure speed on this machine, and accuracy."),
 }
 """Subcommand → (module that defines it under its own name, one line of help); loaded when it is called."""
@@ -147,7 +147,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _fail(text: str) -> int:
-    from pipeline.terminal import escape_controls  # rich, which most commands that succeed do not need
+    from pipeline.commands.terminal import (
+        escape_controls,  # rich, which most commands that succeed do not need
+    )
 
     click.echo(escape_controls(redact(" ".join(text.split()))), err=True)
     return 2

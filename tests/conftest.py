@@ -16,12 +16,12 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, settings
 
-from loadgen.clickhouse.server import ClickHouseServer
-from loadgen.kafka.cluster import ClusterSettings, KafkaCluster, prepared_jars
-from loadgen.kafka.jars import Jars
+from loadgen.engines.clickhouse.server import ClickHouseServer
+from loadgen.engines.kafka.cluster import ClusterSettings, KafkaCluster, prepared_jars
+from loadgen.engines.kafka.jars import Jars
 from pipeline.embedded.stack import EmbeddedStack
-from pipeline.errors import SmidgenError
 from pipeline.kafka import apply_topics
+from pipeline.model.errors import SmidgenError
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import TOPICS, BrokerUrl, fresh_broker

@@ -7,14 +7,7 @@ from pathlib import Path
 
 import click
 
-from agents.agent import DEFAULT_HZ, Plan, run_agent, with_change
-from agents.aggregate import Source
-from agents.broker import publish_once, quiet_client
-from agents.changes import Repository, read_change
-from agents.formats import format_names
-from agents.formats.writers import WRITERS, writer_for
-from agents.kernels import AUTO, CALL_GRAPHS, CallGraph, kernel_names
-from agents.options import (
+from agents.commands.options import (
     agent_settings,
     checked_by,
     duration_s_of,
@@ -26,17 +19,34 @@ from agents.options import (
     sampling_interval_s,
     service_option,
 )
-from agents.profile_conversion import Conversion, convert_profile
-from agents.profile_files import Import, read_files
-from agents.profile_source import STDIN, named, opened_profile
-from pipeline.clock import system_clock
-from pipeline.codec.inputs import FUTURE_S
+from agents.profiles.formats import format_names
+from agents.profiles.formats.writers import WRITERS, writer_for
+from agents.profiles.message import Source
+from agents.profiles.profile_conversion import Conversion, convert_profile
+from agents.profiles.profile_files import Import, read_files
+from agents.profiles.profile_source import STDIN, named, opened_profile
+from agents.publishing.broker import publish_once, quiet_client
+from agents.sampling.agent import (
+    DEFAULT_HZ,
+    Plan,
+    run_agent,
+    with_change,
+)
+from agents.sampling.kernels import (
+    AUTO,
+    CALL_GRAPHS,
+    CallGraph,
+    kernel_names,
+)
+from agents.source.changes import Repository, read_change
 from pipeline.commands.options import FiniteRange
-from pipeline.config import Settings
+from pipeline.commands.terminal import escape_controls
+from pipeline.files.outputs import check_outputs, replacing
 from pipeline.kafka import bootstrap_servers
-from pipeline.outputs import check_outputs, replacing
-from pipeline.terminal import escape_controls
-from pipeline.units import parse_size_bytes
+from pipeline.messages.inputs import FUTURE_S
+from pipeline.model.clock import system_clock
+from pipeline.model.units import parse_size_bytes
+from pipeline.settings.config import Settings
 
 _RUN_EXAMPLES = """\b
 Examples:

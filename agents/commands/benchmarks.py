@@ -16,14 +16,14 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.commands.options import FiniteRange
-from pipeline.errors import ConfigError
-from pipeline.listing import listed
-from pipeline.terminal import escape_controls, print_note, table_console
-from pipeline.units import counted
+from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.files.listing import listed
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import counted
 
 if TYPE_CHECKING:  # scipy takes a second to load, and a wrong option is to be refused at once
-    from agents.benchmarks import BenchmarkChange, History
-    from agents.changes import Commit
+    from agents.experiments.benchmarks import BenchmarkChange, History
+    from agents.source.changes import Commit
 
 _EXAMPLES = """\b
 Examples:
@@ -105,7 +105,7 @@ def watch(
 
     Exit code: 0, 1 if a benchmark got worse, 2 on bad usage or bad files.
     """
-    from agents.benchmarks import arrange, find_changes, read_results
+    from agents.experiments.benchmarks import arrange, find_changes, read_results
 
     commits = _commits(repo, branch) if repo else []
     with Progress(console=Console(stderr=True), transient=True) as progress:
@@ -132,7 +132,7 @@ def watch(
 
 
 def _commits(repo: Path, branch: str) -> list[Commit]:
-    from agents.changes import Repository
+    from agents.source.changes import Repository
 
     return Repository(repo).commits_since([], branch, at_most=_MOST_COMMITS)
 

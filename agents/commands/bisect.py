@@ -19,14 +19,19 @@ from rich.text import Text
 
 from pipeline.backtest.seriesfile.content import read_content
 from pipeline.commands.options import Duration, FiniteRange
-from pipeline.config import load_settings
-from pipeline.errors import ConfigError
-from pipeline.terminal import escape_controls, print_note, table_console
-from pipeline.units import counted
+from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import counted
+from pipeline.settings.config import load_settings
 
 if TYPE_CHECKING:  # scipy takes a second to load, and a wrong option is to be refused at once
-    from agents.bisection import Journal, Plan, Span, Suspects
-    from pipeline.bisection import Standing
+    from agents.experiments.bisection import (
+        Journal,
+        Plan,
+        Span,
+        Suspects,
+    )
+    from pipeline.experiments.bisection import Standing
 
 _SHORT = 12  # characters of a commit's id
 _TITLE = 60
@@ -137,7 +142,7 @@ def bisect(
     Exit code: 0 if the commit is found, 1 if none of them is it, 3 if the budget ended before that is known,
     2 on bad usage or if A or B cannot be measured.
     """
-    from agents.bisection import Journal, Workbench, bisect_range
+    from agents.experiments.bisection import Journal, Workbench, bisect_range
 
     chosen = _Options(**options)
     _check(chosen, suspects, event)
@@ -163,14 +168,14 @@ def _check(chosen: _Options, suspects: Path | None, event: str | None) -> None:
 
 
 def _suspects(path: Path | None, event: str | None, store: str | None) -> Suspects | None:
-    from agents.bisection import read_suspects
+    from agents.experiments.bisection import read_suspects
 
     if path:
         return read_suspects(read_content(path).data, str(path))
     if not event:
         return None
-    from pipeline.report.gather import find_event
     from pipeline.storage.connect import open_store
+    from pipeline.views.report.gather import find_event
 
     with closing(open_store(load_settings({"store": store}, local=True).store, existing=True)) as opened:
         found = find_event(opened, event)
@@ -180,8 +185,13 @@ def _suspects(path: Path | None, event: str | None, store: str | None) -> Suspec
 
 
 def _plan(revisions: str | None, suspects: Suspects | None, chosen: _Options) -> Plan:
-    from agents.bisection import Plan, Session, read_span, reading_of
-    from pipeline.bisection import BeliefConfig, SearchConfig, prior_of
+    from agents.experiments.bisection import (
+        Plan,
+        Session,
+        read_span,
+        reading_of,
+    )
+    from pipeline.experiments.bisection import BeliefConfig, SearchConfig, prior_of
 
     if not revisions:
         raise click.UsageError(
@@ -208,7 +218,7 @@ def _plan(revisions: str | None, suspects: Suspects | None, chosen: _Options) ->
 
 
 def _task(plan: Plan, chosen: _Options) -> Any:
-    from agents.bisection import Task
+    from agents.experiments.bisection import Task
 
     reads = (
         "exit code" if chosen.exit_code else f"{chosen.results or 'number'} {chosen.benchmark or ''}".strip()
@@ -248,7 +258,7 @@ def _progress(span: Span) -> Iterator[Callable[[Standing, Sequence[object]], Non
 
 def _said(standing: Standing, span: Span, journal: Journal, *, as_json: bool) -> int:
     """Print the result and return the exit code."""
-    from pipeline.bisection import Outcome
+    from pipeline.experiments.bisection import Outcome
 
     result = _to_json(standing, span, journal)
     if standing.outcome is Outcome.UNMEASURED:
@@ -265,7 +275,7 @@ def _said(standing: Standing, span: Span, journal: Journal, *, as_json: bool) ->
 
 
 def _to_json(standing: Standing, span: Span, journal: Journal) -> dict[str, Any]:
-    from agents.bisection import skipped
+    from agents.experiments.bisection import skipped
 
     best, belief = standing.likeliest, standing.belief
     order = sorted(range(len(span.commits)), key=lambda number: -standing.commits[number])

@@ -12,8 +12,17 @@ from pathlib import Path
 import click
 import orjson
 
-from agents.broker import publish_once, quiet_client
-from agents.changes import (
+from agents.commands.options import (
+    agent_settings,
+    change_time,
+    checked_by,
+    duration_s_of,
+    reader_names,
+    roots_option,
+    service_option,
+)
+from agents.publishing.broker import publish_once, quiet_client
+from agents.source.changes import (
     Branch,
     Deployment,
     Described,
@@ -25,22 +34,13 @@ from agents.changes import (
     describe_commit,
     follow,
 )
-from agents.options import (
-    agent_settings,
-    change_time,
-    checked_by,
-    duration_s_of,
-    reader_names,
-    roots_option,
-    service_option,
-)
-from pipeline.clock import system_clock
-from pipeline.codec.inputs import FUTURE_S, change_to_json
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
-from pipeline.terminal import escape_controls, print_note, progress_lines
-from pipeline.topics import Topics
-from pipeline.units import counted
+from pipeline.commands.terminal import escape_controls, print_note, progress_lines
+from pipeline.messages.inputs import FUTURE_S, change_to_json
+from pipeline.model.clock import system_clock
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import counted
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import Topics
 
 _AT_ONCE = 50  # commits that git compares in one call
 _EXAMPLES = """\b
@@ -205,7 +205,7 @@ class _Publisher:
 
     def _with_routes(self, described: list[Described], revision: str) -> list[Described]:
         """Return commits with how near they come to the routes of the last one's application."""
-        from agents.routes import read_reaches
+        from agents.source.routes import read_reaches
 
         try:
             reaches = read_reaches(self.repository, revision, self.source_roots)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents.options import checked_by
+from agents.commands.options import checked_by
 from pipeline.commands.options import settings_options
-from pipeline.config import Settings
-from pipeline.terminal import escape_controls, table_console
-from pipeline.units import format_duration
+from pipeline.commands.terminal import escape_controls, table_console
+from pipeline.model.units import format_duration
+from pipeline.settings.config import Settings
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from agents.fleet import FleetView, HeardStatus, ServicePlan
-    from agents.fleet.status import PlanReason
+    from agents.host.fleet import FleetView, HeardStatus, ServicePlan
+    from agents.host.fleet.status import PlanReason
 
 _EXAMPLES = """\b
 Examples:
@@ -27,7 +27,7 @@ Examples:
 
 
 def _url(text: str) -> str:
-    from agents.fleet.client import check_url
+    from agents.host.fleet.client import check_url
 
     return check_url(text)
 
@@ -49,7 +49,7 @@ def list_agents(settings: Settings, gateway: str, as_json: bool) -> int:
     began. The token is that of http_token_file. Exit code: 0, 1 if an agent is silent or has dropped
     messages, 2 if the gateway cannot be asked.
     """
-    from agents.fleet import FleetClient
+    from agents.host.fleet import FleetClient
 
     view = FleetClient(gateway, settings.token).view()
     if as_json:

@@ -9,17 +9,22 @@ from pathlib import Path
 import click
 import orjson
 
-from agents.broker import publish_once, quiet_client
-from agents.changes import change_message
 from agents.commands.changes import until_stopped
-from agents.gates.flag_file import FlagFile, read_flags, watch
-from agents.gates.flips import Flip, flip_changes
-from agents.options import agent_settings, checked_by, duration_s_of, service_name
-from pipeline.clock import system_clock
-from pipeline.codec.inputs import change_to_json
-from pipeline.config import Settings
-from pipeline.terminal import escape_controls
-from pipeline.topics import Topics
+from agents.commands.options import (
+    agent_settings,
+    checked_by,
+    duration_s_of,
+    service_name,
+)
+from agents.publishing.broker import publish_once, quiet_client
+from agents.source.changes import change_message
+from agents.source.gates.flag_file import FlagFile, read_flags, watch
+from agents.source.gates.flips import Flip, flip_changes
+from pipeline.commands.terminal import escape_controls
+from pipeline.messages.inputs import change_to_json
+from pipeline.model.clock import system_clock
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import Topics
 
 _EXAMPLES = """\b
 Examples:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from agents.gates import Module, map_gates, read_module
-from agents.options import checked_by, reader_names
-from pipeline.codec.gates import write_gates
-from pipeline.outputs import check_outputs, write_output
-from pipeline.terminal import escape_controls
+from agents.commands.options import checked_by, reader_names
+from agents.source.gates import Module, map_gates, read_module
+from pipeline.commands.terminal import escape_controls
+from pipeline.files.outputs import check_outputs, write_output
+from pipeline.settings.gates import write_gates
 
 MAX_BYTES = 2_000_000
 """Largest file that is parsed: longer ones are generated, and hold data rather than code."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agents.options import address_of, checked_by
+from agents.commands.options import address_of, checked_by
 from pipeline.commands.options import settings_options
-from pipeline.config import Settings
-from pipeline.units import parse_size_bytes
+from pipeline.model.units import parse_size_bytes
+from pipeline.settings.config import Settings
 
 if TYPE_CHECKING:
     from agents.gateway.intake import Rules
@@ -127,15 +127,15 @@ def gateway(
     agents follow a file's rules, at rates that let the --workloads see a threshold, and smidgen agent list
     shows how it is with them.
     """
-    from agents.agent import OVERHEAD_BYTES
-    from agents.broker import check_broker, connect, quiet_client
     from agents.gateway.config import load_rules
     from agents.gateway.fleet import Fleet
     from agents.gateway.service import Endpoint, SpoolOptions, serve
     from agents.gateway.targets import load_targets
     from agents.metrics import load_metric_map
-    from pipeline.clock import system_clock
-    from pipeline.workloads import load_workloads
+    from agents.publishing.broker import check_broker, connect, quiet_client
+    from agents.sampling.agent import OVERHEAD_BYTES
+    from pipeline.model.clock import system_clock
+    from pipeline.settings.workloads import load_workloads
 
     quiet_client(settings)
     topics = settings.read_topics()
@@ -165,8 +165,8 @@ def gateway(
 
 def _check_reach(flag: str, address: tuple[str, int] | None, rules: Rules) -> None:
     """Refuse an address that other machines can reach without a token."""
-    from pipeline.access import is_loopback
-    from pipeline.errors import ConfigError
+    from pipeline.http.access import is_loopback
+    from pipeline.model.errors import ConfigError
 
     if address and not is_loopback(address[0]) and any(client.token is None for client in rules.clients):
         raise ConfigError(

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from agents.broker import quiet_client
-from agents.options import address_of, checked_by, host_option
-from pipeline.clock import system_clock
+from agents.commands.options import address_of, checked_by, host_option
+from agents.publishing.broker import quiet_client
 from pipeline.commands.options import settings_options
-from pipeline.config import Settings
+from pipeline.commands.terminal import escape_controls
 from pipeline.kafka import bootstrap_servers
-from pipeline.terminal import escape_controls
+from pipeline.model.clock import system_clock
+from pipeline.settings.config import Settings
 
 _EXAMPLES = """\b
 Examples:
@@ -25,7 +25,7 @@ Examples:
 
 def _rules(text: str) -> Path | str:
     """Read where rules come from: a path, or the address of a gateway."""
-    from agents.fleet.client import check_url, is_url
+    from agents.host.fleet.client import check_url, is_url
 
     return check_url(text) if is_url(text) else Path(text)
 
@@ -37,7 +37,7 @@ def _rules(text: str) -> Path | str:
     metavar="FILE|URL",
     callback=checked_by(_rules),
     help="YAML file: which processes are sampled, for which service, and how; or http://HOST:PORT of a "
-    "gateway that serves a fleet's rules (docs/agent.md).",
+    "gateway that serves a fleet's rules (docs/fleet.md).",
 )
 @click.option("--list", "listed", is_flag=True, help="Show what would be sampled now, and end.")
 @click.option(
@@ -69,8 +69,8 @@ def host(
     memory and then in the spool. Exit code: 0 when the agent was asked to end and lost nothing, 1 when
     messages were dropped, 2 when a setting is wrong.
     """
-    from agents.fleet import FleetClient
     from agents.host import HostOptions, list_processes, load_rules, run_host_agent
+    from agents.host.fleet import FleetClient
     from agents.host.proc import ProcReader
 
     origin = rules if isinstance(rules, Path) else FleetClient(rules, settings.token)

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agents.broker import check_broker, connect, publish_once, quiet_client
 from agents.commands.changes import until_stopped
-from agents.options import (
+from agents.commands.options import (
     agent_settings,
     checked_by,
     duration_s_of,
@@ -24,14 +23,20 @@ from agents.options import (
     release_option,
     service_option,
 )
-from agents.publisher import Publisher
-from pipeline.clock import system_clock
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
+from agents.publishing.broker import (
+    check_broker,
+    connect,
+    publish_once,
+    quiet_client,
+)
+from agents.publishing.publisher import Publisher
+from pipeline.commands.terminal import escape_controls
+from pipeline.files.outputs import check_outputs, write_output
 from pipeline.model import Outgoing
-from pipeline.outputs import check_outputs, write_output
-from pipeline.terminal import escape_controls
-from pipeline.units import DAY_S, counted, parse_duration_s
+from pipeline.model.clock import system_clock
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import DAY_S, counted, parse_duration_s
+from pipeline.settings.config import Settings
 
 _EXAMPLES = """\b
 Examples:
@@ -232,7 +237,7 @@ def _write_table(files: Sequence[Path], path: Path, counting: Counting) -> Reque
 def _follow(path: Path, settings: Settings, counting: Counting, state: StateFile | None) -> RequestTally:
     """Publish what is written to a file until SIGINT or SIGTERM."""
     from agents.logs.log_follower import LogFollower
-    from agents.logs.outbox import Outbox
+    from agents.publishing.outbox import Outbox
 
     check_broker(settings)
     topics = settings.read_topics()

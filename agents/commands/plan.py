@@ -12,15 +12,23 @@ import orjson
 from rich.table import Table
 from rich.text import Text
 
-from agents.options import checked_by, share_of
-from agents.sampling.policy import GCPU, NOISE, SERIES, RateCase, enough_hz, look_at, threshold_of
+from agents.commands.options import checked_by, share_of
+from agents.sampling.rates.policy import (
+    GCPU,
+    NOISE,
+    SERIES,
+    RateCase,
+    enough_hz,
+    look_at,
+    threshold_of,
+)
+from pipeline.analysis.detect.detectable import Look, detectable_size, time_to_detect
 from pipeline.commands.options import FiniteRange, settings_options
-from pipeline.config import Settings
-from pipeline.detect.detectable import Look, detectable_size, time_to_detect
-from pipeline.errors import ConfigError
-from pipeline.terminal import table_console
-from pipeline.units import format_duration
-from pipeline.workloads import Workload, load_workloads
+from pipeline.commands.terminal import table_console
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import format_duration
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import Workload, load_workloads
 
 RATES_HZ = (1 / 60, 0.1, 1.0, 10.0, 100.0)
 """Once a minute to what profilers do unless they are asked otherwise, in steps of about ten."""

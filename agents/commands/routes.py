@@ -11,8 +11,8 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from agents.options import roots_option
-from pipeline.terminal import escape_controls, print_note, table_console
+from agents.commands.options import roots_option
+from pipeline.commands.terminal import escape_controls, print_note, table_console
 
 _EXAMPLES = """\b
 Examples:
@@ -41,7 +41,7 @@ def routes(folder: Path, source_roots: tuple[str, ...], app: str | None, python:
     Read are Flask, Django, FastAPI, Starlette and aiohttp in Python, Spring in Java, and Express in
     JavaScript and TypeScript. Nothing of it is imported or run, unless --app says so. Tests are left out.
     """
-    from agents.routes import import_routes, read_folder
+    from agents.source.routes import import_routes, read_folder
 
     application = read_folder(folder, source_roots)
     if app:

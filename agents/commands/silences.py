@@ -12,18 +12,23 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from agents.broker import publish_once, quiet_client
-from agents.changes.trailers import cost_share
-from agents.options import checked_by, moment, service_name
-from pipeline.clock import system_clock, to_iso
-from pipeline.codec.inputs import decode_feedback, encode_silence, silence_of_row, with_id
+from agents.commands.options import checked_by, moment, service_name
+from agents.publishing.broker import publish_once, quiet_client
+from agents.source.changes.trailers import cost_share
 from pipeline.commands.options import settings_options
-from pipeline.config import Settings
-from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.commands.terminal import escape_controls
+from pipeline.messages.inputs import (
+    decode_feedback,
+    encode_silence,
+    silence_of_row,
+    with_id,
+)
 from pipeline.model import CostMeasure, Outgoing, Silence, SilenceKind
+from pipeline.model.clock import system_clock, to_iso
+from pipeline.model.errors import ConfigError, InvalidMessage
+from pipeline.model.units import parse_duration_s
+from pipeline.settings.config import Settings
 from pipeline.storage.connect import open_store
-from pipeline.terminal import escape_controls
-from pipeline.units import parse_duration_s
 
 _EVER = (946_684_800.0, 4_102_444_800.0)
 """The years 2000 to 2100: no message has another time."""

@@ -14,19 +14,25 @@ from rich.box import SIMPLE
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipeline.clock import system_clock
 from pipeline.commands.options import Duration, FiniteRange, settings_options
+from pipeline.commands.terminal import escape_controls, print_note, table_console
 from pipeline.commands.trial.kept import endpoints_of, kept_lines, kept_to_json
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
-from pipeline.terminal import escape_controls, print_note, table_console
-from pipeline.units import DAY_S, counted
+from pipeline.model.clock import system_clock
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import DAY_S, counted
+from pipeline.settings.config import Settings
 
 if TYPE_CHECKING:
-    from agents.changes.diff import FileDiff
+    from agents.source.changes.diff import FileDiff
+    from pipeline.analysis.stacks import StackIndex
+    from pipeline.experiments.selection import (
+        Budget,
+        Chance,
+        Impact,
+        KeptTest,
+        Worth,
+    )
     from pipeline.model import Change, StackMatrix
-    from pipeline.selection import Budget, Chance, Impact, KeptTest, Worth
-    from pipeline.stacks import StackIndex
     from pipeline.storage.interface import Store
 
 _MOST_SHOWN = 10
@@ -85,8 +91,8 @@ def suggest(settings: Settings, revisions: str, repo: Path, as_json: bool, **opt
 
     Exit code: 0 if it is worth an experiment, 1 if not, 2 on bad usage.
     """
-    from pipeline.selection import Budget
-    from pipeline.stacks import index_stacks
+    from pipeline.analysis.stacks import index_stacks
+    from pipeline.experiments.selection import Budget
 
     subroutines = _modified(repo, revisions, options["service"] or "", options["roots"])
     found = _production(settings, options)
@@ -105,7 +111,7 @@ def _decided(
     found: _Production, index: StackIndex, subroutines: Collection[str], budget: Budget
 ) -> dict[str, Any]:
     """Return whether a change of some subroutines is worth an experiment, and all that this is by."""
-    from pipeline.selection import (
+    from pipeline.experiments.selection import (
         Example,
         impact_of,
         learn_chance,
@@ -135,7 +141,13 @@ def _decided(
 
 
 def _modified(repo: Path, revisions: str, service: str, roots: Sequence[str]) -> set[str]:
-    from agents.changes import DIFF, Repository, Versions, WorkTree, describe_commit
+    from agents.source.changes import (
+        DIFF,
+        Repository,
+        Versions,
+        WorkTree,
+        describe_commit,
+    )
 
     repository = Repository(repo)
     versions: Versions
@@ -158,8 +170,8 @@ def _modified(repo: Path, revisions: str, service: str, roots: Sequence[str]) ->
 
 
 def _read_diff() -> Sequence[FileDiff]:
-    from agents.changes import parse_diff
-    from agents.changes.git import MAX_PATCH_BYTES
+    from agents.source.changes import parse_diff
+    from agents.source.changes.git import MAX_PATCH_BYTES
 
     data = click.get_binary_stream("stdin").read(MAX_PATCH_BYTES + 1)
     if len(data) > MAX_PATCH_BYTES:
@@ -171,13 +183,13 @@ def _read_diff() -> Sequence[FileDiff]:
 
 
 def _production(settings: Settings, options: dict[str, Any]) -> _Production:
-    from pipeline.codec.names import read_namings
+    from pipeline.settings.names import read_namings
+    from pipeline.settings.workloads import known_workloads
     from pipeline.stages.gather.kept_tests import gather_kept
     from pipeline.stages.gather.past_changes import caused_regressions
     from pipeline.stages.gather.symbols import SymbolStore
     from pipeline.storage.arrays import ArrayStore
     from pipeline.storage.connect import open_store
-    from pipeline.workloads import known_workloads
 
     if options["data"]:
         from pipeline.backtest.dataset import read_dataset
@@ -204,8 +216,8 @@ def _production(settings: Settings, options: dict[str, Any]) -> _Production:
 
 def _of_store(store: Store, service: str, until: tuple[float, float], span_s: float) -> _Production:
     """Return what a store has of a service up to a time, and in so many days before it."""
-    from pipeline.codec.inputs import change_from_row
-    from pipeline.rootcause.ranking import first_announcements
+    from pipeline.analysis.rootcause.ranking import first_announcements
+    from pipeline.messages.inputs import change_from_row
 
     end, days = until
     stacks = store.stacks(service, (end - span_s, end - span_s), (end - span_s, end))
@@ -215,8 +227,8 @@ def _of_store(store: Store, service: str, until: tuple[float, float], span_s: fl
 
 
 def _read_causes(path: Path) -> frozenset[str]:
-    from pipeline.codec.events import DETECTED, decode_event
-    from pipeline.errors import InvalidMessage, file_errors
+    from pipeline.messages.events import DETECTED, decode_event
+    from pipeline.model.errors import InvalidMessage, file_errors
     from pipeline.stages.gather.past_changes import causes_of
 
     with file_errors(path):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.gateway.quota import Rates
-from pipeline.access import is_authorised
+from pipeline.http.access import is_authorised
 
 EVERYBODY = "everybody"
 """The client of a gateway that asks for no token."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from agents.gateway.labels import LabelNames
-from pipeline.errors import InvalidMessage
 from pipeline.model import Outgoing
+from pipeline.model.errors import InvalidMessage
 
 PLAIN = "text/plain"
 JSON = "application/json"

@@ -15,9 +15,9 @@ from agents.gateway.intake import Rules
 from agents.gateway.labels import DEFAULT_NAMES, LabelNames
 from agents.gateway.quota import Rates
 from agents.webhooks.mapping import MIN_SECRET
-from pipeline.errors import ConfigError, file_errors
-from pipeline.units import parse_size_bytes
-from pipeline.validation import StrictModel, read_yaml, validate
+from pipeline.files.validation import StrictModel, read_yaml, validate
+from pipeline.model.errors import ConfigError, file_errors
+from pipeline.model.units import parse_size_bytes
 
 Meaning = Literal["service", "host", "release", "endpoint", "region"]
 LabelName = Annotated[str, Field(min_length=1, max_length=1024)]

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from agents.gateway.base import Result
-from pipeline import telemetry
-from pipeline.clock import Clock
-from pipeline.instruments import Histogram
+from pipeline.model.clock import Clock
+from pipeline.telemetry import metrics as telemetry
+from pipeline.telemetry.instruments import Histogram
 
 log = logging.getLogger(__name__)
 

@@ -14,14 +14,19 @@ from typing import Any
 
 import orjson
 
-from agents.formats import find_format
-from agents.formats.source import HEAD_BYTES
 from agents.gateway.base import Decoded, Receiver, Refusal, Request, Setup, Skipped
 from agents.gateway.forms import read_form
 from agents.gateway.profiles import Pushed, joined, profile_parts
 from agents.gateway.raw_series import mapping
-from pipeline.errors import InvalidMessage
-from pipeline.unpacking import UnpackError, gunzip, unlz4, unzstd
+from agents.profiles.formats import find_format
+from agents.profiles.formats.source import HEAD_BYTES
+from pipeline.files.unpacking import (
+    UnpackError,
+    gunzip,
+    unlz4,
+    unzstd,
+)
+from pipeline.model.errors import InvalidMessage
 
 EVENT = "event"
 ADDITIONAL_TAGS = "x-datadog-additional-tags"

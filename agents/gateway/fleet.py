@@ -11,16 +11,22 @@ from pathlib import Path
 import orjson
 from aiohttp import ClientPayloadError, web
 
-from agents.fleet.client import AGENTS_PATH, RULES_PATH, STATUS_PATH
-from agents.fleet.rules import HostRules, read_fleet_rules
-from agents.fleet.status import MAX_STATUS_BYTES, SILENT_S, PlannedRates, decode_status, encode_status
 from agents.gateway.base import JSON, Refusal, malformed
 from agents.gateway.intake import Intake
 from agents.gateway.rate_plans import RatePlans
+from agents.host.fleet.client import AGENTS_PATH, RULES_PATH, STATUS_PATH
+from agents.host.fleet.rules import HostRules, read_fleet_rules
+from agents.host.fleet.status import (
+    MAX_STATUS_BYTES,
+    SILENT_S,
+    PlannedRates,
+    decode_status,
+    encode_status,
+)
 from agents.host.rules_file import parse_fleet_config
-from pipeline.clock import Clock
-from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.workloads import Workload
+from pipeline.model.clock import Clock
+from pipeline.model.errors import ConfigError, InvalidMessage
+from pipeline.settings.workloads import Workload
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +108,7 @@ class Fleet:
         return orjson.dumps(PlannedRates(rates_hz=rates_hz).model_dump()) if rates_hz else b""
 
     def view(self) -> bytes:
-        """Return all that is known, as JSON; see ``agents.fleet.FleetView``."""
+        """Return all that is known, as JSON; see ``agents.host.fleet.FleetView``."""
         now = self._clock()
         self._plan()
         agents = [

@@ -6,7 +6,7 @@ import email.parser
 import email.policy
 from collections.abc import Mapping
 
-from pipeline.errors import InvalidMessage
+from pipeline.model.errors import InvalidMessage
 
 MAX_FIELDS = 16
 

@@ -11,11 +11,11 @@ from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
-from agents.formats.protobuf import Fields, compile_messages
 from agents.gateway.base import Receiver, Refusal, Request, Result
 from agents.gateway.intake import Intake
-from pipeline.clock import Clock
-from pipeline.errors import ConfigError
+from agents.profiles.formats.protobuf import Fields, compile_messages
+from pipeline.model.clock import Clock
+from pipeline.model.errors import ConfigError
 
 MAX_MESSAGE_BYTES = 64 * 1024**2
 """Largest message, packed and unpacked: what OTLP's specification recommends."""

@@ -17,9 +17,9 @@ from agents.gateway.base import Decoded, Part, Receiver, Refusal, Request, Resul
 from agents.gateway.counts import Counts
 from agents.gateway.quota import Budget, Rates
 from agents.gateway.unpacking import unpack_body
-from pipeline.clock import Clock
-from pipeline.errors import InvalidMessage
 from pipeline.model import Outgoing
+from pipeline.model.clock import Clock
+from pipeline.model.errors import InvalidMessage
 
 MAX_UNDER_WAY_BYTES = 256 * 1024**2
 """Most bytes of bodies that are read or decoded at a time."""

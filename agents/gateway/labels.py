@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pipeline.codec.fields import MAX_NAME
-from pipeline.errors import InvalidMessage
+from pipeline.messages.fields import MAX_NAME
+from pipeline.model.errors import InvalidMessage
 
 MAX_LABELS = 200
 """Most labels of one profile."""

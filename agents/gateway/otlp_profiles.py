@@ -1,7 +1,7 @@
 """OTLP profiles, over HTTP and gRPC: each resource is a service on a host.
 
-The fields are those of ``agents.formats.otlp`` and of ``ExportProfilesServiceResponse``; the rules of answers
-those of the OTLP specification.
+The fields are those of ``agents.profiles.formats.otlp`` and of ``ExportProfilesServiceResponse``; the rules
+of answers those of the OTLP specification.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import orjson
 import xxhash
 from google.protobuf.message import DecodeError
 
-from agents.formats.otlp import otlp_from_json, otlp_messages, resource_readings
-from agents.formats.protobuf import Fields, compile_messages
 from agents.gateway.base import (
     JSON,
     PROTOBUF,
@@ -29,7 +27,9 @@ from agents.gateway.base import (
     Skipped,
 )
 from agents.gateway.profiles import Pushed, counts_cpu, joined, reading_parts
-from pipeline.errors import InvalidMessage
+from agents.profiles.formats.otlp import otlp_from_json, otlp_messages, resource_readings
+from agents.profiles.formats.protobuf import Fields, compile_messages
+from pipeline.model.errors import InvalidMessage
 
 _ANSWERS: Mapping[str, Fields] = {
     "PartialSuccess": {"rejected_profiles": (1, "int64", False), "error_message": (2, "bytes", False)},

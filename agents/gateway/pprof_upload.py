@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agents.formats import AUTO, format_names
 from agents.gateway.base import Decoded, Receiver, Request, Setup
 from agents.gateway.profiles import Pushed, profile_parts
 from agents.gateway.times import moment, number
-from pipeline.errors import InvalidMessage
+from agents.profiles.formats import AUTO, format_names
+from pipeline.model.errors import InvalidMessage
 
 _OWN = frozenset(("from", "until", "rate", "format"))
 

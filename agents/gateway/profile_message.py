@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import xxhash
 
-from agents.aggregate import Source, encode_within
+from agents.commands.options import service_name
 from agents.gateway.base import Decoded, Part, Receiver, Request, Setup, Skipped
 from agents.gateway.profiles import OLDEST_S
-from agents.options import service_name
-from agents.profile_files import profile_key
-from pipeline.codec.inputs import decode_profile
-from pipeline.errors import InvalidMessage
+from agents.profiles.message import Source, encode_within
+from agents.profiles.profile_files import profile_key
+from pipeline.messages.inputs import decode_profile
 from pipeline.model import Outgoing
-from pipeline.units import DAY_S
+from pipeline.model.errors import InvalidMessage
+from pipeline.model.units import DAY_S
 
 
 def decode(request: Request, setup: Setup) -> Decoded:

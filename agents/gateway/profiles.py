@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import orjson
 import xxhash
 
-from agents.aggregate import Source, build_profile, encode_within
-from agents.annotate import ANNOTATION_FILE, annotation_name
-from agents.formats import (
+from agents.gateway.base import Decoded, Part, Refusal, Request, Setup, Skipped
+from agents.gateway.labels import find_origin
+from agents.profiles.annotate import ANNOTATION_FILE, annotation_name
+from agents.profiles.formats import (
     AUTO,
     Measure,
     ProfileSource,
@@ -22,18 +23,17 @@ from agents.formats import (
     find_format,
     read_profile,
 )
-from agents.formats.base import Record
-from agents.formats.pprof import PprofFormat
-from agents.gateway.base import Decoded, Part, Refusal, Request, Setup, Skipped
-from agents.gateway.labels import find_origin
-from agents.profile_files import profile_key
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.inputs import FUTURE_S, MAX_INTERVAL_S
-from pipeline.codec.schema.inputs import MAX_COUNT, MAX_RATE_HZ
-from pipeline.errors import ConfigError, InvalidMessage
+from agents.profiles.formats.base import Record
+from agents.profiles.formats.pprof import PprofFormat
+from agents.profiles.message import Source, build_profile, encode_within
+from agents.profiles.profile_files import profile_key
+from pipeline.files.unpacking import UnpackError, gunzip
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.inputs import FUTURE_S, MAX_INTERVAL_S
+from pipeline.messages.schema.inputs import MAX_COUNT, MAX_RATE_HZ
 from pipeline.model import Outgoing
-from pipeline.units import DAY_S
-from pipeline.unpacking import UnpackError, gunzip
+from pipeline.model.errors import ConfigError, InvalidMessage
+from pipeline.model.units import DAY_S
 
 DEFAULT_INTERVAL_S = 10.0
 """How long a profile was sampled where nothing says it: what most agents do."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agents.formats import AUTO
 from agents.gateway.base import Decoded, Receiver, Refusal, Request, Setup, Skipped
 from agents.gateway.forms import read_form
 from agents.gateway.profiles import Pushed, profile_parts
 from agents.gateway.times import moment, number
-from pipeline.errors import InvalidMessage
+from agents.profiles.formats import AUTO
+from pipeline.model.errors import InvalidMessage
 
 _DEFAULT_HZ = 100.0
 _CPU_ENDS = ("cpu", "itimer", "wall", "samples")

@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from agents.formats.protobuf import Fields, compile_messages, text_of
 from agents.gateway.base import JSON, Receiver, Reply, Request, Result
 from agents.gateway.raw_series import RawSeries, SeriesForm, json_labels, json_profile, listing, mapping
+from agents.profiles.formats.protobuf import Fields, compile_messages, text_of
 
 _MESSAGES: Mapping[str, Fields] = {
     "Label": {"name": (1, "bytes", False), "value": (2, "bytes", False)},

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from agents.fleet.status import PlanReason
 from agents.host.adaptive import FASTEST_HZ
 from agents.host.budget import MOST_LEVELS, rate_at
+from agents.host.fleet.status import PlanReason
 
 RISE_S = 600.0
 """How long more must have been needed until a rate rises."""

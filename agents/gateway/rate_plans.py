@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
-from agents.fleet.status import SILENT_S, ServicePlan
 from agents.gateway.rate_plan import Need, RatePlan, plan_rate
 from agents.host.adaptive import stepped
+from agents.host.fleet.status import SILENT_S, ServicePlan
 from agents.host.rules_file import HostConfig
-from pipeline.errors import ConfigError
-from pipeline.workloads import Workload
+from pipeline.model.errors import ConfigError
+from pipeline.settings.workloads import Workload
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class RatePlans:
         Raises:
             ConfigError: ``where`` and the rule whose threshold nothing reports; then all is as it was.
         """
-        from agents.sampling.policy import samples_needed, smallest_threshold  # scipy, for who plans
+        from agents.sampling.rates.policy import samples_needed, smallest_threshold  # scipy, for who plans
 
         needed: dict[float, float] = {}
         for number, rule in enumerate(config.rules):

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 from agents.gateway.base import JSON, PROTOBUF, Decoded, Refusal, Request, Setup, Skipped
 from agents.gateway.profiles import Pushed, joined, profile_parts
-from pipeline.errors import InvalidMessage
+from pipeline.model.errors import InvalidMessage
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from agents.gateway.base import Decoded, Receiver, Refusal, Request, Setup
 from agents.gateway.intake import Intake
 from agents.gateway.profiles import Pushed, profile_parts
 from agents.gateway.targets import Target
-from pipeline.clock import Clock
+from pipeline.model.clock import Clock
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from aiohttp import ClientPayloadError, web
 from agents.gateway.access import authorization_of
 from agents.gateway.base import Receiver, Refusal, Reply, Request, Result
 from agents.gateway.intake import Intake
-from pipeline.clock import Clock
-from pipeline.errors import ConfigError
-from pipeline.telemetry import Sample, exposition
+from pipeline.model.clock import Clock
+from pipeline.model.errors import ConfigError
+from pipeline.telemetry.metrics import Sample, exposition
 
 MAX_BODY_BYTES = 32 * 1024**2
 """Largest body as it is sent; unpacked it is bounded apart."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from agents.buffer import Buffer
 from agents.gateway import grpc_server
 from agents.gateway.counts import Counts
 from agents.gateway.fleet import Fleet, add_fleet_routes
@@ -22,13 +21,19 @@ from agents.gateway.server import listening, make_app
 from agents.gateway.service_metrics import ServiceMetrics
 from agents.gateway.targets import load_targets
 from agents.metrics import MetricMap
-from agents.publisher import Connect, Delivery, Publisher
-from agents.spool import Spool
-from agents.spooled_buffer import SpooledBuffer, close_spooled
-from pipeline.clock import Clock
-from pipeline.errors import ConfigError
+from agents.publishing.buffer import Buffer
+from agents.publishing.publisher import Connect, Delivery, Publisher
+from agents.publishing.spool import Spool
+from agents.publishing.spooled_buffer import SpooledBuffer, close_spooled
 from pipeline.model import Outgoing
-from pipeline.telemetry import GATEWAY_SPOOL, GATEWAY_WAITING, GATEWAY_WAITING_BYTES, Sample
+from pipeline.model.clock import Clock
+from pipeline.model.errors import ConfigError
+from pipeline.telemetry.metrics import (
+    GATEWAY_SPOOL,
+    GATEWAY_WAITING,
+    GATEWAY_WAITING_BYTES,
+    Sample,
+)
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from agents.formats.protobuf import Fields, compile_messages
 from agents.gateway.base import (
     JSON,
     PROTOBUF,
@@ -38,10 +37,11 @@ from agents.metrics import (
 )
 from agents.metrics.reading import Family
 from agents.metrics.remote_write import V2_TYPE
-from pipeline.codec.inputs import encode_metric_points
-from pipeline.errors import InvalidMessage
+from agents.profiles.formats.protobuf import Fields, compile_messages
+from pipeline.messages.inputs import encode_metric_points
 from pipeline.model import Outgoing
-from pipeline.telemetry import GATEWAY_READINGS, Sample
+from pipeline.model.errors import InvalidMessage
+from pipeline.telemetry.metrics import GATEWAY_READINGS, Sample
 
 MAX_FAMILIES = 100_000
 """Most metrics of which it is remembered what version 1.0 of remote write says of them."""

@@ -11,10 +11,10 @@ from urllib.parse import urlencode, urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from agents.options import service_name
-from pipeline.errors import ConfigError
-from pipeline.units import parse_duration_s
-from pipeline.validation import StrictModel, read_yaml, validate
+from agents.commands.options import service_name
+from pipeline.files.validation import StrictModel, read_yaml, validate
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import parse_duration_s
 
 Collected = Literal["profile", "metrics"]
 

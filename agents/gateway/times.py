@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from pipeline.errors import InvalidMessage
+from pipeline.model.errors import InvalidMessage
 
 _SECONDS_DIGITS = 10
 """Digits of seconds since the epoch, from 2001 on; more of them are milli-, micro- or nanoseconds."""

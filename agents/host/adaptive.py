@@ -1,7 +1,7 @@
 """Rates that follow how much a service's profile changes (Atys §5.2), of all its processes on the host.
 
-``agents.sampling.frequency`` says after each window how fast to sample the next one. Of its rates those of
-``rate_at`` are taken: every rate is a stratum of its own downstream, so there should be few.
+``agents.sampling.rates.frequency`` says after each window how fast to sample the next one. Of its rates those
+of ``rate_at`` are taken: every rate is a stratum of its own downstream, so there should be few.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agents.host.budget import MOST_LEVELS, rate_at
 from agents.host.parts import Part
 
 if TYPE_CHECKING:
-    from agents.sampling import FrequencyConfig, FrequencyState
+    from agents.sampling.rates import FrequencyConfig, FrequencyState
 
 WINDOW_S = 60.0
 SAMPLES = 2000.0
@@ -46,7 +46,9 @@ class AdaptiveRates:
 
     def count(self, parts: Iterable[Part]) -> None:
         """Count samples by the function at the leaf."""
-        from agents.sampling import first_state  # numpy and scipy, which agents at fixed rates do not need
+        from agents.sampling.rates import (
+            first_state,  # numpy and scipy, which agents at fixed rates do not need
+        )
 
         for part in parts:
             service = part.identity.service
@@ -61,7 +63,7 @@ class AdaptiveRates:
         """Choose the rates of the next window by the samples of this one."""
         import numpy as np
 
-        from agents.sampling import adjust
+        from agents.sampling.rates import adjust
 
         for service, profile in self._profiles.items():
             counts = np.zeros(len(profile.numbers))
@@ -80,6 +82,6 @@ def stepped(wanted_hz: float) -> float:
 
 
 def _config() -> FrequencyConfig:
-    from agents.sampling import config_for
+    from agents.sampling.rates import config_for
 
     return config_for(SAMPLES, WINDOW_S)

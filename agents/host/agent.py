@@ -21,9 +21,9 @@ from agents.host.proc import ProcReader
 from agents.host.process_sampling import SamplingSettings
 from agents.host.rules_file import HostConfig
 from agents.host.samplings import Samplings
-from agents.publisher import Delivery
-from pipeline.clock import Clock
+from agents.publishing.publisher import Delivery
 from pipeline.model import Outgoing
+from pipeline.model.clock import Clock
 
 if TYPE_CHECKING:
     from agents.host.pruning import Pruner

@@ -11,10 +11,10 @@ from __future__ import annotations
 import random
 from collections.abc import Generator
 
-from agents.kernels import Kernel
-from agents.process import SampledProcess
-from agents.sampler import CannotSample, Interval, Sampler
-from pipeline.clock import Clock
+from agents.sampling.kernels import Kernel
+from agents.sampling.process import SampledProcess
+from agents.sampling.sampler import CannotSample, Interval, Sampler
+from pipeline.model.clock import Clock
 
 BURST_HZ = 10
 """Whole samples a second that a kernel can take, and that it can be stopped between."""

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agents.buffer import Tally
-from agents.publisher import Delivery
-from pipeline import telemetry
-from pipeline.instruments import LabelBound, Sample
+from agents.publishing.buffer import Tally
+from agents.publishing.publisher import Delivery
+from pipeline.telemetry import metrics as telemetry
+from pipeline.telemetry.instruments import LabelBound, Sample
 
 MOST_SERVICES = 100
 """Services that are shown by name: names come from processes."""
@@ -59,7 +59,7 @@ class HostNumbers:
             self._state = state
 
     def samples(self) -> list[Sample]:
-        """Return everything, as ``pipeline.telemetry`` names it."""
+        """Return everything, as ``pipeline.telemetry.metrics`` names it."""
         with self._lock:
             state, counted = self._state, dict(self._samples)
             rates: dict[str, float] = {}

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from pipeline.access import is_authorised, is_loopback
-from pipeline.errors import ConfigError
-from pipeline.instruments import Sample
-from pipeline.telemetry import exposition
+from pipeline.http.access import is_authorised, is_loopback
+from pipeline.model.errors import ConfigError
+from pipeline.telemetry.instruments import Sample
+from pipeline.telemetry.metrics import exposition
 
 log = logging.getLogger(__name__)
 

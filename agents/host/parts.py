@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from agents.aggregate import Source, build_profile, encode_within
-from agents.annotate import ANNOTATION_FILE
-from agents.formats import Stack
 from agents.host.rules import Identity
-from agents.profile_files import profile_key
+from agents.profiles.annotate import ANNOTATION_FILE
+from agents.profiles.formats import Stack
+from agents.profiles.message import Source, build_profile, encode_within
+from agents.profiles.profile_files import profile_key
 from pipeline.model import Outgoing
 
 
@@ -62,7 +62,10 @@ def merge_parts(parts: Iterable[Part], interval_s: float) -> list[Part]:
 
 
 def with_endpoint(stacks: Mapping[Stack, int], endpoint: str) -> Mapping[Stack, int]:
-    """Put all stacks under a frame that carries the endpoint, as ``agents.annotate`` does; empty is none."""
+    """Put all stacks under a frame that carries the endpoint, as ``agents.profiles.annotate`` does.
+
+    An empty endpoint adds no frame.
+    """
     if not endpoint:
         return stacks
     frame = f"endpoint={endpoint} ({ANNOTATION_FILE})"

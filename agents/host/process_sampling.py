@@ -10,15 +10,20 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.formats.collapsed import parse_collapsed
 from agents.host.bursts import BURST_HZ, BurstSampler
 from agents.host.discovery import Found
 from agents.host.parts import Part, with_endpoint
-from agents.kernels import AutoKernel, Kernel, Sampling, make_kernel
-from agents.process import ExistingProcess
-from agents.sampler import Interval, Sampler, stop_limit_s
-from pipeline.clock import Clock
-from pipeline.errors import ConfigError, SmidgenError
+from agents.profiles.formats.collapsed import parse_collapsed
+from agents.sampling.kernels import (
+    AutoKernel,
+    Kernel,
+    Sampling,
+    make_kernel,
+)
+from agents.sampling.process import ExistingProcess
+from agents.sampling.sampler import Interval, Sampler, stop_limit_s
+from pipeline.model.clock import Clock
+from pipeline.model.errors import ConfigError, SmidgenError
 
 ORPHAN_S = 60
 """How long a kernel outlives an agent that was killed, at most, besides two intervals."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agents.formats import Stack
 from agents.host.parts import Part
-from agents.sampling import plan_pruning, thin_stacks
-from pipeline.units import HOUR_S
+from agents.profiles.formats import Stack
+from agents.sampling.rates import plan_pruning, thin_stacks
+from pipeline.model.units import HOUR_S
 
 log = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from agents.commands.options import share_of
 from agents.host.adaptive import FASTEST_HZ
 from agents.host.rules import (
     ADAPTIVE,
@@ -21,11 +22,16 @@ from agents.host.rules import (
     Rule,
     names_in,
 )
-from agents.kernels import CallGraph, kernel_names
-from agents.options import share_of
-from pipeline.errors import ConfigError
-from pipeline.units import parse_duration_s, parse_size_bytes
-from pipeline.validation import StrictModel, WrongYaml, parse_yaml, read_yaml, validate
+from agents.sampling.kernels import CallGraph, kernel_names
+from pipeline.files.validation import (
+    StrictModel,
+    WrongYaml,
+    parse_yaml,
+    read_yaml,
+    validate,
+)
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import parse_duration_s, parse_size_bytes
 
 _FRACTION = re.compile(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*")
 _PERCENT = re.compile(r"\s*(\d{1,3}(?:\.\d{1,6})?)\s*%\s*")

@@ -10,13 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
 
-from agents.fleet.client import FleetClient, GatewayUnavailable
-from agents.fleet.rules import HostRules
-from agents.fleet.status import MOST_KERNELS, MOST_SERVICES, AgentStatus
+from agents.host.fleet.client import FleetClient, GatewayUnavailable
+from agents.host.fleet.rules import HostRules
+from agents.host.fleet.status import MOST_KERNELS, MOST_SERVICES, AgentStatus
 from agents.host.numbers import State
 from agents.host.rules_file import HostConfig, load_host_config, parse_fleet_config
 from pipeline import __version__
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 log = logging.getLogger(__name__)
 

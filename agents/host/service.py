@@ -13,21 +13,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.agent import FLUSH_S, MAX_WAITING, OVERHEAD_BYTES
-from agents.broker import check_broker, connect
-from agents.buffer import Buffer
-from agents.fleet.client import FleetClient
 from agents.host.agent import Edges, HostAgent
+from agents.host.fleet.client import FleetClient
 from agents.host.numbers import State, summary
 from agents.host.proc import ProcReader
 from agents.host.rules_file import HostConfig
 from agents.host.rules_source import FileRules, GatewayRules, RulesSource
-from agents.publisher import Publisher
-from agents.spool import Spool
-from agents.spooled_buffer import SpooledBuffer, close_spooled
-from pipeline.clock import Clock
-from pipeline.config import Settings
-from pipeline.topics import Topics
+from agents.publishing.broker import check_broker, connect
+from agents.publishing.buffer import Buffer
+from agents.publishing.publisher import Publisher
+from agents.publishing.spool import Spool
+from agents.publishing.spooled_buffer import SpooledBuffer, close_spooled
+from agents.sampling.agent import FLUSH_S, MAX_WAITING, OVERHEAD_BYTES
+from pipeline.model.clock import Clock
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import Topics
 
 log = logging.getLogger(__name__)
 

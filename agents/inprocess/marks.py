@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 
-from agents.annotate import annotate
+from agents.profiles.annotate import annotate
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -94,7 +94,7 @@ class FrameMetadata:
             frame.f_trace = Mark(former) if former else None
 
     def __call__(self, fn: Callable[P, R]) -> Callable[P, R]:
-        """Return the function under a frame that any sampler sees (``agents.annotate``)."""
+        """Return the function under a frame that any sampler sees (``agents.profiles.annotate``)."""
         for value in self._values:
             fn = annotate(fn, metadata=value)
         return annotate(fn, endpoint=self._endpoint)

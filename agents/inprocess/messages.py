@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from agents.inprocess.options import Identity
 from agents.inprocess.stacks import RawStack
-from agents.naming import NamedFrame, name_stack
+from agents.profiles.naming import NamedFrame, name_stack
 
 MAX_BYTES = 1_000_000
 """Largest message: what a broker takes by default."""

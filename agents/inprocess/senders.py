@@ -118,7 +118,7 @@ class Gateway:
 
 
 class _Publisher(Protocol):
-    """What ``agents.publisher.Publisher`` does for us."""
+    """What ``agents.publishing.publisher.Publisher`` does for us."""
 
     def offer(self, message: Any, samples: int = 0) -> None: ...
 
@@ -134,12 +134,12 @@ class KafkaSender:
 
     def __init__(self, broker: str, identity: Identity) -> None:
         try:
-            from agents.broker import connect, quiet_client
-            from agents.buffer import Buffer
-            from agents.publisher import Publisher
-            from pipeline.config import load_settings
-            from pipeline.errors import ConfigError
+            from agents.publishing.broker import connect, quiet_client
+            from agents.publishing.buffer import Buffer
+            from agents.publishing.publisher import Publisher
             from pipeline.model import Outgoing
+            from pipeline.model.errors import ConfigError
+            from pipeline.settings.config import load_settings
         except ImportError as error:
             raise ValueError(f"send_to: Kafka needs all of Smidgen installed ({error})") from None
         try:

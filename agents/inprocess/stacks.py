@@ -9,7 +9,6 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
-from agents.annotate import ANNOTATION_FILE, annotation_name
 from agents.inprocess.carriers import carried_labels
 from agents.inprocess.marks import MAX_LABELS, Label, labels_of
 from agents.inprocess.tasks import (
@@ -19,9 +18,10 @@ from agents.inprocess.tasks import (
     running_tasks,
     waiting_frames,
 )
+from agents.profiles.annotate import ANNOTATION_FILE, annotation_name
 
 RawStack: TypeAlias = tuple[str, ...]
-"""Frames as ``name (file)``, which ``agents.naming`` names."""
+"""Frames as ``name (file)``, which ``agents.profiles.naming`` names."""
 
 MAX_DEPTH = 2000
 """Most frames of a stack; of a deeper one those next to the root are left out."""

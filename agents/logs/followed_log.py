@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agents.logs.open_log import OpenLog, Position
 from agents.logs.rotation import resume
-from pipeline.errors import file_errors
+from pipeline.model.errors import file_errors
 
 log = logging.getLogger(__name__)
 

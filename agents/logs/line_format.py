@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 Fields = tuple[str, str, str, str]
 """Texts of time, request (method and target), status and duration; empty where the line has none."""

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from agents.profile_source import STDIN, shown_progress
-from pipeline.errors import ConfigError, file_errors
+from agents.profiles.profile_source import STDIN, shown_progress
+from pipeline.model.errors import ConfigError, file_errors
 
 CHUNK_BYTES = 2**20
 MAX_LINE_BYTES = 2**16

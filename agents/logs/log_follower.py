@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.buffer import Pending
 from agents.logs.followed_log import FollowedLog
 from agents.logs.line_format import LineFormat
-from agents.logs.outbox import Outbox
 from agents.logs.request_tally import RequestTally, TallyOptions
 from agents.logs.request_type import NO_ROUTE, RequestTypes
 from agents.logs.state_file import StateFile
-from pipeline.errors import ConfigError
+from agents.publishing.buffer import Pending
+from agents.publishing.outbox import Outbox
 from pipeline.model import Outgoing
+from pipeline.model.errors import ConfigError
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
 
 _LOCAL = re.compile(r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):(\d\d):(\d\d)(?:\.\d+)? ([+-])(\d\d)(\d\d)")
 _MONTHS = {

@@ -15,8 +15,8 @@ import xxhash
 from pydantic import Field
 
 from agents.logs.log_file import CHUNK_BYTES, MAX_LINE_BYTES, decompressed, lines_of
-from pipeline.errors import ConfigError, file_errors
-from pipeline.validation import StrictModel
+from pipeline.files.validation import StrictModel
+from pipeline.model.errors import ConfigError, file_errors
 
 log = logging.getLogger(__name__)
 

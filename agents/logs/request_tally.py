@@ -15,10 +15,9 @@ from agents.logs.log_time import log_time
 from agents.logs.request_type import NO_ROUTE, OTHER, RequestTypes
 from agents.logs.tally_state import CellState, PeriodState, TallyState
 from agents.metrics.exponential import Exponential
-from pipeline.codec.inputs import encode_metric_points
-from pipeline.codec.requests import encode_requests, requests_message
-from pipeline.codec.schema.requests import MAX_BUCKET, MIN_BUCKET
-from pipeline.frames import cut_name
+from pipeline.messages.inputs import encode_metric_points
+from pipeline.messages.requests import encode_requests, requests_message
+from pipeline.messages.schema.requests import MAX_BUCKET, MIN_BUCKET
 from pipeline.model import (
     BUCKETS_AN_OCTAVE,
     RESPONSE_CLASSES,
@@ -28,7 +27,8 @@ from pipeline.model import (
     TypeCounts,
     time_column,
 )
-from pipeline.units import DAY_S
+from pipeline.model.frames import cut_name
+from pipeline.model.units import DAY_S
 
 SCALE = 5
 """Durations are counted in buckets of base ``2 ** 2**-5``: quantiles are right to 2.2 %."""

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from agents.logs.open_log import OpenLog, Position
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 MOST_ROTATED = 100
 """Most rotated files that are looked at, those written last."""

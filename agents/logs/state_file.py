@@ -14,10 +14,10 @@ from pydantic import Field
 
 from agents.logs.open_log import Position
 from agents.logs.tally_state import TallyState, TypesState
-from pipeline.errors import ConfigError, file_errors
+from pipeline.files.outputs import write_output
+from pipeline.files.validation import StrictModel, validate
 from pipeline.model import Outgoing
-from pipeline.outputs import write_output
-from pipeline.validation import StrictModel, validate
+from pipeline.model.errors import ConfigError, file_errors
 
 MAX_STATE_BYTES = 256 * 1024**2
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipeline.validation import StrictModel
+from pipeline.files.validation import StrictModel
 
 _Whole = Annotated[int, Field(ge=-(2**62), lt=2**62, strict=True)]
 _Count = Annotated[int, Field(ge=0, lt=2**62, strict=True)]

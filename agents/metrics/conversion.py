@@ -17,10 +17,10 @@ from agents.metrics.increase import LONGEST_GAP_S, Last, increase_of
 from agents.metrics.intervals import ServiceIntervals
 from agents.metrics.mapping import MetricMap, Target, Targets
 from agents.metrics.reading import Labels, Part, Reading
-from pipeline.codec.fields import EARLIEST_S
-from pipeline.codec.schema.inputs import MAX_METRIC
-from pipeline.frames import cut_name
+from pipeline.messages.fields import EARLIEST_S
+from pipeline.messages.schema.inputs import MAX_METRIC
 from pipeline.model import MetricMetadata, MetricPoints
+from pipeline.model.frames import cut_name
 
 AHEAD_S = 60.0
 """A reading that is further ahead of the clock would end intervals early."""

@@ -14,8 +14,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from agents.metrics.conventions import DEFAULTS
 from agents.metrics.reading import Labels
-from pipeline.units import parse_duration_s
-from pipeline.validation import StrictModel, read_yaml, validate
+from pipeline.files.validation import StrictModel, read_yaml, validate
+from pipeline.model.units import parse_duration_s
 
 OverHosts = Literal["mean", "sum", "max"]
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from agents.formats.protobuf import Fields, compile_messages, text_of
 from agents.metrics.exponential import MAX_BUCKETS, Exponential
 from agents.metrics.prometheus import reading_of
 from agents.metrics.reading import Families, Family, InvalidCount, Labels, Reading, Readings
-from pipeline.errors import InvalidMessage
+from agents.profiles.formats.protobuf import Fields, compile_messages, text_of
+from pipeline.model.errors import InvalidMessage
 
 V2_TYPE = "io.prometheus.write.v2.Request"
 """What the content type of version 2.0 names as its message."""

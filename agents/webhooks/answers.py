@@ -6,8 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from pipeline.errors import BrokerUnavailable, InvalidMessage
 from pipeline.model import Outgoing
+from pipeline.model.errors import BrokerUnavailable, InvalidMessage
 
 log = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from typing import Any
 from agents.webhooks.forge_event import moment, optional_section, section, text
 from agents.webhooks.mapping import Forge
 from agents.webhooks.replies import COLLABORATORS, LONGEST_COMMENT, Said
-from pipeline.codec import fields
-from pipeline.errors import InvalidMessage
-from pipeline.feedback import RIGHT, WRONG
+from pipeline.analysis.feedback import RIGHT, WRONG
+from pipeline.messages import fields
 from pipeline.model import VerdictKind
+from pipeline.model.errors import InvalidMessage
 
 CLOSING_EVENTS: Mapping[Forge, str] = {"github": "issues", "gitlab": "Issue Hook"}
 """The event of an issue that is closed."""

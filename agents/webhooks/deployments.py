@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from agents.changes.bounds import fit
-from agents.changes.git import Commit, GitError, Repository
-from agents.changes.history import Described, describe_commit
-from agents.changes.trailers import expected_costs
+from agents.source.changes.bounds import fit
+from agents.source.changes.git import Commit, GitError, Repository
+from agents.source.changes.history import Described, describe_commit
+from agents.source.changes.trailers import expected_costs
 from agents.webhooks.forge_event import ForgeEvent, PayloadCommit
 from agents.webhooks.mapping import Source
-from pipeline.errors import ConfigError
 from pipeline.model import Change
+from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from agents.routes import Reaches
+    from agents.source.routes import Reaches
 
 MAX_COMMITS = 200
 """Most commits of one webhook: the newest. A longer one brings in a history that was deployed before."""
@@ -96,7 +96,7 @@ def _reaches(repository: Repository, source: Source, last: Commit) -> tuple[Reac
     """Return what the routes of the deployed application reach, None without; and what is left out."""
     if not source.routes:
         return None, []
-    from agents.routes import read_reaches
+    from agents.source.routes import read_reaches
 
     try:
         return read_reaches(repository, last.sha, source.source_roots), []

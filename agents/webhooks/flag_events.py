@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agents.gates.flips import OFF, ON, Flip
+from agents.source.gates.flips import OFF, ON, Flip
 from agents.webhooks.forge_event import moment, optional_section, section, text
-from pipeline.codec import fields
-from pipeline.errors import InvalidMessage
+from pipeline.messages import fields
+from pipeline.model.errors import InvalidMessage
 
 MOST_GATES = 1000
 """Most gates of one event."""

@@ -11,18 +11,18 @@ from typing import Any
 
 import orjson
 
-from agents.changes.history import change_message
-from agents.gates.flag_file import flips_between
-from agents.gates.flag_set import FlagSet, flag_set_of
-from agents.gates.flips import Flip
+from agents.source.changes.history import change_message
+from agents.source.gates.flag_file import flips_between
+from agents.source.gates.flag_set import FlagSet, flag_set_of
+from agents.source.gates.flips import Flip
 from agents.webhooks.answers import Answer, Send, send_changes
 from agents.webhooks.flag_events import READERS
 from agents.webhooks.flag_services import FlagServiceKind, FlagSource
 from agents.webhooks.forge_event import section
 from agents.webhooks.signatures import REDELIVERY_S, hex_signed, token_given
-from pipeline.clock import Clock
-from pipeline.codec.fields import parse_object
-from pipeline.errors import InvalidMessage
+from pipeline.messages.fields import parse_object
+from pipeline.model.clock import Clock
+from pipeline.model.errors import InvalidMessage
 
 log = logging.getLogger(__name__)
 

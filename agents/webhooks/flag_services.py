@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from agents.gates.flips import Flip, flip_change
+from agents.source.gates.flips import Flip, flip_change
 from pipeline.model import Change
 
 FlagServiceKind = Literal["launchdarkly", "unleash", "flagsmith", "openfeature"]

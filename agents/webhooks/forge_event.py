@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.webhooks.mapping import Occasion
-from pipeline.clock import from_iso
-from pipeline.codec import fields
-from pipeline.errors import InvalidMessage
+from pipeline.messages import fields
+from pipeline.model.clock import from_iso
+from pipeline.model.errors import InvalidMessage
 
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _LONGEST_TIME = 64  # characters

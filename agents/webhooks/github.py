@@ -20,7 +20,7 @@ from agents.webhooks.forge_event import (
     sha,
     text,
 )
-from pipeline.codec import fields
+from pipeline.messages import fields
 
 EVENTS = frozenset({"push", "release", "deployment_status"})
 

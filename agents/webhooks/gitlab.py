@@ -21,8 +21,8 @@ from agents.webhooks.forge_event import (
     sha,
     text,
 )
-from pipeline.codec import fields
-from pipeline.errors import InvalidMessage
+from pipeline.messages import fields
+from pipeline.model.errors import InvalidMessage
 
 FLAG_EVENT = "Feature Flag Hook"
 """Event of a feature flag that was turned on or off: ``agents.webhooks.flag_events`` reads it."""

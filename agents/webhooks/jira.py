@@ -11,8 +11,8 @@ from typing import Any
 from agents.webhooks.closings import Closing
 from agents.webhooks.forge_event import moment, optional_section, section, text
 from agents.webhooks.replies import Reply
-from pipeline.codec import fields
-from pipeline.errors import InvalidMessage
+from pipeline.messages import fields
+from pipeline.model.errors import InvalidMessage
 
 _DONE = frozenset({"status", "resolution"})
 """Fields of which a change may say that an issue is done."""

@@ -12,8 +12,8 @@ from pydantic import Field, model_validator
 
 from agents.webhooks.flag_services import FlagRule, FlagServiceKind, FlagSource
 from agents.webhooks.signatures import SIGNING_PREFIX, signing_key
-from pipeline.errors import ConfigError
-from pipeline.validation import StrictModel, read_yaml, validate
+from pipeline.files.validation import StrictModel, read_yaml, validate
+from pipeline.model.errors import ConfigError
 
 Forge = Literal["github", "gitlab"]
 Occasion = Literal["branch", "tag", "environment", "gate"]

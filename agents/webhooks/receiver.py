@@ -9,8 +9,8 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.changes.history import change_message
-from agents.gates.flips import flip_change
+from agents.source.changes.history import change_message
+from agents.source.gates.flips import flip_change
 from agents.webhooks import github, gitlab
 from agents.webhooks.answers import Answer, Send, send_changes
 from agents.webhooks.deployments import deployed_changes
@@ -20,9 +20,9 @@ from agents.webhooks.forge_event import ForgeEvent
 from agents.webhooks.mapping import Forge, ServiceMap, Source
 from agents.webhooks.reply_receiver import ANSWER_EVENTS, ReplyReceiver
 from agents.webhooks.signatures import REDELIVERY_S, github_signed, gitlab_signed
-from pipeline.clock import Clock
-from pipeline.codec.fields import parse_object
-from pipeline.errors import InvalidMessage
+from pipeline.messages.fields import parse_object
+from pipeline.model.clock import Clock
+from pipeline.model.errors import InvalidMessage
 
 log = logging.getLogger(__name__)
 

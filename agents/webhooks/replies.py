@@ -13,10 +13,10 @@ from typing import Any, cast, get_args
 
 from agents.webhooks.forge_event import moment, optional_section, section, text
 from agents.webhooks.mapping import AnswerRights, Forge
-from pipeline.alerts.targets.gitlab import GitLab
-from pipeline.codec import fields
-from pipeline.errors import InvalidMessage
+from pipeline.delivery.alerts.targets.gitlab import GitLab
+from pipeline.messages import fields
 from pipeline.model import VerdictKind
+from pipeline.model.errors import InvalidMessage
 
 REPLY_EVENTS: Mapping[Forge, str] = {"github": "issue_comment", "gitlab": "Note Hook"}
 """The event of a comment on a merge request or an issue."""

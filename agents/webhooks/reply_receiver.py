@@ -22,17 +22,17 @@ from agents.webhooks.closings import (
 from agents.webhooks.mapping import AnswerRights, Forge, Source
 from agents.webhooks.replies import REPLY_EVENTS, Reply, Said, may_answer, read_answer, read_reply
 from agents.webhooks.signatures import REDELIVERY_S
-from pipeline.clock import Clock
-from pipeline.codec.verdicts import verdict_from_json
-from pipeline.errors import InvalidMessage, StoreUnavailable
-from pipeline.feedback import latest_verdicts
+from pipeline.analysis.feedback import latest_verdicts
 from pipeline.kafka.feedback import feedback_message
+from pipeline.messages.verdicts import verdict_from_json
 from pipeline.model import Verdict
+from pipeline.model.clock import Clock
+from pipeline.model.errors import InvalidMessage, StoreUnavailable
 from pipeline.stages.gather.reported import find_reported
 from pipeline.stages.gather.verdicts import gather_verdicts
 from pipeline.storage.interface import Store
 from pipeline.storage.schema import EVER
-from pipeline.telemetry import REPLIES, Sample
+from pipeline.telemetry.metrics import REPLIES, Sample
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from agents.publisher import Connect, Transport
-from pipeline.errors import BrokerUnavailable
+from agents.publishing.publisher import Connect, Transport
 from pipeline.model import Outgoing
+from pipeline.model.errors import BrokerUnavailable
 
 SEND_S = 8.0
 """How long publishing may take: forges wait about ten seconds for an answer."""
@@ -16,8 +16,8 @@ SEND_S = 8.0
 class ConfirmedSender:
     """Sends over one connection, opened when it is needed and again after it failed.
 
-    Unlike ``agents.publisher.Publisher`` it keeps nothing for later: the sender of the webhook does that,
-    and learns whether it must.
+    Unlike ``agents.publishing.publisher.Publisher`` it keeps nothing for later: the sender of the webhook
+    does that, and learns whether it must.
     """
 
     def __init__(self, connect: Connect, *, timeout_s: float = SEND_S) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 
 from aiohttp import web
 
-from agents.publisher import Connect
+from agents.publishing.publisher import Connect
 from agents.webhooks import tracker_receiver
 from agents.webhooks.answers import Answer
 from agents.webhooks.flag_receiver import SIGNED_BY, FlagReceiver
@@ -20,11 +20,11 @@ from agents.webhooks.receiver import Receiver
 from agents.webhooks.reply_receiver import ReplyReceiver
 from agents.webhooks.sending import ConfirmedSender
 from agents.webhooks.tracker_receiver import TrackerReceiver
-from pipeline.access import is_loopback
-from pipeline.clock import Clock
-from pipeline.errors import ConfigError
+from pipeline.http.access import is_loopback
+from pipeline.model.clock import Clock
+from pipeline.model.errors import ConfigError
 from pipeline.storage.interface import Store
-from pipeline.telemetry import exposition
+from pipeline.telemetry.metrics import exposition
 
 log = logging.getLogger(__name__)
 

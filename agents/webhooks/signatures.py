@@ -8,7 +8,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-from pipeline.units import DAY_S
+from pipeline.model.units import DAY_S
 
 TOLERANCE_S = 300.0
 """How far the time of a Standard Webhooks signature may lie from now; an older request may be a replay."""

@@ -10,8 +10,8 @@ from agents.webhooks.jira import project_of, read_jira
 from agents.webhooks.mapping import Tracker
 from agents.webhooks.reply_receiver import ReplyReceiver
 from agents.webhooks.signatures import github_signed
-from pipeline.codec.fields import parse_object
-from pipeline.errors import InvalidMessage
+from pipeline.messages.fields import parse_object
+from pipeline.model.errors import InvalidMessage
 
 SIGNED_BY = "X-Hub-Signature"
 

@@ -3,7 +3,12 @@
 import asyncio
 import sys
 
-from pipeline.client import DETECTED, RESOLVED, SeenIds, subscribe
+from pipeline.delivery.client import (
+    DETECTED,
+    RESOLVED,
+    SeenIds,
+    subscribe,
+)
 
 
 async def follow(services: list[str]) -> None:

@@ -20,7 +20,7 @@ from loadgen.applications.table import Row, judge
 from loadgen.requests.table import PAPER_R_SQUARED
 from loadgen.terminal import print_rows, progress
 from pipeline.commands.options import FiniteRange
-from pipeline.extras import require_forest
+from pipeline.settings.extras import require_forest
 
 
 @dataclass(frozen=True, slots=True)

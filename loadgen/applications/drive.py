@@ -16,9 +16,9 @@ import numpy as np
 
 from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
 from loadgen.applications.catalogue import Application, Request
-from loadgen.kafka.probe import free_ports
-from pipeline.errors import SmidgenError
+from loadgen.engines.kafka.probe import free_ports
 from pipeline.model import FloatArray
+from pipeline.model.errors import SmidgenError
 from pipeline.processes import Child
 
 CPU = "cpu"

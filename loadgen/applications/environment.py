@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipeline.errors import SmidgenError
+from pipeline.model.errors import SmidgenError
 
 LOCK = Path(__file__).with_name("requirements.lock")
 

@@ -12,9 +12,9 @@ from loadgen.applications.catalogue import Application, Position
 from loadgen.applications.drive import CPU, Injection, Recorded
 from loadgen.requests.table import ask_forests
 from pipeline.model import FloatArray, is_time_column
-from pipeline.releases import CompareConfig, NotCompared, compare_releases
-from pipeline.releases.baseline import compare_response_times
-from pipeline.releases.periods import Periods, Releases, joined
+from pipeline.releases.requests import CompareConfig, NotCompared, compare_releases
+from pipeline.releases.requests.baseline import compare_response_times
+from pipeline.releases.requests.periods import Periods, Releases, joined
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,18 @@ from loadgen.bench.result import Result
 from loadgen.bench.statements import ask
 from loadgen.bench.usage import processor_s, require_proc
 from loadgen.bench.workers import run_smidgen
-from pipeline.clock import system_clock
-from pipeline.codec.inputs import encode_profile
 from pipeline.embedded.stack import EmbeddedStack
-from pipeline.errors import SmidgenError
 from pipeline.kafka import Packet, Producer, ProducerOptions, as_broker
+from pipeline.messages.inputs import encode_profile
 from pipeline.model import Profile, Record
+from pipeline.model.clock import system_clock
+from pipeline.model.errors import SmidgenError
 from pipeline.processes import Child
+from pipeline.settings.topics import Topics, load_topics
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from pipeline.topics import Topics, load_topics
 
 MESSAGES = 6000
 BATCH = 500

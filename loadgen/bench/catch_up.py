@@ -17,9 +17,9 @@ from loadgen.bench.faults.load import Load, Shape, build_load, together
 from loadgen.bench.faults.rig import READY_S, Rig, Setup
 from loadgen.bench.faults.truth import WINDOW_S
 from loadgen.bench.workers import run_in_workers
-from pipeline.errors import ConfigError, SmidgenError
+from pipeline.model.errors import ConfigError, SmidgenError
+from pipeline.model.units import HOUR_S
 from pipeline.storage.connect import open_store
-from pipeline.units import HOUR_S
 
 BEFORE_H = 8.0
 """Hours that are worked through before the workers go: as long as a scan looks back, and a little more."""

@@ -14,8 +14,8 @@ import orjson
 
 from loadgen.bench.statements import ask
 from loadgen.bench.usage import processor_s
-from pipeline.errors import SmidgenError
 from pipeline.model import Profile
+from pipeline.model.errors import SmidgenError
 
 MESSAGES_IN_INSERT = 100
 

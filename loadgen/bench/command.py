@@ -15,8 +15,8 @@ from rich.table import Table
 
 from loadgen.bench.result import Result
 from loadgen.terminal import print_json, progress
-from pipeline.allocation import keep_freed_memory
-from pipeline.terminal import table_console
+from pipeline.commands.terminal import table_console
+from pipeline.processes.allocation import keep_freed_memory
 
 Measure = Callable[[Callable[[], None]], list[Result]]
 
@@ -66,12 +66,12 @@ OF_THEIR_OWN = {
     "overhead": "loadgen.bench.overhead.command",
     "adaptive": "loadgen.bench.overhead.adaptive",
     "replay": "loadgen.bench.replay",
-    "trials": "loadgen.trials.command",
+    "trials": "loadgen.bench.trials.command",
     "requests": "loadgen.requests.command",
     "applications": "loadgen.applications.command",
     "suspects": "loadgen.requests.suspects",
-    "bisect": "loadgen.bisection.command",
-    "histories": "loadgen.histories.command",
+    "bisect": "loadgen.bench.bisection.command",
+    "histories": "loadgen.bench.histories.command",
 }
 """Benchmarks with options of their own → the module that defines each under its name."""
 

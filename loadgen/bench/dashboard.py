@@ -18,16 +18,16 @@ from rich.table import Table
 
 from loadgen.bench.result import Result
 from loadgen.terminal import print_json
-from pipeline.clock import system_clock, to_iso
-from pipeline.codec.ledger import dropped_entries, ledger_columns
-from pipeline.dashboard import Sources, create_app, serve
+from pipeline.commands.terminal import table_console
 from pipeline.embedded.stack import EmbeddedStore
+from pipeline.messages.ledger import dropped_entries, ledger_columns
 from pipeline.model import Candidate, Decision, Dropped, Scan
+from pipeline.model.clock import system_clock, to_iso
+from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
+from pipeline.settings.workloads import known_workloads
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from pipeline.terminal import table_console
-from pipeline.units import DAY_S, HOUR_S, MINUTE_S
-from pipeline.workloads import known_workloads
+from pipeline.views.dashboard import Sources, create_app, serve
 
 WORKLOAD = "frontfaas-small"
 SERVICE = "bench-0"

@@ -10,10 +10,10 @@ import numpy as np
 
 from loadgen.evaluation.answers import Lesson, answer_fleet, first_by_confirmations, learn
 from loadgen.terminal import new_figure, print_json, progress
-from pipeline.errors import ConfigError
-from pipeline.feedback import Share
-from pipeline.outputs import check_outputs
-from pipeline.workloads import load_workloads
+from pipeline.analysis.feedback import Share
+from pipeline.files.outputs import check_outputs
+from pipeline.model.errors import ConfigError
+from pipeline.settings.workloads import load_workloads
 
 FIRST_SEED = 201
 """Of the fleets; the weights that are shipped were found on seeds from 101 on."""

@@ -17,10 +17,10 @@ from typing import Any
 import click
 from rich.table import Table
 
-from agents.kernels.pyspy import find_py_spy
+from agents.sampling.kernels.pyspy import find_py_spy
 from loadgen.bench.result import Result
 from loadgen.terminal import print_json, progress
-from pipeline.terminal import table_console
+from pipeline.commands.terminal import table_console
 
 MEDIAN_ERROR = 1.2533  # of a median beside a mean, of normal values
 

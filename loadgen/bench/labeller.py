@@ -8,8 +8,8 @@ import click
 
 from loadgen.evaluation.labels import read_examples, score_labels
 from loadgen.terminal import print_json
-from pipeline.feedback import Share
-from pipeline.feedback.labeller import label
+from pipeline.analysis.feedback import Share
+from pipeline.analysis.feedback.labeller import label
 
 
 @click.command()

@@ -19,7 +19,7 @@ import numpy as np
 
 from loadgen.bench.result import Result
 from loadgen.bench.zoo import FAMILIES, Changes, draw
-from pipeline.detect.offline.segment import segment
+from pipeline.analysis.detect.offline.segment import segment
 from pipeline.model import FloatArray
 
 MARGIN = 5
@@ -106,7 +106,7 @@ def _otava(analysis: Any) -> Detect:
 
 
 PEERS = (
-    Peer("smidgen detect", "pipeline.detect.offline.segment", "smidgen", _smidgen),
+    Peer("smidgen detect", "pipeline.analysis.detect.offline.segment", "smidgen", _smidgen),
     Peer("ruptures PELT, BIC", "ruptures", "ruptures", _penalised("Pelt")),
     Peer("ruptures Binseg, BIC", "ruptures", "ruptures", _penalised("Binseg")),
     Peer("ruptures KernelCPD, BIC", "ruptures", "ruptures", _penalised("KernelCPD")),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.simulate import simulate
-from pipeline.detect.short_term import Windows
+from pipeline.analysis.detect.short_term import Windows
 from pipeline.model import SeriesMatrix
 
 SUBROUTINES = 1250

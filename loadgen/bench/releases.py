@@ -16,12 +16,20 @@ from scipy.sparse import csr_array
 from loadgen.bench.workers import run_in_workers
 from loadgen.fleet.profile_tree import read_stacks
 from loadgen.terminal import print_json, progress
-from pipeline.errors import ConfigError
-from pipeline.frames import series_of
+from pipeline.commands.terminal import table_console
 from pipeline.model import FloatArray, StrataMatrix, Stratum
-from pipeline.strata.comparison import CompareConfig, Decided, Samples, collect, decide, match, measure
-from pipeline.terminal import table_console
-from pipeline.units import HOUR_S
+from pipeline.model.errors import ConfigError
+from pipeline.model.frames import series_of
+from pipeline.model.units import HOUR_S
+from pipeline.releases.gcpu import (
+    CompareConfig,
+    Decided,
+    Samples,
+    collect,
+    decide,
+    match,
+    measure,
+)
 
 _LEAVES = 150  # of the call tree that is drawn where no profile is given
 _DEPTH = 8

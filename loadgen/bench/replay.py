@@ -12,17 +12,22 @@ from tempfile import TemporaryDirectory
 import click
 from rich.table import Table
 
-from agents.replay.connection import address_of_url
-from agents.replay.outcome import pace_of
-from agents.replay.plan import Rewriting, at_rate, name_endpoints, planned
-from agents.replay.recording import RecordedRequest
-from agents.replay.replayer import ReplayConfig, Replayer
-from agents.replay.trace import Trace
+from agents.experiments.replay.connection import address_of_url
+from agents.experiments.replay.outcome import pace_of
+from agents.experiments.replay.plan import (
+    Rewriting,
+    at_rate,
+    name_endpoints,
+    planned,
+)
+from agents.experiments.replay.recording import RecordedRequest
+from agents.experiments.replay.replayer import ReplayConfig, Replayer
+from agents.experiments.replay.trace import Trace
 from loadgen.bench.result import Result
 from loadgen.terminal import print_json, progress
-from pipeline.allocation import keep_freed_memory
+from pipeline.commands.terminal import table_console
 from pipeline.processes import Group
-from pipeline.terminal import table_console
+from pipeline.processes.allocation import keep_freed_memory
 
 SERVER = Path(__file__).with_name("trivial_server.py")
 _READY_S = 60.0

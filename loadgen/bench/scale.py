@@ -24,15 +24,15 @@ from loadgen.bench.statements import ask
 from loadgen.bench.usage import peak_mb, require_proc, reset_peak
 from loadgen.bench.workers import run_in_workers
 from loadgen.terminal import print_json, progress
-from pipeline.allocation import keep_freed_memory
-from pipeline.codec.scans import decode_scan
+from pipeline.commands.terminal import table_console
 from pipeline.embedded.stack import EmbeddedStore
+from pipeline.messages.scans import decode_scan
 from pipeline.model import Progress, Record, Scan
+from pipeline.processes.allocation import keep_freed_memory
+from pipeline.settings.workloads import known_workloads
 from pipeline.stages.detect import DetectStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.connect import open_store
-from pipeline.terminal import table_console
-from pipeline.workloads import known_workloads
 
 END = 1_700_006_400.0  # a midnight: every re-run boundary
 SAMPLES_PER_SUBROUTINE = 4.0

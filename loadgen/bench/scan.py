@@ -16,11 +16,11 @@ from loadgen.bench.result import Result
 from loadgen.bench.workers import run_in_workers
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
-from pipeline.codec.scans import encode_progress
-from pipeline.config import Settings
+from pipeline.messages.scans import encode_progress
 from pipeline.model import Progress
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import Workload
 from pipeline.storage.arrays import ArrayStore
-from pipeline.workloads import Workload
 
 SERVICE_SERIES = 2000
 """Series of one service; a fleet is as many services as it takes."""

@@ -18,8 +18,8 @@ from loadgen.bench.faults.check import Differences
 from loadgen.bench.faults.load import Shape, build_load
 from loadgen.bench.faults.rig import Rig, Setup
 from loadgen.bench.trend import Trend, trend
-from pipeline.errors import ConfigError
 from pipeline.model import FloatArray
+from pipeline.model.errors import ConfigError
 from pipeline.stages.factory import SCAN_STAGES
 from pipeline.stages.gather.changes import HISTORY_S
 

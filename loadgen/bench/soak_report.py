@@ -13,7 +13,7 @@ from rich.table import Table
 from loadgen.bench.shutdown import ended_in_order
 from loadgen.bench.soak import Soak
 from loadgen.terminal import new_figure, print_json
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 _UNITS = {"memory": "MB", "handles": "", "lag": "messages"}
 _TITLES = {"memory": "resident memory, MB", "lag": "lag, messages", "handles": "open file handles"}

@@ -11,12 +11,18 @@ from typing import TypeVar
 import numpy as np
 
 from loadgen.bench.result import Result
-from pipeline.cost_shift.scan import StackEvidence, judge_cost_shifts
-from pipeline.cost_shift.traffic import judge_traffic_shifts
-from pipeline.dedup.evidence import Cluster
+from pipeline.analysis.cost_shift.scan import StackEvidence, judge_cost_shifts
+from pipeline.analysis.dedup.evidence import Cluster
+from pipeline.analysis.mix.traffic import judge_traffic_shifts
+from pipeline.analysis.rootcause.attribution import attribute, call_distances
+from pipeline.analysis.stacks import (
+    against_control,
+    carry_over,
+    index_stacks,
+    measure_rises,
+    stack_difference,
+)
 from pipeline.model import Candidate, FloatArray, IntArray, StackMatrix
-from pipeline.rootcause.attribution import attribute, call_distances
-from pipeline.stacks import against_control, carry_over, index_stacks, measure_rises, stack_difference
 
 DEPTH = 40
 DAYS = 7

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from loadgen.bench.profiles import INTERVAL_S, START, draw_profiles
 from loadgen.bench.result import Result
-from pipeline.clock import system_clock
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.model import Profile, Record
+from pipeline.model.clock import system_clock
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.connect import open_store

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from pipeline.model import FloatArray
-from pipeline.units import HOUR_S
+from pipeline.model.units import HOUR_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import re
 import time
 from pathlib import Path
 
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 _RESET_PEAK = "5"  # of /proc/PID/clear_refs
 

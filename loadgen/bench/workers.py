@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.errors import SmidgenError
+from pipeline.model.errors import SmidgenError
 from pipeline.processes import run_bounded
 
 Task = TypeVar("Task")

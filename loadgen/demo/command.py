@@ -14,8 +14,8 @@ from loadgen.demo.display import LiveDisplay, PlainDisplay, show_outcome
 from loadgen.demo.run import Demo, Outcome
 from loadgen.demo.status import Status
 from loadgen.demo.tasks import BackgroundTasks
-from pipeline.clock import system_clock
-from pipeline.errors import ConfigError, SmidgenError
+from pipeline.model.clock import system_clock
+from pipeline.model.errors import ConfigError, SmidgenError
 from pipeline.processes import until_signal
 
 INTERRUPTED = 130

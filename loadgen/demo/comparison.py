@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadgen.target.history import CommitKind
-from pipeline.clock import from_iso
-from pipeline.codec.events import DETECTED
-from pipeline.units import counted
+from pipeline.messages.events import DETECTED
+from pipeline.model.clock import from_iso
+from pipeline.model.units import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from loadgen.demo.comparison import Deployment
 from loadgen.demo.driver import LoadDriver, ServiceFailed, wait_until_healthy
-from loadgen.kafka.probe import free_ports
+from loadgen.engines.kafka.probe import free_ports
 from loadgen.target.repository import Revision, check_out
-from pipeline.clock import Clock
+from pipeline.model.clock import Clock
 from pipeline.processes import Group, Process, smidgen_command
 
 SERVICE = "shop"

@@ -17,7 +17,7 @@ from rich.text import Text
 from loadgen.demo.comparison import Comparison, Deployment, Finding, finding_of
 from loadgen.demo.status import Status
 from loadgen.demo.subscriber import SCANS
-from pipeline.clock import Clock
+from pipeline.model.clock import Clock
 
 _REFRESH_S = 0.5
 _HEARTBEAT_S = 15.0

@@ -9,7 +9,7 @@ from typing import NoReturn
 import aiohttp
 
 from loadgen.demo.traffic import Request, make_rounds
-from pipeline.errors import SmidgenError
+from pipeline.model.errors import SmidgenError
 
 _ROUNDS = 97  # so many different ones, over and over
 _TIMEOUT_S = 15.0

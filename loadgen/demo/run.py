@@ -18,14 +18,14 @@ from loadgen.demo.subscriber import Subscriber
 from loadgen.demo.tasks import BackgroundTasks
 from loadgen.target.history import SLOW_SUBROUTINE
 from loadgen.target.repository import Revision, make_repository
-from pipeline.clock import Clock
-from pipeline.codec.scans import encode_scan
 from pipeline.embedded.pipeline import PipelineOptions, start_dashboard, start_pipeline
-from pipeline.errors import SmidgenError
+from pipeline.messages.scans import encode_scan
+from pipeline.model.clock import Clock
+from pipeline.model.errors import SmidgenError
 from pipeline.processes import Group, smidgen_command
+from pipeline.settings.topics import load_topics
+from pipeline.settings.workloads import load_workloads
 from pipeline.stages.factory import SCAN_STAGES
-from pipeline.topics import load_topics
-from pipeline.workloads import load_workloads
 
 WORKLOAD = "live"
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from loadgen.demo.status import Status
-from pipeline.codec.events import DETECTED, decode_event
-from pipeline.codec.scans import decode_scan
 from pipeline.kafka import Entry, TopicPartition, admin_client, committed_offsets, read_topics
+from pipeline.messages.events import DETECTED, decode_event
+from pipeline.messages.scans import decode_scan
 from pipeline.model import Scan
-from pipeline.topics import Topics
+from pipeline.settings.topics import Topics
 
 SCANS = ("change-points", "filtered", "unique")
 """Topics of scans, in the order of the flow."""

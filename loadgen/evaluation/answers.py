@@ -16,9 +16,7 @@ from loadgen.evaluation.matching import Tolerances, match, tolerance_s
 from loadgen.evaluation.reading import events_from_json, truth_from_json
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
-from pipeline.backtest.run import run_backtest
-from pipeline.codec.events import DETECTED
-from pipeline.feedback import (
+from pipeline.analysis.feedback import (
     Confirmation,
     Judged,
     Reported,
@@ -27,11 +25,18 @@ from pipeline.feedback import (
     learn_ranking,
     propose_thresholds,
 )
-from pipeline.feedback.thresholds import Measure, size_of
+from pipeline.analysis.feedback.thresholds import Measure, size_of
+from pipeline.analysis.rootcause import (
+    FEATURES,
+    RankingConfig,
+    confidences,
+    weights_of,
+)
+from pipeline.backtest.run import run_backtest
+from pipeline.messages.events import DETECTED
 from pipeline.model import FloatArray
-from pipeline.rootcause import FEATURES, RankingConfig, confidences, weights_of
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.confirmed import evidence_of
-from pipeline.workloads import Workload
 
 CHANGES = 8
 """Changes that were deployed before a drawn regression; one of them did it."""

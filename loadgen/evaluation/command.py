@@ -17,9 +17,14 @@ from loadgen.evaluation.scoring import score as score_events
 from loadgen.evaluation.sweep import Curve, ledger_curves
 from loadgen.terminal import Duration, print_json, progress
 from pipeline.backtest.files import dataset_files
-from pipeline.outputs import check_outputs, write_output
-from pipeline.terminal import table_console
-from pipeline.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
+from pipeline.commands.terminal import table_console
+from pipeline.files.outputs import check_outputs, write_output
+from pipeline.settings.workloads import (
+    PRESETS_PATH,
+    Workload,
+    load_workloads,
+    read_workload_file,
+)
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 

@@ -18,10 +18,10 @@ from loadgen.evaluation.model import Event
 from loadgen.evaluation.page import change, embedded, environment
 from loadgen.evaluation.words import hours
 from pipeline.backtest.dataset import Dataset
-from pipeline.clock import to_iso
+from pipeline.commands.terminal import escape_controls
 from pipeline.model import FloatArray
+from pipeline.model.clock import to_iso
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.terminal import escape_controls
 
 PLOTS = 60
 """Series drawn on a page for either run."""

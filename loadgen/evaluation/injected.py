@@ -15,11 +15,11 @@ from rich.table import Table
 from loadgen.evaluation.encode import rate_to_json
 from loadgen.evaluation.rates import Rate
 from loadgen.terminal import print_json, progress
+from pipeline.analysis.detect.offline.segment import segment
 from pipeline.backtest.seriesfile import read_series
-from pipeline.detect.offline.segment import segment
-from pipeline.errors import ConfigError
+from pipeline.commands.terminal import table_console
 from pipeline.model import FloatArray
-from pipeline.terminal import table_console
+from pipeline.model.errors import ConfigError
 
 POSITIONS = (0.25, 0.4, 0.55, 0.7)
 """Where in a series a step is put, as shares of its length."""

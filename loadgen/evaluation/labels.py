@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from loadgen.terminal import read_file
-from pipeline.codec import fields
-from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.feedback import Share
-from pipeline.feedback.labeller import Answers, Status, label
+from pipeline.analysis.feedback import Share
+from pipeline.analysis.feedback.labeller import Answers, Status, label
+from pipeline.messages import fields
+from pipeline.model.errors import ConfigError, InvalidMessage
 
 
 @dataclass(frozen=True, slots=True)

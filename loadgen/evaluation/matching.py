@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from loadgen.evaluation.model import Event, Outcome, TruthRow
 from pipeline.model import FloatArray
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.workloads import Workload
+from pipeline.settings.workloads import Workload
 
 TOLERANCE_WINDOWS = 2
 """By how many windows an estimate may lie outside the analysis window's length (as in the stages)."""

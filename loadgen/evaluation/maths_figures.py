@@ -11,11 +11,16 @@ import numpy as np
 from scipy.signal import lfilter
 
 from loadgen.terminal import new_figure
-from pipeline.detect.change_point import log_odds_span, p_values, signed_roots, split_sums
-from pipeline.detect.noise.scale import NoiseConfig, unit_variance
-from pipeline.detect.offline.segment import segment
-from pipeline.filters import ChangeSpans
-from pipeline.filters.went_away import judge_went_away
+from pipeline.analysis.detect.change_point import (
+    log_odds_span,
+    p_values,
+    signed_roots,
+    split_sums,
+)
+from pipeline.analysis.detect.noise.scale import NoiseConfig, unit_variance
+from pipeline.analysis.detect.offline.segment import segment
+from pipeline.analysis.filters import ChangeSpans
+from pipeline.analysis.filters.went_away import judge_went_away
 from pipeline.model import FloatArray
 
 RED, BLUE, GREY = "#c0392b", "#2c6fad", "#8a8a8a"

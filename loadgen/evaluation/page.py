@@ -18,9 +18,9 @@ from loadgen.evaluation.funnel import funnel_lines
 from loadgen.evaluation.model import Event
 from loadgen.evaluation.scoring import Score
 from loadgen.evaluation.sweep import Curve
-from pipeline import report
-from pipeline.clock import to_iso
+from pipeline.model.clock import to_iso
 from pipeline.model.metric_kind import is_gcpu
+from pipeline.views import report
 
 LIMIT = 200
 """Rows in a list of a page."""

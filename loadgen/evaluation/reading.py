@@ -20,10 +20,10 @@ from loadgen.evaluation.model import (
     TruthRow,
 )
 from loadgen.terminal import read_file
-from pipeline.codec import fields
-from pipeline.codec.events import DETECTED, decode_event
-from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.names import Naming
+from pipeline.counting.names import Naming
+from pipeline.messages import fields
+from pipeline.messages.events import DETECTED, decode_event
+from pipeline.model.errors import ConfigError, InvalidMessage
 
 Value = TypeVar("Value")
 

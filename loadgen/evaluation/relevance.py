@@ -1,4 +1,4 @@
-"""Where the weights of pipeline.rootcause.ranking come from: simulated fleets, whose root causes are known.
+"""Source of the weights of pipeline.analysis.rootcause.ranking: simulated fleets of known root causes.
 
 ``python -m loadgen.evaluation.relevance --seeds 101-104`` simulates presets, backtests them, gathers the
 evidence on every reported regression as the stage does, and prints the weights under which the truth is
@@ -24,11 +24,7 @@ from loadgen.evaluation.model import Outcome
 from loadgen.evaluation.reading import events_from_json, truth_from_json
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
-from pipeline.backtest.dataset import Dataset
-from pipeline.backtest.run import run_backtest
-from pipeline.codec.events import regression_id
-from pipeline.model import BoolArray, FloatArray
-from pipeline.rootcause import (
+from pipeline.analysis.rootcause import (
     FEATURES,
     Evidence,
     RankingConfig,
@@ -38,10 +34,14 @@ from pipeline.rootcause import (
     weigh_changes,
     weights_of,
 )
+from pipeline.backtest.dataset import Dataset
+from pipeline.backtest.run import run_backtest
+from pipeline.messages.events import regression_id
+from pipeline.model import BoolArray, FloatArray
+from pipeline.settings.workloads import Workload, load_workloads
 from pipeline.stages.gather.changes import recent_changes
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.storage.arrays import ArrayStore
-from pipeline.workloads import Workload, load_workloads
 
 SCENARIOS = ("small", "steps", "cascade", "low-sampling", "gradual", "transients", "medium", "cost-shift")
 WORKLOADS = ("frontfaas-small", "ct-demand", "ct-supply-short")

@@ -13,7 +13,7 @@ from loadgen.evaluation.sweep import Curve, Point
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.funnel import count_funnel
 from pipeline.backtest.run import Backtest, run_backtest
-from pipeline.workloads import Threshold, Workload
+from pipeline.settings.workloads import Threshold, Workload
 
 FACTORS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """By what a workload's threshold is multiplied, one run each."""

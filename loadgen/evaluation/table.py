@@ -13,7 +13,7 @@ from loadgen.evaluation.model import Funnel, TruthRow
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.scoring import Score
 from loadgen.evaluation.words import cause_rates, counts, group_rates, hours, interval, share
-from pipeline.terminal import escape_controls
+from pipeline.commands.terminal import escape_controls
 
 _SHOWN = 10
 """Missed rows that are named."""

@@ -12,11 +12,11 @@ from scipy.sparse import csr_matrix
 from loadgen.fleet.names import endpoint_names, methods, vocabulary
 from loadgen.fleet.scenario import GraphSpec
 from loadgen.fleet.streams import Streams
-from pipeline.frames import series_of
 from pipeline.model import FloatArray, MetricKind
+from pipeline.model.frames import series_of
 
 Stack = tuple[str, ...]
-"""Elements from the root to the leaf, annotations included; see pipeline.frames."""
+"""Elements from the root to the leaf, annotations included; see pipeline.model.frames."""
 
 ROOT: Stack = ("server.main.serve", "server.http.Server.dispatch")
 

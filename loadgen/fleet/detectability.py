@@ -10,7 +10,7 @@ import numpy as np
 
 from loadgen.fleet.timeline import Timeline
 from pipeline.model import FloatArray
-from pipeline.units import DAY_S
+from pipeline.model.units import DAY_S
 
 AFTER_S = 10 * 3600.0
 """What is compared: ten hours, the analysis and extended window of FrontFaaS (FBDetect Table 3) ..."""

@@ -11,8 +11,8 @@ from scipy.stats import norm
 from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
 from loadgen.terminal import new_figure
-from pipeline.errors import ConfigError
 from pipeline.model import FloatArray
+from pipeline.model.errors import ConfigError
 
 POINTS = 1000
 SUBROUTINES = 1000  # k

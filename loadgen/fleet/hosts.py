@@ -12,7 +12,7 @@ from loadgen.fleet.hosts_spec import HostsSpec
 from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
 from pipeline.model import BoolArray, FloatArray, IntArray
-from pipeline.units import DAY_S
+from pipeline.model.units import DAY_S
 
 MAIN, PART = 0, 1
 """Halves of a host: what runs there, and what a part of its requests runs beside it."""

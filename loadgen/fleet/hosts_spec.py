@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.config import Seconds
-from pipeline.validation import StrictModel
+from pipeline.files.validation import StrictModel
+from pipeline.settings.config import Seconds
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Label = Annotated[str, Field(min_length=1, max_length=100)]

@@ -13,7 +13,7 @@ from loadgen.fleet.scenario import LoadSpec, NoiseSpec, PeriodSpec, Scenario, Se
 from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
 from pipeline.model import BoolArray, FloatArray
-from pipeline.units import DAY_S, WEEK_S
+from pipeline.model.units import DAY_S, WEEK_S
 
 _PEAK_S = 15 * 3600.0  # load is highest at three in the afternoon, UTC
 _WEEKEND_S = 5 * DAY_S  # from Monday; the epoch began on a Thursday

@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 import numpy as np
 from pydantic import BeforeValidator
 
-from pipeline.validation import StrictModel, read_yaml, validate
+from pipeline.files.validation import StrictModel, read_yaml, validate
 
 Choice = TypeVar("Choice")
 

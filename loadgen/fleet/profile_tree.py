@@ -9,12 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.formats import AUTO, ProfileSource, count_samples, find_format, read_profile
-from agents.naming import name_stack
+from agents.profiles.formats import (
+    AUTO,
+    ProfileSource,
+    count_samples,
+    find_format,
+    read_profile,
+)
+from agents.profiles.naming import name_stack
 from loadgen.fleet.callgraph import CallGraph, Stack, shares
 from loadgen.fleet.scenario import GraphSpec
 from loadgen.fleet.streams import Streams
-from pipeline.errors import ConfigError, file_errors
+from pipeline.model.errors import ConfigError, file_errors
 
 DEEPEST = 40
 """Stacks keep this many frames: the root and what is nearest to the leaf."""

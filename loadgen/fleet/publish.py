@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from agents.broker import connect, quiet_client
+from agents.publishing.broker import connect, quiet_client
 from loadgen.fleet.callgraph import Stack
 from loadgen.fleet.draw import CountArray
 from loadgen.fleet.host_draw import arrived
@@ -18,13 +18,13 @@ from loadgen.fleet.host_labels import RATE
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.simulate import Fleet
 from loadgen.fleet.streams import Streams
-from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile
-from pipeline.config import Settings
-from pipeline.frames import series_of
 from pipeline.kafka import Packet, bootstrap_servers
+from pipeline.messages.inputs import encode_change, encode_metric_points, encode_profile
 from pipeline.model import Annotation, AnnotationKind, IntArray, MetricPoints, Outgoing, Profile
+from pipeline.model.frames import series_of
 from pipeline.model.strata import Stratum
-from pipeline.topics import Topics
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import Topics
 
 _IN_FLIGHT = 200
 

@@ -11,11 +11,11 @@ import yaml
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from loadgen.fleet.hosts_spec import HostsSpec, RolloutSpec, Share, ShiftSpec
-from pipeline.clock import from_iso
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.config import Seconds
-from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.validation import StrictModel, read_yaml, validate
+from pipeline.files.validation import StrictModel, read_yaml, validate
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.model.clock import from_iso
+from pipeline.model.errors import ConfigError, InvalidMessage
+from pipeline.settings.config import Seconds
 
 PRESETS = Path(__file__).with_name("presets")
 

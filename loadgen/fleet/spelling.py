@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from loadgen.fleet.scenario import Language
-from pipeline.frames import series_of
+from pipeline.model.frames import series_of
 
 _ARGUMENTS = ("int", "Item const&", "std::vector<Item> const&", "Item const&, unsigned long")
 _TYPES = ("Item", "std::string", "std::pair<int, Item>")

@@ -10,8 +10,8 @@ from loadgen.fleet.callgraph import Stack
 from loadgen.fleet.inject.effects import Injected
 from loadgen.fleet.scenario import GraphSpec
 from loadgen.fleet.spelling import Spelling
-from pipeline.frames import series_of
 from pipeline.model import Change
+from pipeline.model.frames import series_of
 
 
 class Written:

@@ -13,7 +13,7 @@ from loadgen.requests.simulate import PRESETS, USUAL
 from loadgen.requests.table import FOREST, MIXED, Row, measure
 from loadgen.terminal import print_rows, progress
 from pipeline.commands.options import FiniteRange
-from pipeline.extras import require_forest
+from pipeline.settings.extras import require_forest
 
 _AFTER = (60, 240)
 """Periods of the next release."""

@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agents.changes import Described
-from agents.routes import Application, Reaches
+from agents.source.changes import Described
+from agents.source.routes import Application, Reaches
 from loadgen.requests.source import ReleaseCase
-from pipeline.costlier_requests import CostlierRequests
-from pipeline.model import Candidate, Change, Scan, SeriesMatrix
-from pipeline.rootcause import (
+from pipeline.analysis.rootcause import (
     ChangeTexts,
     ClusterEvidence,
     RankingConfig,
@@ -21,8 +19,10 @@ from pipeline.rootcause import (
     compact,
     find_causes,
 )
+from pipeline.model import Candidate, Change, Scan, SeriesMatrix
+from pipeline.model.costlier_requests import CostlierRequests
+from pipeline.settings.workloads import RELEASE_COSTS
 from pipeline.stages.gather.suspects import cause_config
-from pipeline.workloads import RELEASE_COSTS
 
 _BEGUN = 1_700_000_100.0
 """When the release was deployed, epoch seconds: a multiple of a window."""

@@ -7,9 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loadgen.requests.simulate import PRESETS, simulate
-from pipeline.costlier_requests import costlier_requests
 from pipeline.model import FloatArray, SeriesMatrix
-from pipeline.releases import LooksMade, Periods, Rollout, look, next_look
+from pipeline.model.costlier_requests import costlier_requests
+from pipeline.releases.requests import (
+    LooksMade,
+    Periods,
+    Rollout,
+    look,
+    next_look,
+)
 
 _WIDTH_S = 30.0
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from loadgen.requests.simulate import PRESETS, Case, simulate
 from pipeline.model import SeriesMatrix
-from pipeline.releases import (
+from pipeline.releases.requests import (
     CompareConfig,
     LookConfig,
     NotCompared,
@@ -16,7 +16,7 @@ from pipeline.releases import (
     compare_releases,
     foresee,
 )
-from pipeline.releases.looks import LOOKS
+from pipeline.releases.requests.looks import LOOKS
 
 _WIDTH_S = 30.0
 

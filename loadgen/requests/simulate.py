@@ -8,8 +8,8 @@ from types import MappingProxyType
 import numpy as np
 
 from pipeline.model import FloatArray
-from pipeline.releases import Periods, Releases
-from pipeline.units import DAY_S
+from pipeline.model.units import DAY_S
+from pipeline.releases.requests import Periods, Releases
 
 SEGMENTS = 5
 """Mixes of load in a release (Liao et al., §6: four and five)."""

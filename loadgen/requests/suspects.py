@@ -68,7 +68,7 @@ def measure(name: str, cases: int, seed: int) -> list[Row]:
 
 
 def _rank(name: str, seed: int, number: int) -> _Ranked:
-    from agents.routes import RequestSuspects, read_application
+    from agents.source.routes import RequestSuspects, read_application
     from loadgen.requests.event_suspects import suspects_of_event
 
     case = draw_release(SIZES[name], np.random.default_rng((seed, number)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from loadgen.requests.simulate import PRESETS, Case, simulate
-from pipeline.releases import (
+from pipeline.releases.requests import (
     EVERY,
     CompareConfig,
     NotCompared,
@@ -21,7 +21,7 @@ from pipeline.releases import (
 )
 
 if TYPE_CHECKING:
-    from pipeline.releases.forest import ForestComparison
+    from pipeline.releases.requests.forest import ForestComparison
 
 PAPER_R_SQUARED = 0.38
 """The least R² that the paper has for a release with a regression (Table 4)."""
@@ -98,7 +98,7 @@ def _by_costs(case: Case, alpha: float) -> _Found | None:
 
 
 def _by_mixed(case: Case, alpha: float, seed: int) -> _Found | None:
-    from pipeline.releases.mixed import compare_mixed
+    from pipeline.releases.requests.mixed import compare_mixed
 
     try:
         found = compare_mixed(case.releases.readable(), np.random.default_rng(seed))
@@ -121,7 +121,7 @@ def ask_forests(releases: Releases, true: str, seed: int) -> ForestComparison | 
 
     Types that stand for the true one, which the model left out, go by its name: they are the same there.
     """
-    from pipeline.releases.forest import compare_forests
+    from pipeline.releases.requests.forest import compare_forests
 
     try:
         seen, _ = seen_load(releases)

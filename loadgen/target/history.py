@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pipeline.validation import StrictModel, read_yaml, validate
+from pipeline.files.validation import StrictModel, read_yaml, validate
 
 CommitKind = Literal["initial", "harmless", "slow", "refactor"]
 """What a commit does to the service's speed; only ``slow`` ones are to be reported."""

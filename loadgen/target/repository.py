@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadgen.target.history import Commit, Edit, read_history
-from pipeline.clock import to_iso
-from pipeline.errors import ConfigError
+from pipeline.model.clock import to_iso
+from pipeline.model.errors import ConfigError
 
 PACKAGE = Path(__file__).with_name("shop")
 _GIT_TIMEOUT_S = 30.0

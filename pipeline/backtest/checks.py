@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pipeline.backtest.tables import Columns
-from pipeline.codec import fields
-from pipeline.errors import ConfigError
+from pipeline.messages import fields
 from pipeline.model import FloatArray, IntArray
+from pipeline.model.errors import ConfigError
 
 MOST_POINTS = 2 * 10**8
 """Largest matrix of a dataset, series × windows: 1.6 GB."""

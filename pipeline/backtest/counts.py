@@ -22,9 +22,9 @@ from pipeline.backtest.labels import (
     read_labels,
 )
 from pipeline.backtest.tables import Columns, Texts, read_parquet, write_parquet
-from pipeline.errors import ConfigError
-from pipeline.listing import listed
+from pipeline.files.listing import listed
 from pipeline.model import METRIC_KINDS, FloatArray, IntArray, MetricKind, SeriesKey, is_gcpu
+from pipeline.model.errors import ConfigError
 from pipeline.model.strata import Stratum, StratumCounts
 
 log = logging.getLogger(__name__)

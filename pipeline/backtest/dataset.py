@@ -30,10 +30,14 @@ from pipeline.backtest.labels import label_names, read_labels
 from pipeline.backtest.late import Late
 from pipeline.backtest.metrics_table import read_metrics, write_metrics
 from pipeline.backtest.tables import Texts, read_parquet, write_parquet
-from pipeline.codec import fields
-from pipeline.codec.inputs import change_to_json, decode_change, decode_feedback, encode_silence
-from pipeline.errors import ConfigError, InvalidMessage, file_errors
-from pipeline.gcpu.count import stack_ids
+from pipeline.counting.count import stack_ids
+from pipeline.messages import fields
+from pipeline.messages.inputs import (
+    change_to_json,
+    decode_change,
+    decode_feedback,
+    encode_silence,
+)
 from pipeline.model import (
     Change,
     FloatArray,
@@ -43,6 +47,7 @@ from pipeline.model import (
     SeriesKey,
     Silence,
 )
+from pipeline.model.errors import ConfigError, InvalidMessage, file_errors
 from pipeline.model.strata import Stratum, StratumCounts
 
 VERSION = 1
@@ -67,7 +72,7 @@ class Dataset:
     names: tuple[str, ...]  # (series,)
     samples: FloatArray  # (series, windows) counts
     totals: FloatArray  # (windows,) all samples of the service; 0 = no data
-    stacks: tuple[tuple[str, ...], ...]  # root first, with annotations as in pipeline.frames
+    stacks: tuple[tuple[str, ...], ...]  # root first, with annotations as in pipeline.model.frames
     stack_samples: FloatArray  # (stacks, stack windows)
     metrics: tuple[MetricPoints, ...]
     changes: tuple[Change, ...]

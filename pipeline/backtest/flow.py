@@ -6,18 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from pipeline.clock import Clock
-from pipeline.codec.assembler import whole_scans
-from pipeline.codec.events import decode_event
-from pipeline.codec.scans import decode_scan
-from pipeline.config import Settings
+from pipeline.messages.assembler import whole_scans
+from pipeline.messages.events import decode_event
+from pipeline.messages.scans import decode_scan
 from pipeline.model import Outgoing, Record, Scan
+from pipeline.model.clock import Clock
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import Workload
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Stage, handle_whole
 from pipeline.stages.factory import SCAN_STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 
 
 class Flow:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.codec.ledger import dropped_entries, entry_to_json
+from pipeline.messages.ledger import dropped_entries, entry_to_json
 from pipeline.model import Scan
-from pipeline.steps import FUNNEL
+from pipeline.model.steps import FUNNEL
 
 STEPS = FUNNEL
 """Steps that drop candidates, in the order in which they run."""

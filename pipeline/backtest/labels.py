@@ -9,8 +9,8 @@ import numpy as np
 
 from pipeline.backtest.checks import compact
 from pipeline.backtest.tables import Columns, Texts
-from pipeline.errors import ConfigError
 from pipeline.model import FloatArray, IntArray
+from pipeline.model.errors import ConfigError
 from pipeline.model.strata import Stratum
 
 OWN_COLUMNS = frozenset(

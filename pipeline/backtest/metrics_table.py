@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.analysis.detect.metric_direction import DIRECTIONS
 from pipeline.backtest.checks import check_moments, check_service
 from pipeline.backtest.seriesfile import METADATA
 from pipeline.backtest.tables import Columns, Texts, read_parquet, write_parquet
-from pipeline.detect.metric_direction import DIRECTIONS
 from pipeline.model import MetricPoints
 
 

@@ -11,11 +11,11 @@ import numpy as np
 from pipeline.backtest.checks import check_size
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.seriesfile import Series
-from pipeline.clock import to_iso
-from pipeline.codec.records import plain
-from pipeline.errors import ConfigError
+from pipeline.messages.records import plain
 from pipeline.model import FloatArray, IntArray, MetricPoints
-from pipeline.workloads import Workload
+from pipeline.model.clock import to_iso
+from pipeline.model.errors import ConfigError
+from pipeline.settings.workloads import Workload
 
 
 def common_window_s(workloads: Sequence[Workload]) -> float:

@@ -13,18 +13,18 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.late import LateService, StoreInThePast
 from pipeline.backtest.symbols import with_symbols
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.ledger import entry_from_row, reported_entries
-from pipeline.codec.names import read_namings
-from pipeline.codec.scans import encode_progress
-from pipeline.config import Settings
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.ledger import entry_from_row, reported_entries
+from pipeline.messages.scans import encode_progress
 from pipeline.model import Dropped, Progress, Scan
+from pipeline.model.steps import LAST
+from pipeline.settings.config import Settings
+from pipeline.settings.names import read_namings
+from pipeline.settings.workloads import Workload
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.factory import SCAN_STAGES
-from pipeline.steps import LAST
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipeline.errors import ConfigError, file_errors
-from pipeline.listing import listed
+from pipeline.files.listing import listed
 from pipeline.model import FloatArray, IntArray
+from pipeline.model.errors import ConfigError, file_errors
 
 _TEXTS = (
     pa.types.is_dictionary,

@@ -12,18 +12,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.alerts import AlertRules, AlertWorker, Desk, DryRun, Http, Record, load_rules, send_test
-from pipeline.clock import system_clock
 from pipeline.commands.options import configure_logging, settings_options
-from pipeline.config import Settings
-from pipeline.errors import InvalidMessage
+from pipeline.commands.terminal import escape_controls
+from pipeline.delivery.alerts import (
+    AlertRules,
+    AlertWorker,
+    Desk,
+    DryRun,
+    Http,
+    Record,
+    load_rules,
+    send_test,
+)
 from pipeline.kafka import Broker, read_topics
+from pipeline.model.clock import system_clock
+from pipeline.model.errors import InvalidMessage
+from pipeline.settings.config import Settings
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from pipeline.terminal import escape_controls
 
 if TYPE_CHECKING:
-    from pipeline.runtime.worker.health import HealthServer
+    from pipeline.worker.health import HealthServer
 
 log = logging.getLogger(__name__)
 
@@ -85,8 +94,8 @@ async def _run(rules: AlertRules, settings: Settings, store: Store, *, from_star
 async def _watched(worker: AlertWorker, settings: Settings, store: Store) -> HealthServer:
     """Serve /live, /ready and /metrics as workers of stages do."""
     # Loaded here: Faust comes with it, which alerts themselves do not need.
-    from pipeline.runtime.worker import BrokerCheck, Check, StoreCheck
-    from pipeline.runtime.worker.health import Health, HealthServer, health_address
+    from pipeline.worker import BrokerCheck, Check, StoreCheck
+    from pipeline.worker.health import Health, HealthServer, health_address
 
     checks: dict[str, Check] = {"broker": BrokerCheck(Broker.of(settings)), "store": StoreCheck(store)}
     health = Health([worker], checks, token=settings.token)

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from pipeline.allocation import keep_freed_memory
 from pipeline.backtest.dataset import Dataset, read_changes, read_dataset, read_feedback
 from pipeline.backtest.files import dataset_files
 from pipeline.backtest.funnel import (
@@ -27,15 +26,16 @@ from pipeline.backtest.funnel import (
 from pipeline.backtest.plain import build_datasets, common_window_s
 from pipeline.backtest.run import Backtest, plan_scans, run_backtest
 from pipeline.backtest.seriesfile import read_series
-from pipeline.codec.events import RESOLVED, UPDATED
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
-from pipeline.listing import listed
+from pipeline.commands.terminal import print_note, table_console
+from pipeline.files.listing import listed
+from pipeline.files.outputs import check_outputs, replacing
+from pipeline.messages.events import RESOLVED, UPDATED
 from pipeline.model import Change, Silence
-from pipeline.outputs import check_outputs, replacing
-from pipeline.terminal import print_note, table_console
-from pipeline.units import HOUR_S, counted, format_duration
-from pipeline.workloads import Workload, load_workloads
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import HOUR_S, counted, format_duration
+from pipeline.processes.allocation import keep_freed_memory
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import Workload, load_workloads
 
 _OUT = click.Path(path_type=Path, dir_okay=False)
 

@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager, closing
 
 import click
 
-from pipeline.codec.inputs import encode_feedback
 from pipeline.commands.login_flags import LoginFlags, login_options
 from pipeline.commands.options import settings_options
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
+from pipeline.messages.inputs import encode_feedback
 from pipeline.model import Outgoing, Silence, Verdict
+from pipeline.model.errors import ConfigError
+from pipeline.settings.config import Settings
 
 _EXAMPLES = """\b
 Examples:
@@ -57,12 +57,12 @@ def dashboard(settings: Settings, host: str, port: int, diff_url: str, flags: Lo
 
 async def _serve(settings: Settings, flags: LoginFlags, host: str, port: int, diff_url: str) -> None:
     # Loaded here: plotly takes half a second, which --help need not wait for.
-    from pipeline.codec.names import read_namings
     from pipeline.commands.doctor import diagnose
-    from pipeline.dashboard import Sources, create_app, serve
+    from pipeline.settings.names import read_namings
+    from pipeline.settings.workloads import known_workloads
     from pipeline.stages.gather.symbols import SymbolStore
     from pipeline.storage.connect import open_store
-    from pipeline.workloads import known_workloads
+    from pipeline.views.dashboard import Sources, create_app, serve
 
     login, oidc = flags.login(settings), flags.oidc(settings)
     loop, task = asyncio.get_running_loop(), asyncio.current_task()

@@ -10,9 +10,14 @@ import orjson
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.clock import to_iso
-from pipeline.terminal import escape_controls, print_note, progress_lines, table_console
-from pipeline.units import counted
+from pipeline.commands.terminal import (
+    escape_controls,
+    print_note,
+    progress_lines,
+    table_console,
+)
+from pipeline.model.clock import to_iso
+from pipeline.model.units import counted
 
 if TYPE_CHECKING:  # scipy and pyarrow take a second to load, and a wrong option is to be refused at once
     from pipeline.backtest.seriesfile import Duplicates, Series
@@ -66,7 +71,7 @@ def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
 
 
 def _look(one: Series, several: bool) -> dict[str, Any]:
-    from pipeline.detect.offline.segment import segment
+    from pipeline.analysis.detect.offline.segment import segment
 
     return {
         "series": f"{one.service}/{one.metric}" if several else one.metric,

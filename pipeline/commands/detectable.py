@@ -12,18 +12,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.clock import from_iso, system_clock
+from pipeline.analysis.detect.detectable import DetectableConfig, Traffic
 from pipeline.commands.options import FiniteRange, settings_options
 from pipeline.commands.request_outlook import RequestsAsked, show_outlooks
+from pipeline.commands.terminal import table_console
 from pipeline.commands.waiting import scanned
-from pipeline.config import Settings
-from pipeline.detect.detectable import DetectableConfig, Traffic
-from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.report.detectability import SIZES, Outlook, outlooks_of
+from pipeline.model.clock import from_iso, system_clock
+from pipeline.model.errors import ConfigError, InvalidMessage
+from pipeline.model.units import format_duration
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import Workload, load_workloads
 from pipeline.storage.connect import open_store
-from pipeline.terminal import table_console
-from pipeline.units import format_duration
-from pipeline.workloads import Workload, load_workloads
+from pipeline.views.report.detectability import SIZES, Outlook, outlooks_of
 
 _NAME_WIDTH = 16  # of the first column, however narrow the terminal is
 

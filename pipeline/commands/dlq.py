@@ -19,14 +19,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.clock import system_clock, to_iso
 from pipeline.commands.options import Duration, settings_options
-from pipeline.config import Settings
+from pipeline.commands.terminal import table_console
 from pipeline.kafka import Broker
-from pipeline.runtime.dlq import DeadLetter, Replay, Status, Survey, alone, survey
-from pipeline.terminal import table_console
-from pipeline.topics import Topics
-from pipeline.units import counted
+from pipeline.model.clock import system_clock, to_iso
+from pipeline.model.units import counted
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import Topics
+from pipeline.worker.dlq import (
+    DeadLetter,
+    Replay,
+    Status,
+    Survey,
+    alone,
+    survey,
+)
 
 _DIGITS = re.compile(r"\d+(\.\d+)?")
 _QUOTED = re.compile(r"'[^']*'")

@@ -19,10 +19,8 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.clock import system_clock
 from pipeline.commands.options import settings_options
-from pipeline.config import Settings, hidden
-from pipeline.errors import ConfigError, SmidgenError
+from pipeline.commands.terminal import table_console
 from pipeline.kafka import (
     Broker,
     GroupFacts,
@@ -33,12 +31,14 @@ from pipeline.kafka import (
     shard_lines,
     topic_facts,
 )
-from pipeline.report.unjudged import describe_unjudged
+from pipeline.model.clock import system_clock
+from pipeline.model.errors import ConfigError, SmidgenError
+from pipeline.model.units import counted, format_duration
+from pipeline.settings.config import Settings, hidden
+from pipeline.settings.topics import Topics
+from pipeline.settings.workloads import load_workloads
 from pipeline.storage.inspection import StoreFacts, inspect_store
-from pipeline.terminal import table_console
-from pipeline.topics import Topics
-from pipeline.units import counted, format_duration
-from pipeline.workloads import load_workloads
+from pipeline.views.report.unjudged import describe_unjudged
 
 MAX_SKEW_S = 5.0
 MAX_AHEAD_S = 60.0
@@ -250,7 +250,7 @@ def _names(facts: StoreFacts) -> Finding:
     shown = ", ".join(f"{service} {most}" for service, most in list(facts.unstable.items())[:_MOST_SHOWN])
     more = f" and {len(facts.unstable) - _MOST_SHOWN} more" if len(facts.unstable) > _MOST_SHOWN else ""
     text = f"made anew by every process: {shown}{more}"
-    return Finding("names", "warn", text, "give patterns for them in a names file (docs/configuration.md)")
+    return Finding("names", "warn", text, "give patterns for them in a names file (docs/names.md)")
 
 
 def _scans(facts: StoreFacts) -> Finding:

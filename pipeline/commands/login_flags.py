@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.access import is_loopback
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
+from pipeline.http.access import is_loopback
+from pipeline.model.errors import ConfigError
+from pipeline.settings.config import Settings
 
 if TYPE_CHECKING:
-    from pipeline.dashboard import Login, Oidc
+    from pipeline.views.dashboard import Login, Oidc
 
 _NEED_ISSUER = ("oidc_client", "public_url", "triage_group", "read_group")
 
@@ -59,7 +59,7 @@ class LoginFlags:
         Raises:
             ConfigError: a proxy is no network.
         """
-        from pipeline.dashboard import Login, read_networks
+        from pipeline.views.dashboard import Login, read_networks
 
         return Login(
             header=self.user_header,
@@ -76,7 +76,12 @@ class LoginFlags:
         Raises:
             ConfigError: an address is not encrypted, or the client is missing.
         """
-        from pipeline.dashboard import Oidc, Provider, Roles, Sessions
+        from pipeline.views.dashboard import (
+            Oidc,
+            Provider,
+            Roles,
+            Sessions,
+        )
 
         if not self.oidc_issuer:
             return None

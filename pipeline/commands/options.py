@@ -11,11 +11,18 @@ from typing import Any, Literal, Self, get_args, get_origin
 
 import click
 
-from pipeline.clock import from_iso, system_clock
-from pipeline.config import PREFIX, Settings, hidden, load_settings, setting_fields, strange_variables
-from pipeline.errors import InvalidMessage
-from pipeline.logs import formatter
-from pipeline.units import parse_duration_s
+from pipeline.model.clock import from_iso, system_clock
+from pipeline.model.errors import InvalidMessage
+from pipeline.model.units import parse_duration_s
+from pipeline.settings.config import (
+    PREFIX,
+    Settings,
+    hidden,
+    load_settings,
+    setting_fields,
+    strange_variables,
+)
+from pipeline.telemetry.logs import formatter
 
 _METAVARS = {
     **{"broker": "HOST:PORT", "store": "DSN", "workloads": "NAME|FILE"},

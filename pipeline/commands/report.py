@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from pipeline.commands.options import settings_options
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
-from pipeline.outputs import check_outputs, write_output
-from pipeline.workloads import Workload, known_workloads
+from pipeline.files.outputs import check_outputs, write_output
+from pipeline.model.errors import ConfigError
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import Workload, known_workloads
 
 
 @click.command()
@@ -31,11 +31,11 @@ def report(event_id: str, output: Path, settings: Settings) -> None:
     The event's workload is looked for among --workloads, then among the presets.
     """
     # Loaded here: plotly takes half a second, which other uses of this module need not wait for.
-    from pipeline.codec.names import read_namings
-    from pipeline.report.gather import find_event, gather
-    from pipeline.report.page import render_report
+    from pipeline.settings.names import read_namings
     from pipeline.stages.gather.symbols import SymbolStore
     from pipeline.storage.connect import open_store
+    from pipeline.views.report.gather import find_event, gather
+    from pipeline.views.report.page import render_report
 
     check_outputs({"-o": output}, map(Path, settings.workloads))
     with closing(open_store(settings.store, existing=True)) as opened:

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipeline.clock import to_iso
-from pipeline.codec.release_metrics import read_release_metrics
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
-from pipeline.releases import (
+from pipeline.commands.terminal import escape_controls, table_console
+from pipeline.model.clock import to_iso
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import format_duration
+from pipeline.releases.requests import (
     LookConfig,
     NotCompared,
     ReleaseMetrics,
@@ -25,10 +25,10 @@ from pipeline.releases import (
     TypeOutlook,
     foresee,
 )
+from pipeline.settings.config import Settings
+from pipeline.settings.release_metrics import read_release_metrics
 from pipeline.stages.gather.rollouts import gather_metrics, gather_run
 from pipeline.storage.connect import open_store
-from pipeline.terminal import escape_controls, table_console
-from pipeline.units import format_duration
 
 _SHOWN = 20
 """Types of a table; JSON has all."""

@@ -11,21 +11,14 @@ import click
 import orjson
 from rich.table import Table
 
-from pipeline.clock import system_clock, to_iso
 from pipeline.commands.options import Moment, settings_options
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
+from pipeline.commands.terminal import table_console
 from pipeline.kafka import Broker, Publisher, cluster_id, require_topic_ids
-from pipeline.runtime.dlq import printable
-from pipeline.runtime.standing import (
-    Batch,
-    Standing,
-    batches,
-    move_past,
-    offsets_since,
-    seat,
-    standings,
-)
+from pipeline.model.clock import system_clock, to_iso
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import counted
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import Topics
 from pipeline.stages.factory import STAGES
 from pipeline.stages.gather.streams import (
     LOGGED_TOPICS,
@@ -36,9 +29,16 @@ from pipeline.stages.gather.streams import (
 )
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from pipeline.terminal import table_console
-from pipeline.topics import Topics
-from pipeline.units import counted
+from pipeline.worker.dlq import printable
+from pipeline.worker.standing import (
+    Batch,
+    Standing,
+    batches,
+    move_past,
+    offsets_since,
+    seat,
+    standings,
+)
 
 MOST_NAMED = 20
 """Messages of a batch that are named one by one."""

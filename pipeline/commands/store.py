@@ -7,7 +7,7 @@ from contextlib import closing
 import click
 
 from pipeline.commands.options import settings_options
-from pipeline.config import Settings, redact
+from pipeline.settings.config import Settings, redact
 from pipeline.storage.connect import open_store
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from pipeline.commands.options import settings_options
-from pipeline.config import Settings
-from pipeline.errors import file_errors
+from pipeline.files.outputs import write_output
 from pipeline.kafka import Broker, apply_topics, check_topics, shard_lines
-from pipeline.outputs import write_output
+from pipeline.model.errors import file_errors
+from pipeline.settings.config import Settings
 
 
 @click.group()
@@ -58,7 +58,7 @@ def check(settings: Settings) -> int:
 def schemas(settings: Settings, output: Path) -> None:
     """Write asyncapi.yaml, and schemas/ with a JSON Schema of each message, and print what has changed."""
     # Loaded here: generating needs pydantic's schema generator, which the other subcommands do not.
-    from pipeline.codec.schema.generate import generated_files
+    from pipeline.messages.schema.generate import generated_files
 
     for name, content in generated_files(settings.read_topics()).items():
         path = output / name

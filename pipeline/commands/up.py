@@ -13,14 +13,19 @@ from typing import NoReturn
 import click
 
 from pipeline.commands.options import settings_options
-from pipeline.config import Settings, local_pipeline, local_state_file
 from pipeline.embedded.pipeline import Addresses, PipelineOptions, start_dashboard, start_pipeline
-from pipeline.errors import ConfigError
-from pipeline.local import LocalPipeline, forget, remember, started_at
+from pipeline.model.errors import ConfigError
 from pipeline.processes import ChildFailed, Group, until_signal
+from pipeline.settings.config import Settings, local_pipeline, local_state_file
+from pipeline.settings.local import (
+    LocalPipeline,
+    forget,
+    remember,
+    started_at,
+)
+from pipeline.settings.windows import check_windows, fitted_windows
+from pipeline.settings.workloads import load_workloads
 from pipeline.stages.factory import STAGES
-from pipeline.windows import check_windows, fitted_windows
-from pipeline.workloads import load_workloads
 
 WORKLOADS = ("live",)
 """What looks at live services unless the settings choose: windows of seconds."""

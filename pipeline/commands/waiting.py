@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
-from pipeline.clock import system_clock
-from pipeline.config import Settings
-from pipeline.errors import SmidgenError
 from pipeline.kafka import Broker, check_connection, topic_facts
-from pipeline.report.unjudged import describe_unjudged
+from pipeline.model.clock import system_clock
+from pipeline.model.errors import SmidgenError
+from pipeline.model.units import DAY_S, format_duration
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import known_workloads
 from pipeline.storage.connect import open_store
 from pipeline.storage.inspection import inspect_store
-from pipeline.units import DAY_S, format_duration
-from pipeline.workloads import known_workloads
+from pipeline.views.report.unjudged import describe_unjudged
 
 ASK_S = 5.0
 """How often it is asked again."""

@@ -19,16 +19,20 @@ from rich.console import Console
 from rich.text import Text
 
 from pipeline.backtest.files import dataset_files
-from pipeline.codec import fields
-from pipeline.codec.ledger import LedgerEntry, entry_to_json
 from pipeline.commands.options import Ago, Moment, settings_options
-from pipeline.config import Settings
-from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.listing import listed
+from pipeline.commands.terminal import escape_line
+from pipeline.files.listing import listed
+from pipeline.files.outputs import check_outputs, write_output
+from pipeline.messages import fields
+from pipeline.messages.ledger import LedgerEntry, entry_to_json
 from pipeline.model import FloatArray, Unjudged
+from pipeline.model.errors import ConfigError, InvalidMessage
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.outputs import check_outputs, write_output
-from pipeline.report.case import (
+from pipeline.model.units import counted
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import Workload, known_workloads
+from pipeline.storage.interface import Store
+from pipeline.views.report.case import (
     Case,
     Filter,
     case_in_files,
@@ -37,15 +41,17 @@ from pipeline.report.case import (
     entries_in_store,
     series_of,
 )
-from pipeline.report.chart import describe_study, draw_chart
-from pipeline.report.explain import Explanation, explain, level, moment, number
-from pipeline.report.study import Study, study
-from pipeline.report.unjudged import describe_unjudged
-from pipeline.report.windows import Line, ScanWindows, windows_of
-from pipeline.storage.interface import Store
-from pipeline.terminal import escape_line
-from pipeline.units import counted
-from pipeline.workloads import Workload, known_workloads
+from pipeline.views.report.chart import describe_study, draw_chart
+from pipeline.views.report.explain import (
+    Explanation,
+    explain,
+    level,
+    moment,
+    number,
+)
+from pipeline.views.report.study import Study, study
+from pipeline.views.report.unjudged import describe_unjudged
+from pipeline.views.report.windows import Line, ScanWindows, windows_of
 
 _ID = re.compile(r"[0-9a-f]{6,32}")
 _OUT = click.Path(path_type=Path, dir_okay=False)
@@ -247,7 +253,7 @@ def _explain(
         click.echo(note, err=True)
     if output and workload:
         # Loaded here: plotly takes a second, which the terminal need not wait for.
-        from pipeline.report.why_page import render_why
+        from pipeline.views.report.why_page import render_why
 
         windows = windows_of(case.entry.scan, workload)
         line, looked = (seen.line, seen.study) if seen else (None, None)
@@ -318,7 +324,7 @@ def _backtested(data: Path, workload: Workload, service: str, settings: Settings
     from pipeline.backtest.plain import build_datasets
     from pipeline.backtest.seriesfile import read_series
     from pipeline.backtest.symbols import with_symbols
-    from pipeline.codec.names import read_namings
+    from pipeline.settings.names import read_namings
     from pipeline.storage.arrays import ArrayStore
 
     naming = read_namings(settings.names).of(service)
@@ -333,7 +339,7 @@ def _backtested(data: Path, workload: Workload, service: str, settings: Settings
 
 @contextmanager
 def _store(settings: Settings) -> Iterator[Store]:
-    from pipeline.codec.names import read_namings
+    from pipeline.settings.names import read_namings
     from pipeline.stages.gather.symbols import SymbolStore
     from pipeline.storage.connect import open_store
 

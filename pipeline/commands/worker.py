@@ -11,12 +11,8 @@ from functools import partial
 
 import click
 
-from pipeline.allocation import keep_freed_memory
-from pipeline.clock import system_clock
-from pipeline.codec.names import read_namings
+from pipeline.analysis.detect.idleness import Readings
 from pipeline.commands.options import settings_options
-from pipeline.config import Settings
-from pipeline.detect.idleness import Readings
 from pipeline.kafka import (
     Broker,
     cluster_id,
@@ -25,16 +21,26 @@ from pipeline.kafka import (
     require_topic_ids,
     require_topics,
 )
-from pipeline.runtime.worker import BrokerCheck, Check, Service, StoreCheck, health_address
+from pipeline.model.clock import system_clock
+from pipeline.model.units import DAY_S, format_duration
+from pipeline.processes.allocation import keep_freed_memory
+from pipeline.settings.config import Settings
+from pipeline.settings.names import read_namings
+from pipeline.settings.topics import Topics
+from pipeline.settings.windows import check_windows, fitted_windows
+from pipeline.settings.workloads import Workload, load_workloads
 from pipeline.stages.factory import STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import LOGGED_TOPICS, TopicIdentity, streams_of
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from pipeline.telemetry import RepeatFilter
-from pipeline.topics import Topics
-from pipeline.units import DAY_S, format_duration
-from pipeline.windows import check_windows, fitted_windows
-from pipeline.workloads import Workload, load_workloads
+from pipeline.telemetry.metrics import RepeatFilter
+from pipeline.worker import (
+    BrokerCheck,
+    Check,
+    Service,
+    StoreCheck,
+    health_address,
+)
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ import struct
 import uuid
 
 from pipeline.embedded.process import EmbeddedProcess
-from pipeline.errors import BrokerUnavailable, ConfigError
-from pipeline.extras import require_embedded
+from pipeline.model.errors import BrokerUnavailable, ConfigError
 from pipeline.processes import Child
+from pipeline.settings.extras import require_embedded
 
 _START_TIMEOUT_S = 30.0
 _ATTEMPTS = 3  # a free port can be taken by someone else before the broker listens on it

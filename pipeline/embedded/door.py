@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.access import is_authorised, is_loopback
-from pipeline.config import read_secret
-from pipeline.errors import ConfigError
+from pipeline.http.access import is_authorised, is_loopback
+from pipeline.model.errors import ConfigError
+from pipeline.settings.config import read_secret
 
 _DEFAULT_USER = "default"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.embedded.protocol import SYNTAX_ERROR
 from pipeline.embedded.statement import Statement
-from pipeline.extras import require_embedded
+from pipeline.settings.extras import require_embedded
 
 
 class EngineError(Exception):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline.kafka import apply_topics, as_broker
 from pipeline.processes import Group, smidgen_command
-from pipeline.topics import Topics
+from pipeline.settings.topics import Topics
 
 START_S = 60.0
 """How long a process may take until it says that it is ready."""

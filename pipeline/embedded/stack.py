@@ -13,9 +13,9 @@ from typing import Self
 
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.embedded.process import EmbeddedProcess
-from pipeline.errors import ConfigError
-from pipeline.extras import require_embedded
+from pipeline.model.errors import ConfigError
 from pipeline.processes import Child
+from pipeline.settings.extras import require_embedded
 from pipeline.storage.connect import open_store
 
 

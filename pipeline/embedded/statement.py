@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pipeline.embedded.protocol import SYNTAX_ERROR, UNKNOWN_EXCEPTION
-from pipeline.unpacking import UnpackError, gunzip, inflate, unlz4, unzstd
+from pipeline.files.unpacking import (
+    UnpackError,
+    gunzip,
+    inflate,
+    unlz4,
+    unzstd,
+)
 
 _TRANSPORT = frozenset(
     {

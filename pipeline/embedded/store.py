@@ -36,7 +36,7 @@ from pipeline.embedded.protocol import (
     status_of,
 )
 from pipeline.embedded.statement import BadRequest, Statement, decompress, read_statement
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 _MAX_BODY_BYTES = 2 * 1024**3
 _THREADS = 4  # statements that run at the same time; the engine itself uses every core for each

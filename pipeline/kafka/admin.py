@@ -11,8 +11,8 @@ from typing import TypeVar
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from pipeline.errors import BrokerUnavailable
 from pipeline.kafka.connection import TIMEOUT_S, Broker, as_broker, quiet_client, started
+from pipeline.model.errors import BrokerUnavailable
 
 _PAUSE_S = 0.2
 

@@ -16,11 +16,11 @@ from aiokafka.conn import AIOKafkaConnection, create_conn
 from aiokafka.protocol.admin import ApiVersionRequest
 from aiokafka.protocol.metadata import MetadataRequest
 
-from pipeline.config import Settings
-from pipeline.errors import BrokerUnavailable, ConfigError, SmidgenError
 from pipeline.kafka.creation import never_create_topics
 from pipeline.kafka.departure import always_leave
 from pipeline.kafka.security import KafkaSecurity
+from pipeline.model.errors import BrokerUnavailable, ConfigError, SmidgenError
+from pipeline.settings.config import Settings
 
 _levels: list[int] = []
 """Of the client library's log, as each found it that keeps it quiet now."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from pipeline.codec.inputs import encode_feedback
-from pipeline.config import Settings
 from pipeline.kafka.connection import Broker
 from pipeline.kafka.producer import Producer, ProducerOptions
+from pipeline.messages.inputs import encode_feedback
 from pipeline.model import Outgoing, Silence, Verdict
-from pipeline.topics import Topics
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import Topics
 
 
 def feedback_message(said: Silence | Verdict) -> Outgoing:

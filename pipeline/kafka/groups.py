@@ -14,11 +14,11 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupAuthorizationFailedError, for_code
 from aiokafka.protocol.group import HeartbeatRequest
 
-from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.kafka.admin import admin_client, retried
 from pipeline.kafka.connection import Broker, started
 from pipeline.kafka.reader import Reader, existing_partitions, open_reader
-from pipeline.topics import Topic, Topics
+from pipeline.model.errors import BrokerUnavailable, ConfigError
+from pipeline.settings.topics import Topic, Topics
 
 POLL_S = 0.5
 POLLS = 10

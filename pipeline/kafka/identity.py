@@ -27,9 +27,9 @@ from aiokafka.protocol.types import (
     TaggedFields,
 )
 
-from pipeline.errors import BrokerUnavailable
 from pipeline.kafka.admin import admin_client, retried
 from pipeline.kafka.connection import TIMEOUT_S, Broker
+from pipeline.model.errors import BrokerUnavailable
 
 _NOBODY = uuid.UUID(int=0)
 """The id of a topic of a broker that gives none."""

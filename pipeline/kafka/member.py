@@ -12,7 +12,7 @@ from pipeline.kafka.decompression import guard_batches
 from pipeline.kafka.groups import JOIN_S
 from pipeline.kafka.producer import OVERHEAD_BYTES
 from pipeline.kafka.reader import FETCH_WAIT_MS, LEAST_FETCH_BYTES, Entry, entries_of, existing_partitions
-from pipeline.topics import Topic
+from pipeline.settings.topics import Topic
 
 SESSION_S = 10.0
 REBALANCE_S = 30.0

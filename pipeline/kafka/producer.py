@@ -11,7 +11,6 @@ from typing import Any, Self
 
 from aiokafka import AIOKafkaProducer, errors
 
-from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage, SmidgenError
 from pipeline.kafka.connection import (
     FAILURES,
     TIMEOUT_S,
@@ -25,7 +24,13 @@ from pipeline.kafka.connection import (
 )
 from pipeline.kafka.partitions import partition_of_key
 from pipeline.model import Outgoing
-from pipeline.topics import Topics
+from pipeline.model.errors import (
+    BrokerUnavailable,
+    ConfigError,
+    InvalidMessage,
+    SmidgenError,
+)
+from pipeline.settings.topics import Topics
 
 log = logging.getLogger(__name__)
 

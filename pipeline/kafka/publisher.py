@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.kafka.connection import TIMEOUT_S, Broker, as_broker, quiet_client
 from pipeline.kafka.partitions import partition_of_key
 from pipeline.kafka.producer import MessagesRefused, Packet, Producer, ProducerOptions
 from pipeline.model import Outgoing
-from pipeline.topics import Topics
+from pipeline.model.errors import BrokerUnavailable, ConfigError
+from pipeline.settings.topics import Topics
 
 logger = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.kafka.admin import admin_client, retried
 from pipeline.kafka.connection import Broker, as_broker, quiet_client, started
 from pipeline.kafka.decompression import guard_batches
 from pipeline.kafka.producer import OVERHEAD_BYTES
-from pipeline.topics import Topic, Topics
+from pipeline.model.errors import BrokerUnavailable, ConfigError
+from pipeline.settings.topics import Topic, Topics
 
 POLL_S = 1.0
 SPAN_POLL_S = 0.5

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from pydantic import SecretStr
 
-from pipeline.config import Settings
-from pipeline.errors import ConfigError, file_errors
+from pipeline.model.errors import ConfigError, file_errors
+from pipeline.settings.config import Settings
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 

@@ -12,11 +12,11 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
-from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.kafka.admin import admin_client, retried
 from pipeline.kafka.connection import Broker, as_broker
 from pipeline.kafka.groups import group_facts
-from pipeline.topics import Topic, Topics
+from pipeline.model.errors import BrokerUnavailable, ConfigError
+from pipeline.settings.topics import Topic, Topics
 
 MAX_REPLICATION = 3
 

@@ -10,7 +10,7 @@ class MetricMetadata:
     """Unit, kind and direction of a service-level metric; empty where nothing is said."""
 
     unit: str = ""  # UCUM, as OpenTelemetry writes it: s, ms, By, 1, %, {request}/s
-    kind: str = ""  # what it measures, such as latency: pipeline.detect.metric_direction knows which
+    kind: str = ""  # what it measures, such as latency: pipeline.analysis.detect.metric_direction knows which
     direction: str = ""  # in which it gets worse: up, down or none
 
     def __bool__(self) -> bool:

@@ -11,7 +11,7 @@ from pipeline.model.candidate import Candidate, Dropped, Joined
 class Unjudged:
     """Series that a scan could not judge for one reason, with the number that fell short of its bound."""
 
-    code: str  # why: one of pipeline.detect.unjudged.CODES
+    code: str  # why: one of pipeline.analysis.detect.unjudged.CODES
     series: int
     value: float
     bound: float

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from pipeline.errors import SmidgenError
+from pipeline.model.errors import SmidgenError
 from pipeline.processes.child import Child
 from pipeline.processes.smidgen import smidgen_environment
 

@@ -5,10 +5,10 @@ A step of the funnel is known by its name there; parts of the short-term detecto
 
 from __future__ import annotations
 
-from pipeline.detect.expected import NormaliseConfig
-from pipeline.detect.noise.scale import NoiseConfig
-from pipeline.detect.seasonal.daily import CycleConfig
-from pipeline.detect.short_term import ScanConfig
+from pipeline.analysis.detect.expected import NormaliseConfig
+from pipeline.analysis.detect.noise.scale import NoiseConfig
+from pipeline.analysis.detect.seasonal.daily import CycleConfig
+from pipeline.analysis.detect.short_term import ScanConfig
 
 Without = frozenset[str]
 """Names of steps that are left out."""

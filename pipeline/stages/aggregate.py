@@ -6,8 +6,8 @@ kill between INSERT and commit nor a rebalance loses or doubles anything. What i
 from a former owner, is taken once; see pipeline.stages.blocks. ``totals`` comes last of the tables: what it
 covers, all of them do.
 
-What a service brings beyond its quota is refused or folded, see pipeline.quota.admission; that is counted
-too, in ``totals`` and under the name ``(other)``.
+What a service brings beyond its quota is refused or folded, see pipeline.counting.quota.admission; that is
+counted too, in ``totals`` and under the name ``(other)``.
 """
 
 from __future__ import annotations
@@ -18,18 +18,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pipeline.clock import Clock
-from pipeline.codec import inputs
-from pipeline.codec.requests import decode_requests
-from pipeline.errors import StoreUnavailable
-from pipeline.frames import cut_name
-from pipeline.gcpu.count import Counts, count_samples
-from pipeline.gcpu.distinct_stacks import MAX_CHARACTERS, MAX_ELEMENTS, OutOfRoom, StackRoom
-from pipeline.gcpu.vocabulary import MOST_LABELS, Vocabulary
+from pipeline.counting.count import Counts, count_samples
+from pipeline.counting.distinct_stacks import (
+    MAX_CHARACTERS,
+    MAX_ELEMENTS,
+    OutOfRoom,
+    StackRoom,
+)
+from pipeline.counting.names import Naming, Namings
+from pipeline.counting.quota.admission import Admission, Refused
+from pipeline.counting.quota.limits import Quotas
+from pipeline.counting.vocabulary import MOST_LABELS, Vocabulary
+from pipeline.messages import inputs
+from pipeline.messages.requests import decode_requests
 from pipeline.model import MetricMetadata, MetricPoints, Outgoing, Profile, Record
-from pipeline.names import Naming, Namings
-from pipeline.quota.admission import Admission, Refused
-from pipeline.quota.limits import Quotas
+from pipeline.model.clock import Clock
+from pipeline.model.errors import StoreUnavailable
+from pipeline.model.frames import cut_name
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.batches import by_partition
 from pipeline.stages.blocks import MAX_ROWS, Blocks, Overtaken
@@ -51,7 +56,7 @@ from pipeline.stages.progress import progress_messages
 from pipeline.stages.quota_report import QuotaReport
 from pipeline.stages.senders import Senders
 from pipeline.storage.interface import Store
-from pipeline.telemetry import LIMITED_INPUT
+from pipeline.telemetry.metrics import LIMITED_INPUT
 
 MOST_ROUNDS = 10
 """How often one call begins with a batch anew because another worker has gone on with its partitions."""

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pipeline.model import Outgoing, Record
-from pipeline.telemetry import Sample
+from pipeline.telemetry.metrics import Sample
 
 Decoder = Callable[[bytes | None], Any]
 """Turns a message's value into a payload; raises InvalidMessage."""

@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import orjson
 import xxhash
 
-from pipeline.clock import Clock
 from pipeline.model import Record
+from pipeline.model.clock import Clock
 from pipeline.stages.batches import by_partition
 from pipeline.stages.gather.counted_rows import Columns, last_offsets
 from pipeline.stages.inserts import Inserts

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pipeline.codec.outcomes import ScanOutcome
-from pipeline.codec.scans import decode_scan, scan_messages
-from pipeline.dedup.decision import decide
+from pipeline.analysis.dedup.decision import decide
+from pipeline.messages.outcomes import ScanOutcome
+from pipeline.messages.scans import decode_scan, scan_messages
 from pipeline.model import Outgoing, Record, Scan
+from pipeline.settings.workloads import Workload, workload_of
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.deduplication import dedup_config, gather_dedup
@@ -19,7 +20,6 @@ from pipeline.stages.gather.scanned import as_scanned
 from pipeline.stages.gather.scopes import with_scopes
 from pipeline.stages.outcomes import Outcomes
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload, workload_of
 
 
 class DedupStage(Stage):

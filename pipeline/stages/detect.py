@@ -1,6 +1,6 @@
 """detect: progress in, one scan per service, workload and re-run boundary out.
 
-Event time drives everything: see ``pipeline.detect.schedule``.
+Event time drives everything: see ``pipeline.analysis.detect.schedule``.
 """
 
 from __future__ import annotations
@@ -10,19 +10,26 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from pipeline.clock import Clock, to_iso
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.records import columns_of
-from pipeline.codec.scans import decode_progress, scan_messages
-from pipeline.detect.fitting import known_windows, over_gaps
-from pipeline.detect.idleness import Readings
-from pipeline.detect.kdd2018.setups import TEAMS
-from pipeline.detect.schedule import Cadence, DueScan, ServiceProgress, due_scans, first_boundary
-from pipeline.detect.search import Found, SearchConfig, due_detectors
-from pipeline.detect.short_term import Windows
-from pipeline.detect.unjudged import STORE_REFUSED, merge_unjudged
-from pipeline.errors import QueryRefused
+from pipeline.analysis.detect.fitting import known_windows, over_gaps
+from pipeline.analysis.detect.idleness import Readings
+from pipeline.analysis.detect.schedule import (
+    Cadence,
+    DueScan,
+    ServiceProgress,
+    due_scans,
+    first_boundary,
+)
+from pipeline.analysis.detect.search import Found, SearchConfig, due_detectors
+from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.unjudged import STORE_REFUSED, merge_unjudged
+from pipeline.analysis.published.kdd2018.setups import TEAMS
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.records import columns_of
+from pipeline.messages.scans import decode_progress, scan_messages
 from pipeline.model import Outgoing, Progress, Record, Scan, SeriesMatrix, Unjudged
+from pipeline.model.clock import Clock, to_iso
+from pipeline.model.errors import QueryRefused
+from pipeline.settings.workloads import Workload
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.counted_spans import counted_spans
@@ -35,8 +42,7 @@ from pipeline.stages.scan_queue import ScanQueue
 from pipeline.stages.scan_rows import scan_row, unjudged_rows
 from pipeline.stages.upstream_progress import UpstreamProgress
 from pipeline.storage.interface import Store
-from pipeline.telemetry import LIMITED_SCANS, Sample
-from pipeline.workloads import Workload
+from pipeline.telemetry.metrics import LIMITED_SCANS, Sample
 
 log = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.instruments import OTHER, Histogram, LabelBound
 from pipeline.model import Scan
-from pipeline.steps import BY_KEY, FUNNEL
-from pipeline.telemetry import (
+from pipeline.model.steps import BY_KEY, FUNNEL
+from pipeline.telemetry.instruments import OTHER, Histogram, LabelBound
+from pipeline.telemetry.metrics import (
     CANDIDATES,
     EVENT_BOUNDS_S,
     EVENT_DELAY_S,

@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pipeline.clock import Clock
-from pipeline.codec.gates import read_gates
-from pipeline.codec.names import read_namings
-from pipeline.codec.quotas import read_quotas
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
+from pipeline.model.clock import Clock
+from pipeline.model.errors import ConfigError
+from pipeline.settings.config import Settings
+from pipeline.settings.gates import read_gates
+from pipeline.settings.names import read_namings
+from pipeline.settings.quotas import read_quotas
+from pipeline.settings.workloads import RELEASE_COSTS, Workload
 from pipeline.stages.base import Stage
 from pipeline.stages.gather.symbols import SymbolStore
 from pipeline.storage.interface import Store
-from pipeline.workloads import RELEASE_COSTS, Workload
 
 if TYPE_CHECKING:
-    from pipeline.detect.idleness import Readings
-    from pipeline.names import Namings
-    from pipeline.quota.limits import Quotas
+    from pipeline.analysis.detect.idleness import Readings
+    from pipeline.counting.names import Namings
+    from pipeline.counting.quota.limits import Quotas
     from pipeline.stages.ablation import Without
 
 SCAN_STAGES: tuple[str, ...] = ("aggregate", "detect", "filter", "dedup", "rootcause")
@@ -106,7 +106,7 @@ def _detect(needs: StageNeeds) -> Stage:
 
 
 def _releases(needs: StageNeeds) -> Stage:
-    from pipeline.codec.release_metrics import read_release_metrics
+    from pipeline.settings.release_metrics import read_release_metrics
     from pipeline.stages.releases import ReleasesStage
 
     return ReleasesStage(

@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pipeline.codec.outcomes import ScanOutcome
-from pipeline.codec.scans import decode_scan, scan_messages
-from pipeline.dedup.evidence import Reported
-from pipeline.filters import decide_filters, load_filters
+from pipeline.analysis.dedup.evidence import Reported
+from pipeline.analysis.filters import decide_filters, load_filters
+from pipeline.messages.outcomes import ScanOutcome
+from pipeline.messages.scans import decode_scan, scan_messages
 from pipeline.model import Decision, Dropped, Outgoing, Record, Scan
+from pipeline.model.steps import sentence
+from pipeline.settings.workloads import Workload, workload_of
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.candidate_series import filter_config, gather_filters
 from pipeline.stages.gather.history import MemoryRows, memory_rows
 from pipeline.stages.gather.scanned import as_scanned
 from pipeline.stages.outcomes import Outcomes
-from pipeline.steps import sentence
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload, workload_of
 
 log = logging.getLogger(__name__)
 

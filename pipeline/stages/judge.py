@@ -13,11 +13,24 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pipeline.clock import Clock
-from pipeline.codec.events import encode_event
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.records import columns_of
-from pipeline.codec.trials import (
+from pipeline.counting.quota.limits import Quotas
+from pipeline.counting.quota.trials import Sent, admit_trials
+from pipeline.experiments.trials import (
+    Decision,
+    Experiment,
+    Model,
+    ModelConfig,
+    Standing,
+    Verdict,
+    judge_trials,
+    standing_of,
+)
+from pipeline.experiments.trials.experiment import OVERDUE_S
+from pipeline.experiments.trials.verdict import with_marked
+from pipeline.messages.events import encode_event
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.records import columns_of
+from pipeline.messages.trials import (
     ExperimentVerdict,
     choice_row,
     decode_trial,
@@ -29,8 +42,8 @@ from pipeline.codec.trials import (
     verdict_message,
 )
 from pipeline.model import ExperimentEnd, Outgoing, Record, TrialSide
-from pipeline.quota.limits import Quotas
-from pipeline.quota.trials import Sent, admit_trials
+from pipeline.model.clock import Clock
+from pipeline.model.units import MINUTE_S
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.trials import (
     ExperimentEvidence,
@@ -40,20 +53,12 @@ from pipeline.stages.gather.trials import (
 )
 from pipeline.stages.quota_report import QuotaReport
 from pipeline.storage.interface import Store
-from pipeline.telemetry import LIMITED_TRIALS, REFUSED, TRIAL_VERDICTS, Sample
-from pipeline.trials import (
-    Decision,
-    Experiment,
-    Model,
-    ModelConfig,
-    Standing,
-    Verdict,
-    judge_trials,
-    standing_of,
+from pipeline.telemetry.metrics import (
+    LIMITED_TRIALS,
+    REFUSED,
+    TRIAL_VERDICTS,
+    Sample,
 )
-from pipeline.trials.experiment import OVERDUE_S
-from pipeline.trials.verdict import with_marked
-from pipeline.units import MINUTE_S
 
 IDLE_S = 10 * MINUTE_S
 """How often overdue experiments are looked for; a service is quiet whose trials are the same as last time."""

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.detect.matrix import select_series
-from pipeline.detect.search import Found, SearchConfig, find_change_points
-from pipeline.detect.short_term import Windows
+from pipeline.analysis.detect.matrix import select_series
+from pipeline.analysis.detect.search import Found, SearchConfig, find_change_points
+from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.mix import releases, request_decision, standardise
+from pipeline.analysis.mix.mix import Mix
+from pipeline.analysis.mix.releases import Compared, Effects, ReleaseEffect
 from pipeline.model import Candidate, Dropped, SeriesKey, SeriesMatrix, StrataMatrix
+from pipeline.model.units import DAY_S
+from pipeline.settings.workloads import Workload
 from pipeline.stages.ablation import Without
 from pipeline.stages.gather.constant_mix import ConstantMixStore
 from pipeline.stages.gather.release_effects import release_decision
 from pipeline.stages.gather.request_mix import RequestSpan, find_request_mix
 from pipeline.storage.interface import Store
-from pipeline.strata import releases, request_decision, standardise
-from pipeline.strata.mix import Mix
-from pipeline.strata.releases import Compared, Effects, ReleaseEffect
-from pipeline.units import DAY_S
-from pipeline.workloads import Workload
 
 ROLLOUT_S = DAY_S
 """How long before the analysis window a rollout may have begun that is looked at."""

@@ -12,8 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import cast
 
-from pipeline.clock import to_iso
-from pipeline.codec.outcomes import (
+from pipeline.messages.outcomes import (
     Mark,
     ScanOutcome,
     mark_of,
@@ -23,6 +22,7 @@ from pipeline.codec.outcomes import (
     pieces_of,
 )
 from pipeline.model import Scan
+from pipeline.model.clock import to_iso
 from pipeline.storage.interface import Store, Table
 
 log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.codec.scans import encode_progress
+from pipeline.messages.scans import encode_progress
 from pipeline.model import MetricPoints, Outgoing, Profile, Progress, Record, RequestCounts
 
 

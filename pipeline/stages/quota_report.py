@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
-from pipeline.clock import Clock
+from pipeline.model.clock import Clock
 
 REPORT_S = 60.0
 """How often the log says at most what was beyond its quota."""

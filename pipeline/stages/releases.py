@@ -1,9 +1,9 @@
 """releases: progress in, looks at new releases out, as scans that join the chain where deduplication is.
 
-A look compares the latest release of a service with the one before, by requests and metrics of both, once
-the requests of all hosts are counted so far (see ``pipeline.releases.looks``). It is a scan of the workload
-RELEASE_COSTS: what it finds are candidates, which go the way of all others from there; what it cannot judge
-is in the scan as dropped. Filters are for change points, and nothing is left for them to ask.
+A look compares the latest release of a service with the one before, by requests and metrics of both, once the
+requests of all hosts are counted so far (see ``pipeline.releases.requests.looks``). It is a scan of the
+workload RELEASE_COSTS: what it finds are candidates, which go the way of all others from there; what it
+cannot judge is in the scan as dropped. Filters are for change points, and nothing is left for them to ask.
 """
 
 from __future__ import annotations
@@ -14,23 +14,30 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipeline.clock import Clock, to_iso
-from pipeline.codec.records import columns_of
-from pipeline.codec.scans import decode_progress, scan_messages
-from pipeline.detect.idleness import Readings
-from pipeline.detect.schedule import ServiceProgress
+from pipeline.analysis.detect.idleness import Readings
+from pipeline.analysis.detect.schedule import ServiceProgress
+from pipeline.messages.records import columns_of
+from pipeline.messages.scans import decode_progress, scan_messages
 from pipeline.model import Outgoing, Progress, Record, Scan
-from pipeline.releases import LookConfig, ReleaseMetrics, Rollout, look, next_look, periods_ahead
-from pipeline.releases.looks import FIRST_PERIODS
+from pipeline.model.clock import Clock, to_iso
+from pipeline.model.units import MINUTE_S
+from pipeline.releases.requests import (
+    LookConfig,
+    ReleaseMetrics,
+    Rollout,
+    look,
+    next_look,
+    periods_ahead,
+)
+from pipeline.releases.requests.looks import FIRST_PERIODS
+from pipeline.settings.workloads import RELEASE_COSTS
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.rollouts import gather_looks, gather_metrics, gather_releases, gather_rollout
 from pipeline.stages.gather.streams import COUNTED_TOPICS
 from pipeline.stages.scan_rows import scan_row
 from pipeline.stages.upstream_progress import UpstreamProgress
 from pipeline.storage.interface import Store
-from pipeline.telemetry import RELEASE_LOOKS, Sample
-from pipeline.units import MINUTE_S
-from pipeline.workloads import RELEASE_COSTS
+from pipeline.telemetry.metrics import RELEASE_LOOKS, Sample
 
 log = logging.getLogger(__name__)
 

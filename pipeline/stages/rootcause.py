@@ -10,27 +10,37 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
-from pipeline.clock import Clock, system_clock
-from pipeline.codec.events import encode_event, regression_event, regression_id, update_event
-from pipeline.codec.ledger import (
-    LedgerEntry,
-    dropped_entries,
-    entry_from_json,
-    ledger_columns,
-    reported_entries,
-)
-from pipeline.codec.lifecycle import regression_columns, update_columns
-from pipeline.codec.outcomes import Columns, ScanOutcome
-from pipeline.codec.scans import decode_scan
-from pipeline.codec.silenced_regressions import silenced_columns
-from pipeline.feedback import learn_ranking
-from pipeline.lifecycle import (
+from pipeline.analysis.feedback import learn_ranking
+from pipeline.analysis.lifecycle import (
     LifecycleEvidence,
     Update,
     confirm_fallbacks,
     decide_updates,
     find_fallbacks,
 )
+from pipeline.analysis.rootcause import (
+    Cause,
+    Gates,
+    RankingConfig,
+    find_causes,
+)
+from pipeline.messages.events import (
+    encode_event,
+    regression_event,
+    regression_id,
+    update_event,
+)
+from pipeline.messages.ledger import (
+    LedgerEntry,
+    dropped_entries,
+    entry_from_json,
+    ledger_columns,
+    reported_entries,
+)
+from pipeline.messages.lifecycle import regression_columns, update_columns
+from pipeline.messages.outcomes import Columns, ScanOutcome
+from pipeline.messages.scans import decode_scan
+from pipeline.messages.silenced_regressions import silenced_columns
 from pipeline.model import (
     Candidate,
     Change,
@@ -41,8 +51,9 @@ from pipeline.model import (
     Scan,
     SeriesKey,
 )
+from pipeline.model.clock import Clock, system_clock
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.rootcause import Cause, Gates, RankingConfig, find_causes
+from pipeline.settings.workloads import Workload, workload_of
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.event_counts import Brought, EventCounts
 from pipeline.stages.gather.changes import recent_changes
@@ -55,8 +66,7 @@ from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.stages.outcomes import Outcomes
 from pipeline.stages.silences import FoundInScan, SilencedScan, apply_silences
 from pipeline.storage.interface import Store
-from pipeline.telemetry import Sample
-from pipeline.workloads import Workload, workload_of
+from pipeline.telemetry.metrics import Sample
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.instruments import Histogram, LabelBound
 from pipeline.model import Record, Scan
-from pipeline.telemetry import (
+from pipeline.model.units import DAY_S, MINUTE_S
+from pipeline.telemetry.instruments import Histogram, LabelBound
+from pipeline.telemetry.metrics import (
     DELAY_BOUNDS_S,
     SCAN_BOUNDS_S,
     SCAN_DELAY_S,
@@ -23,7 +24,6 @@ from pipeline.telemetry import (
     UNJUDGED,
     Sample,
 )
-from pipeline.units import DAY_S, MINUTE_S
 
 SILENT_S = 10 * MINUTE_S
 """A service of which nothing was counted for so long is silent: twice what makes a partition idle."""

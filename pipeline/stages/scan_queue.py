@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
 
-from pipeline.detect.schedule import DueScan
+from pipeline.analysis.detect.schedule import DueScan
 
 Position = tuple[int, int]
 """Partition and offset."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.codec.records import plain
+from pipeline.messages.records import plain
 from pipeline.model import Scan
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, MutableMapping, Sequence
 
-from pipeline.codec.records import columns_of
-from pipeline.gcpu.lateness import HostLateness
+from pipeline.counting.lateness import HostLateness
+from pipeline.messages.records import columns_of
 from pipeline.model import Profile, Record, Stratum
+from pipeline.model.units import DAY_S
 from pipeline.storage.interface import Store
-from pipeline.units import DAY_S
 
 AHEAD_S = 60.0
 """How far a host's clock may be ahead of this one before it is said."""

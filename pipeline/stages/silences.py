@@ -8,8 +8,7 @@ from typing import Any
 
 import orjson
 
-from pipeline.codec.events import late_event, regression_event
-from pipeline.lifecycle import (
+from pipeline.analysis.lifecycle import (
     LifecycleEvidence,
     Silenced,
     SilenceDecision,
@@ -22,10 +21,11 @@ from pipeline.lifecycle import (
     decide_silence,
     share_left,
 )
+from pipeline.messages.events import late_event, regression_event
 from pipeline.model import Change, Dropped, Regression, Scan
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.silences import SilencedSoFar, gather_silences, silence_case
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 
 Event = Mapping[str, Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from pipeline.clock import Clock
-from pipeline.detect.idleness import Partition, Readings
+from pipeline.analysis.detect.idleness import Partition, Readings
 from pipeline.model import Record
+from pipeline.model.clock import Clock
 
 
 class UpstreamProgress:

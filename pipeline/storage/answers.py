@@ -14,7 +14,7 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.query import QueryResult
 from numpy.typing import NDArray
 
-from pipeline.errors import StoreUnavailable
+from pipeline.model.errors import StoreUnavailable
 
 _ROWS = "result_rows"
 

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.codec.inputs import change_to_row, silence_to_row
-from pipeline.codec.records import columns_of
-from pipeline.gcpu.count import stack_ids
+from pipeline.counting.count import stack_ids
+from pipeline.counting.quota.limits import Usage
+from pipeline.messages.inputs import change_to_row, silence_to_row
+from pipeline.messages.records import columns_of
 from pipeline.model import (
     FloatArray,
     RequestPeriods,
@@ -26,7 +27,6 @@ from pipeline.model import (
     StrataMatrix,
     Stratum,
 )
-from pipeline.quota.limits import Usage
 from pipeline.storage.dense import DenseCounts, DenseStacks
 from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, StrataSides, Table
 from pipeline.storage.loaded import ServiceArrays

@@ -12,9 +12,9 @@ import numpy as np
 from clickhouse_connect.driver.client import Client
 from numpy.typing import NDArray
 
+from pipeline.counting.quota.limits import Usage
 from pipeline.model import RequestPeriods, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix, Stratum
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.quota.limits import Usage
 from pipeline.storage import migrate, queries
 from pipeline.storage.answers import rows_of, whole_columns, whole_numbers, whole_rows
 from pipeline.storage.failures import translated

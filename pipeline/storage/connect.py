@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from pipeline.config import redact
-from pipeline.errors import ConfigError
-from pipeline.extras import require_embedded
+from pipeline.model.errors import ConfigError
+from pipeline.settings.config import redact
+from pipeline.settings.extras import require_embedded
 from pipeline.storage.layout import TableLayout
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 
-from pipeline.errors import ConfigError, QueryRefused, StoreUnavailable
+from pipeline.model.errors import ConfigError, QueryRefused, StoreUnavailable
 
 _TRANSIENT = {
     **{202: "too many queries", 203: "no free connection"},

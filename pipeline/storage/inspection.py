@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DatabaseError
 
-from pipeline.config import redact
 from pipeline.model import Unjudged
+from pipeline.settings.config import redact
 from pipeline.storage import migrate
 from pipeline.storage.answers import whole_rows
 from pipeline.storage.connect import open_client

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
+from pipeline.counting.quota.limits import Usage
 from pipeline.model import RequestPeriods, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
-from pipeline.quota.limits import Usage
 
 CountTable = Literal[
     "totals", "gcpu", "stacks", "strata_totals", "strata_gcpu", "strata_stacks", "metrics", "requests"

@@ -20,7 +20,7 @@ from importlib import resources
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DatabaseError
 
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 from pipeline.storage.answers import whole_rows
 from pipeline.storage.failures import ACCESS_DENIED, NO_TABLES, missing_right
 from pipeline.storage.layout import ONE_SERVER, TableLayout

@@ -8,7 +8,6 @@ from typing import Any, Literal, get_origin, get_type_hints
 
 import numpy as np
 
-from pipeline.frames import OTHER
 from pipeline.model import (
     RESPONSE_CLASSES,
     Candidate,
@@ -18,6 +17,7 @@ from pipeline.model import (
     StackMatrix,
     Stratum,
 )
+from pipeline.model.frames import OTHER
 from pipeline.storage.interface import COUNTED, Table
 
 _TIME = "DateTime64(3, 'UTC')"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.codec.events import decode_event
-from pipeline.codec.scans import decode_scan
+from pipeline.messages.events import decode_event
+from pipeline.messages.scans import decode_scan
 from pipeline.model import Candidate, Record, Scan
+from pipeline.settings.workloads import Workload
 from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 from tests.contract.rows import gcpu, stacks, totals
 from tests.support.builders import build_candidate
 from tests.support.fleets import LIVE

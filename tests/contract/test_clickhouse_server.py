@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.clickhouse.server import ClickHouseServer, ServerSettings, User
-from pipeline.errors import ConfigError, QueryRefused
+from loadgen.engines.clickhouse.server import ClickHouseServer, ServerSettings, User
+from pipeline.model.errors import ConfigError, QueryRefused
 from pipeline.storage.connect import open_client, open_store
 from pipeline.storage.failures import translated
 from tests.contract.rows import T0, gcpu, total_samples

@@ -16,10 +16,10 @@ from agents.commands.feedback import answer
 from loadgen.evaluation.reading import read_truth
 from pipeline.backtest.dataset import read_dataset
 from pipeline.cli import run
-from pipeline.codec.inputs import decode_feedback
-from pipeline.codec.ledger import dropped_entries, ledger_columns, reported_entries
-from pipeline.codec.records import columns_of
-from pipeline.codec.verdicts import verdict_to_row
+from pipeline.messages.inputs import decode_feedback
+from pipeline.messages.ledger import dropped_entries, ledger_columns, reported_entries
+from pipeline.messages.records import columns_of
+from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import Outgoing, Scan, Verdict, VerdictKind
 from pipeline.storage.connect import open_store
 from tests.contract.rows import change, gcpu, totals

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from pipeline.codec.outcomes import ScanOutcome
-from pipeline.codec.records import columns_of
+from pipeline.messages.outcomes import ScanOutcome
+from pipeline.messages.records import columns_of
 from pipeline.model import Scan
 from pipeline.stages.outcomes import Outcomes
 from pipeline.storage.clickhouse import ClickHouseStore

@@ -11,8 +11,8 @@ import pytest
 from clickhouse_connect.driver.query import QueryResult
 
 from loadgen.bench.faults.disk import SmallDisk
-from loadgen.clickhouse.server import ClickHouseServer
-from pipeline.errors import ConfigError, StoreUnavailable
+from loadgen.engines.clickhouse.server import ClickHouseServer
+from pipeline.model.errors import ConfigError, StoreUnavailable
 from pipeline.storage.answers import whole_columns, whole_numbers, whole_rows
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store

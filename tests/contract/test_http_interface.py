@@ -16,7 +16,7 @@ import clickhouse_connect
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError
 
-from loadgen.clickhouse.server import ClickHouseServer
+from loadgen.engines.clickhouse.server import ClickHouseServer
 
 _ERROR = re.compile(r"Code: (\d+)\. DB::Exception: .*\(([A-Z_]+)\)", re.DOTALL)
 

@@ -8,10 +8,10 @@ import logging
 import pytest
 
 from pipeline.embedded.stack import EmbeddedStack
-from pipeline.errors import ConfigError
 from pipeline.kafka import Broker, Producer, ProducerOptions, apply_topics, as_broker, producer
 from pipeline.model import Outgoing
-from pipeline.topics import load_topics
+from pipeline.model.errors import ConfigError
+from pipeline.settings.topics import load_topics
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,13 @@ from contextlib import closing
 
 import pytest
 
-from loadgen.clickhouse.server import ClickHouseServer, ServerSettings, User, Xml
-from pipeline.errors import ConfigError
+from loadgen.engines.clickhouse.server import (
+    ClickHouseServer,
+    ServerSettings,
+    User,
+    Xml,
+)
+from pipeline.model.errors import ConfigError
 from pipeline.storage import migrate
 from pipeline.storage.connect import open_client, open_store
 from pipeline.storage.inspection import inspect_store

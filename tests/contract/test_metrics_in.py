@@ -9,7 +9,7 @@ import pytest
 
 from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
 from agents.metrics import Conversion, MetricMap, read_otlp_metrics
-from pipeline.codec.inputs import encode_metric_points
+from pipeline.messages.inputs import encode_metric_points
 from pipeline.model import Outgoing, Record
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.storage.interface import Store

@@ -11,8 +11,14 @@ from uuid import uuid4
 
 import pytest
 
-from pipeline.codec import outcomes as codec
-from pipeline.codec.outcomes import ScanOutcome, attempt_of, outcome_columns, outcome_of, outcome_pieces
+from pipeline.messages import outcomes as codec
+from pipeline.messages.outcomes import (
+    ScanOutcome,
+    attempt_of,
+    outcome_columns,
+    outcome_of,
+    outcome_pieces,
+)
 from pipeline.model import Outgoing, Scan
 from pipeline.stages.outcomes import Outcomes
 from pipeline.storage.clickhouse import ClickHouseStore

@@ -11,9 +11,9 @@ import pytest
 from faust.streams import Stream
 from faust.transport.consumer import Consumer
 
-from pipeline.config import Settings
 from pipeline.kafka import Packet, Producer, ProducerOptions, apply_topics, as_broker
-from pipeline.runtime.worker.app import create_app
+from pipeline.settings.config import Settings
+from pipeline.worker.app import create_app
 from tests.e2e.worker_process import TOPICS, fresh_broker
 
 MESSAGES = 5

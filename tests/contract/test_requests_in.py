@@ -10,7 +10,7 @@ import clickhouse_connect
 import numpy as np
 import pytest
 
-from pipeline.codec.requests import decode_requests, encode_requests
+from pipeline.messages.requests import decode_requests, encode_requests
 from pipeline.model import Record, RequestCounts, TypeCounts
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream

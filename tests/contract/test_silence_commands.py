@@ -11,8 +11,8 @@ import pytest
 
 from agents.commands import silences
 from pipeline.cli import run
-from pipeline.codec.inputs import decode_feedback, silence_to_row
-from pipeline.codec.records import columns_of
+from pipeline.messages.inputs import decode_feedback, silence_to_row
+from pipeline.messages.records import columns_of
 from pipeline.model import Outgoing, Silence
 from pipeline.storage.connect import open_store
 

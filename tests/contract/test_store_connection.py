@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from pipeline.embedded.stack import EmbeddedStore
-from pipeline.errors import ConfigError, StoreUnavailable
+from pipeline.model.errors import ConfigError, StoreUnavailable
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store

@@ -8,8 +8,8 @@ from typing import Any
 import clickhouse_connect
 import pytest
 
-from pipeline.errors import StoreUnavailable
 from pipeline.model import Stratum
+from pipeline.model.errors import StoreUnavailable
 from pipeline.storage.interface import COUNTED, LATE_S, CountTable, Extent, Store
 from pipeline.storage.queries import EXTENTS
 from tests.contract.rows import (

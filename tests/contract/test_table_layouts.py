@@ -10,8 +10,8 @@ import pytest
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DatabaseError
 
-from loadgen.clickhouse.server import ClickHouseServer, ServerSettings, Xml
-from pipeline.errors import ConfigError
+from loadgen.engines.clickhouse.server import ClickHouseServer, ServerSettings, Xml
+from pipeline.model.errors import ConfigError
 from pipeline.storage import migrate
 from pipeline.storage.connect import open_client, open_store
 from pipeline.storage.layout import ONE_SERVER, TableLayout

@@ -12,9 +12,9 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from pipeline.errors import StoreUnavailable
+from pipeline.counting.quota.cardinality import hash_name
 from pipeline.model import FloatArray, MetricPoints, Record
-from pipeline.quota.cardinality import hash_name
+from pipeline.model.errors import StoreUnavailable
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.blocks import FRESH_S
 from pipeline.stages.gather.streams import one_stream

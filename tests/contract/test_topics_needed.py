@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from pipeline.embedded.broker import EmbeddedBroker
-from pipeline.errors import ConfigError
 from pipeline.kafka import apply_topics
 from pipeline.kafka.topics import require_topics
-from pipeline.topics import Topics
+from pipeline.model.errors import ConfigError
+from pipeline.settings.topics import Topics
 from tests.e2e.worker_process import TOPICS
 
 pytestmark = pytest.mark.e2e

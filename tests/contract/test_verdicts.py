@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.codec.inputs import decode_feedback, encode_feedback
-from pipeline.feedback import confirmed_causes, latest_verdicts
+from pipeline.analysis.feedback import confirmed_causes, latest_verdicts
+from pipeline.messages.inputs import decode_feedback, encode_feedback
 from pipeline.model import Record, Silence, Verdict
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.verdicts import gather_verdicts

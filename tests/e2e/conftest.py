@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.kafka.cluster import ClusterSettings, KafkaCluster, ScramUser
-from loadgen.kafka.jars import Jars
+from loadgen.engines.kafka.cluster import ClusterSettings, KafkaCluster, ScramUser
+from loadgen.engines.kafka.jars import Jars
 from pipeline.kafka import apply_topics
 from tests.e2e.secured_kafka import LOGINS, RIGHTS, SECRET, USERS, documented_rights, grant, keystore
 from tests.e2e.worker_process import TOPICS

@@ -26,8 +26,8 @@ from tests.e2e.worker_process import (
 )
 
 BROKEN = """
-import pipeline.codec.inputs as inputs
-from pipeline.errors import InvalidMessage
+import pipeline.messages.inputs as inputs
+from pipeline.model.errors import InvalidMessage
 good = inputs.decode_profile
 def decode_profile(value, *, now=None):
     profile = good(value, now=now)
@@ -38,8 +38,8 @@ inputs.decode_profile = decode_profile
 
 # As on a loaded machine: it commits late, and when it ends there is no time left for it.
 import faust.transport.consumer as transport
-import pipeline.runtime.worker.app as app
-from pipeline.runtime.worker.service import Service
+import pipeline.worker.app as app
+from pipeline.worker.service import Service
 app.COMMIT_INTERVAL_S = 1e3
 initialise = transport.Consumer.__init__
 def seldom(self, *args, **kwargs):
@@ -87,7 +87,7 @@ def dlq(broker: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def command(broker: str, *arguments: str, batch: int = 7) -> list[str]:
     flag = [] if is_idempotent(broker) or arguments[0] == "list" else ["--no-idempotent-producer"]
     main = f"""
-from pipeline.runtime.dlq import replay
+from pipeline.worker.dlq import replay
 from pipeline.cli import main
 replay.MAX_DEAD_LETTERS = {batch}
 replay.SESSION_S = 6.0  # the shortest that brokers allow: the next replay waits for it after a kill

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from aiokafka.protocol.admin import CreateAclsRequest
 
-from pipeline.config import load_settings
 from pipeline.kafka import Broker, admin_client
+from pipeline.settings.config import load_settings
 from tests.support.certificates import Authority
 
 SECRET = "a-password-nobody-sees"

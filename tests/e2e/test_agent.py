@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from agents.broker import connect
-from agents.buffer import Buffer, Tally
-from agents.publisher import Publisher
-from pipeline.codec.inputs import decode_change, decode_profile
-from pipeline.config import load_settings
+from agents.publishing.broker import connect
+from agents.publishing.buffer import Buffer, Tally
+from agents.publishing.publisher import Publisher
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import apply_topics
+from pipeline.messages.inputs import decode_change, decode_profile
 from pipeline.model import Change, Outgoing, Profile
-from pipeline.topics import load_topics
+from pipeline.settings.config import load_settings
+from pipeline.settings.topics import load_topics
 from tests.e2e.worker_process import is_idempotent
 
 pytestmark = pytest.mark.e2e
@@ -34,7 +34,7 @@ TIMEOUT_S = 240.0
 
 BURNER = """
 import sys, time
-from agents.annotate import annotate
+from agents.profiles.annotate import annotate
 
 class Basket:
     def total(self, n):

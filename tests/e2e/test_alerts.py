@@ -19,9 +19,9 @@ from uuid import uuid4
 
 import pytest
 
-from pipeline.clock import system_clock
 from pipeline.kafka import Producer, ProducerOptions, as_broker
 from pipeline.model import Outgoing
+from pipeline.model.clock import system_clock
 from tests.e2e.worker_process import TOPICS, BrokerUrl, wait_until
 from tests.support.alert_events import detected, encoded, resolved, updated, verdict
 from tests.support.alert_receivers import HttpReceiver, Reply, Request

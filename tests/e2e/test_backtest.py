@@ -6,9 +6,9 @@ import orjson
 import pytest
 
 from pipeline.backtest.run import plan_scans, run_backtest
-from pipeline.codec.inputs import encode_change, encode_profile
+from pipeline.messages.inputs import encode_change, encode_profile
+from pipeline.settings.workloads import load_workloads
 from pipeline.storage.interface import Store
-from pipeline.workloads import load_workloads
 from tests.e2e.worker_process import WorkerProcess, publish, read_all, wait_done, wait_until
 from tests.support.fleets import BASE, SLOWER, START, as_dataset, record
 

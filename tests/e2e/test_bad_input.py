@@ -11,8 +11,8 @@ from uuid import uuid4
 import orjson
 import pytest
 
-from pipeline.codec.inputs import encode_profile
 from pipeline.kafka import Entry
+from pipeline.messages.inputs import encode_profile
 from pipeline.storage.connect import open_store
 from tests.e2e.worker_process import (
     START,

@@ -12,9 +12,15 @@ from typing import Any
 
 import pytest
 
-from pipeline.client import DETECTED, Event, SeenIds, history, subscribe
-from pipeline.config import Settings
+from pipeline.delivery.client import (
+    DETECTED,
+    Event,
+    SeenIds,
+    history,
+    subscribe,
+)
 from pipeline.kafka import as_broker, open_member
+from pipeline.settings.config import Settings
 from tests.e2e.test_alerts import publish
 from tests.e2e.worker_process import TOPICS, BrokerUrl
 from tests.support.alert_events import NOW, detected, resolved

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.inputs import decode_feedback
-from pipeline.codec.verdicts import verdict_to_row
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.kafka import apply_topics, read_topic
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.inputs import decode_feedback
+from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import Verdict, VerdictKind
 from pipeline.processes import Child
 from pipeline.storage.connect import open_store

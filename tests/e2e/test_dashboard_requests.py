@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.dashboard import Login, Sources, create_app
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.settings.workloads import known_workloads
 from pipeline.storage.arrays import ArrayStore
-from pipeline.workloads import known_workloads
+from pipeline.views.dashboard import Login, Sources, create_app
 from tests.support.axe import audit
 from tests.support.browser import CHROMIUM, DESKTOP, PHONE, chromium
 from tests.support.new_release import SERVICE, release

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pipeline.cli import run
-from pipeline.clock import to_iso
 from pipeline.model import RESPONSE_CLASSES
+from pipeline.model.clock import to_iso
 from pipeline.storage.connect import open_store
 
 T0 = 1_760_000_400.0

@@ -24,14 +24,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agents.replay.recording import RecordedRequest, encode_head, encode_request
+from agents.experiments.replay.recording import RecordedRequest, encode_head, encode_request
 from pipeline.cli import run
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.inputs import silence_to_row
-from pipeline.codec.records import columns_of
-from pipeline.codec.verdicts import verdict_to_row
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.kafka import apply_topics
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.inputs import silence_to_row
+from pipeline.messages.records import columns_of
+from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import Silence, Verdict
 from pipeline.storage.connect import open_store
 from tests.e2e.worker_process import TOPICS
@@ -49,11 +49,11 @@ NOT_RUN: Mapping[str, str] = {
     r"demo|embedded|up$": "an engine of its own; tests/e2e has a test of each",
     r".*[\[\]]": "a form of commands, not one",
     r"agent logs -": "reads standard input; tests/unit/agents/logs does, too",
-    r"agent list": "needs a gateway that serves rules; tests/unit/agents/fleet has one",
+    r"agent list": "needs a gateway that serves rules; tests/unit/agents/host/fleet has one",
     r"agent run .*--native": "needs the right to trace, and a native process",
-    r"lab": "many minutes; tests/unit/lab and tests/e2e/test_lab.py have its parts",
-    r"replay (record|run|capacity|mock)": "needs services; tests/unit/agents/replay has them",
-    r"release routes .*--app": "imports an application; tests/unit/agents/routes has one",
+    r"lab": "many minutes; tests/unit/bench/lab and tests/e2e/test_lab.py have its parts",
+    r"replay (record|run|capacity|mock)": "needs services; tests/unit/agents/experiments/replay has them",
+    r"release routes .*--app": "imports an application; tests/unit/agents/source/routes has one",
     r"release compare": "needs two releases side by side; tests/e2e/test_release.py has them",
     r"why .*--ledger .*--data": "needs a candidate of its own backtest; tests/e2e/test_backtest.py has one",
     r"trial (bisect|suggest)": "needs a repository to measure; tests/unit/commands has one of each",

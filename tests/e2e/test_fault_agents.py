@@ -12,9 +12,9 @@ from loadgen.bench.faults.agents import Agents
 from loadgen.bench.faults.load import Shape, build_load, together
 from loadgen.bench.faults.watch import Watcher, content_hash
 from loadgen.bench.workers import run_smidgen
-from pipeline.config import Settings
 from pipeline.embedded.broker import EmbeddedBroker
-from pipeline.topics import load_topics
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import load_topics
 
 pytestmark = pytest.mark.e2e
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from pipeline.codec.inputs import decode_feedback
-from pipeline.config import load_settings
 from pipeline.kafka.feedback import FeedbackPublisher
+from pipeline.messages.inputs import decode_feedback
 from pipeline.model import Silence, Verdict
+from pipeline.settings.config import load_settings
 from tests.e2e.worker_process import TOPICS, BrokerUrl, read_all
 
 T0 = 1_790_000_000.0

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from aiohttp import ClientSession
 
-from agents.formats.collapsed import parse_collapsed
-from pipeline.dashboard import Sources, create_app, serve
+from agents.profiles.formats.collapsed import parse_collapsed
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.model import Record
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
+from pipeline.views.dashboard import Sources, create_app, serve
 from tests.support.axe import audit
 from tests.support.browser import CHROMIUM, DESKTOP, PHONE, Browser, chromium
 from tests.support.builders import build_profile

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.frames import OTHER
+from pipeline.model.frames import OTHER
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import (
     SPAN_S,

@@ -26,18 +26,25 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from agents.broker import connect
-from agents.formats import Measure, ProfileSource, Sample, count_samples, find_format, read_profile
-from agents.formats.base import Stack
-from agents.formats.pprof import profile_messages
-from agents.formats.writers import write_pprof
 from agents.gateway.counts import Counts
 from agents.gateway.intake import Intake, Rules
 from agents.gateway.scrape import FETCHED, Scraper
 from agents.gateway.service import BufferedOutbox
 from agents.gateway.targets import Target
+from agents.profiles.formats import (
+    Measure,
+    ProfileSource,
+    Sample,
+    count_samples,
+    find_format,
+    read_profile,
+)
+from agents.profiles.formats.base import Stack
+from agents.profiles.formats.pprof import profile_messages
+from agents.profiles.formats.writers import write_pprof
+from agents.publishing.broker import connect
 from pipeline.cli import run
-from pipeline.config import Settings
+from pipeline.settings.config import Settings
 from tests.e2e.worker_process import TOPICS, WorkerProcess, fresh_broker, read_all, wait_until
 from tests.support.repositories import Work
 

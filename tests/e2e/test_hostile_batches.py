@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from pipeline.codec.inputs import encode_profile
 from pipeline.kafka.decompression import MAX_BATCH_BYTES
+from pipeline.messages.inputs import encode_profile
 from pipeline.storage.connect import open_store
 from tests.e2e.worker_process import (
     START,

@@ -16,9 +16,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 import agents.inprocess as smidgen_sampler
-from agents.formats.collapsed import parse_collapsed
-from agents.kernels.pyspy import find_py_spy
-from agents.naming import name_stack
+from agents.profiles.formats.collapsed import parse_collapsed
+from agents.profiles.naming import name_stack
+from agents.sampling.kernels.pyspy import find_py_spy
 from pipeline.model import SeriesKey
 from pipeline.storage.interface import Store
 from tests.e2e.dead_letters import wait_all_read
@@ -101,7 +101,7 @@ def test_endpoints_of_an_application_are_series_of_the_store(
 
 PROGRAM = """
 import sys, threading, time
-from agents.annotate import annotate
+from agents.profiles.annotate import annotate
 from shop.pricing import PriceList
 
 end = float(sys.argv[1])

@@ -8,11 +8,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from agents.experiments.replay.downstream import CallCounts, make_downstream
+from agents.experiments.replay.timing import server_timings
 from agents.gateway.server import listening
-from agents.replay.downstream import CallCounts, make_downstream
-from agents.replay.timing import server_timings
-from loadgen.lab.commits import read_commits, write_code
-from loadgen.lab.sides import STOCK, Sides
+from loadgen.bench.lab.commits import read_commits, write_code
+from loadgen.bench.lab.sides import STOCK, Sides
 from pipeline.processes import Group
 
 pytestmark = pytest.mark.e2e

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from pipeline.cli import run
-from pipeline.config import Settings
 from pipeline.embedded.stack import EmbeddedStore
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import load_topics
+from pipeline.settings.workloads import load_workloads
 from pipeline.stages.factory import STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
-from pipeline.topics import load_topics
-from pipeline.workloads import load_workloads
 from tests.e2e.worker_process import (
     BrokerUrl,
     FailingStore,

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from pipeline.cli import run
-from pipeline.clock import to_iso
 from pipeline.model import Stratum
+from pipeline.model.clock import to_iso
+from pipeline.model.units import HOUR_S, MINUTE_S
 from pipeline.storage.connect import open_store
-from pipeline.units import HOUR_S, MINUTE_S
 
 T0 = 1_760_000_400.0
 HOURS = 6

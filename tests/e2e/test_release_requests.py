@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from pipeline.cli import run
-from pipeline.clock import to_iso
-from pipeline.codec.inputs import encode_change, encode_metric_points
+from pipeline.messages.inputs import encode_change, encode_metric_points
 from pipeline.model import Change, FloatArray, MetricPoints
+from pipeline.model.clock import to_iso
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import BrokerUrl, WorkerProcess, publish, read_all, wait_until
 

@@ -14,8 +14,8 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from pipeline.cli import run
-from pipeline.codec.inputs import encode_profile
-from pipeline.runtime.dlq.dead_letter import outcome_value
+from pipeline.messages.inputs import encode_profile
+from pipeline.worker.dlq.dead_letter import outcome_value
 from tests.e2e.dead_letters import command, copies, dlq, here, make_dead_letters, write_dead_letters
 from tests.e2e.worker_process import (
     TOPICS,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.kafka.cluster import KafkaCluster
-from pipeline.errors import ConfigError
+from loadgen.engines.kafka.cluster import KafkaCluster
 from pipeline.kafka import Publisher, check_connection
 from pipeline.model import Outgoing
+from pipeline.model.errors import ConfigError
 from tests.e2e.secured_kafka import SECRET, assert_refused, connection, keystore, login, smidgen
 from tests.e2e.worker_process import TOPICS
 from tests.support.certificates import Authority

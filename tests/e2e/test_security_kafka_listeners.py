@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.kafka.cluster import KafkaCluster, ScramUser
+from loadgen.engines.kafka.cluster import KafkaCluster, ScramUser
 from pipeline.kafka import apply_topics, check_connection
 from pipeline.storage.interface import Store
 from tests.e2e.secured_kafka import LOGINS, SECRET, assert_refused, connection, keystore, login, smidgen

@@ -10,13 +10,13 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import ClusterAuthorizationFailedError, TopicAuthorizationFailedError
 
-from agents.broker import publish_once
-from loadgen.kafka.cluster import KafkaCluster
-from pipeline.codec.inputs import encode_profile
-from pipeline.config import load_settings
-from pipeline.errors import BrokerUnavailable, ConfigError
+from agents.publishing.broker import publish_once
+from loadgen.engines.kafka.cluster import KafkaCluster
 from pipeline.kafka import Broker, read_topic
+from pipeline.messages.inputs import encode_profile
 from pipeline.model import Outgoing
+from pipeline.model.errors import BrokerUnavailable, ConfigError
+from pipeline.settings.config import load_settings
 from pipeline.storage.interface import Store
 from tests.e2e.secured_kafka import (
     DOCUMENT,

@@ -15,10 +15,10 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from pipeline.cli import run
-from pipeline.config import load_settings
-from pipeline.errors import ConfigError, StoreUnavailable
 from pipeline.model import SeriesKey
+from pipeline.model.errors import ConfigError, StoreUnavailable
 from pipeline.processes import Child
+from pipeline.settings.config import load_settings
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Extent, RowTable, Store
 from tests.contract.rows import MINUTE, STREAM, T0, change, gcpu, metrics, stacks, total_samples

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.codec.inputs import encode_profile
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import Packet, Producer, ProducerOptions, apply_topics, as_broker
+from pipeline.messages.inputs import encode_profile
+from pipeline.settings.topics import DEFAULT_PATH, load_topics
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from pipeline.topics import DEFAULT_PATH, load_topics
 from tests.e2e.worker_process import (
     START,
     BrokerUrl,

@@ -11,12 +11,12 @@ from dataclasses import replace
 import pytest
 
 from pipeline.cli import run
-from pipeline.codec.inputs import decode_profile
-from pipeline.codec.scans import encode_scan
 from pipeline.kafka import as_broker
+from pipeline.messages.inputs import decode_profile
+from pipeline.messages.scans import encode_scan
 from pipeline.model import Scan
-from pipeline.runtime.standing import seat
 from pipeline.storage.interface import Store
+from pipeline.worker.standing import seat
 from tests.e2e.worker_process import (
     START,
     TOPICS,

@@ -19,7 +19,7 @@ from loadgen.demo.driver import send, wait_until_healthy
 from loadgen.demo.traffic import Request, make_rounds
 from loadgen.target.history import SLOW_SUBROUTINE, Edit, read_history
 from loadgen.target.repository import Revision, apply_edit, check_out, git, make_repository
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 NOW = 1_700_000_000.0
 

@@ -12,16 +12,16 @@ from uuid import uuid4
 
 import pytest
 
-from agents.broker import publish_once
+from agents.publishing.broker import publish_once
 from pipeline.cli import run
-from pipeline.codec.inputs import encode_profile
-from pipeline.config import Settings
 from pipeline.kafka import admin_client
 from pipeline.kafka.admin import retried
+from pipeline.messages.inputs import encode_profile
 from pipeline.model import Outgoing
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import Topics
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from pipeline.topics import Topics
 from tests.e2e.worker_process import (
     TOPICS,
     BrokerUrl,

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.codec.inputs import decode_feedback
-from pipeline.codec.records import columns_of
+from pipeline.messages.inputs import decode_feedback
+from pipeline.messages.records import columns_of
 from pipeline.model import Verdict
 from pipeline.storage.connect import open_store
 from tests.e2e.test_agent import changes_of, consume, environment, wait_until

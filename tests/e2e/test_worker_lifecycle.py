@@ -16,16 +16,16 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
 from pipeline.cli import run
-from pipeline.clock import system_clock
-from pipeline.config import Settings
 from pipeline.kafka import apply_topics, check_topics
 from pipeline.kafka import topics as broker_topics
 from pipeline.model import Outgoing, Record
-from pipeline.runtime.worker import app
-from pipeline.runtime.worker.service import Service
+from pipeline.model.clock import system_clock
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import Topics
 from pipeline.stages.base import Decoder, Stage
 from pipeline.storage.interface import Store
-from pipeline.topics import Topics
+from pipeline.worker import app
+from pipeline.worker.service import Service
 from tests.contract.rows import offsets
 from tests.e2e.worker_process import (
     TOPICS,

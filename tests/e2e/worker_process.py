@@ -20,13 +20,13 @@ import numpy as np
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from loadgen.bench.faults.relay import BUSY, Answer, RelayServer
-from loadgen.kafka.cluster import KafkaCluster
-from pipeline.codec.inputs import encode_profile
+from loadgen.engines.kafka.cluster import KafkaCluster
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import Entry, apply_topics, cluster_id, read_topic, topic_ids
+from pipeline.messages.inputs import encode_profile
 from pipeline.model import Profile
+from pipeline.settings.topics import load_topics
 from pipeline.storage.interface import Store
-from pipeline.topics import load_topics
 from tests.support.builders import build_profile
 
 TOPICS = load_topics()
@@ -93,7 +93,7 @@ def wait_until(condition: Callable[[], bool], what: str, *workers: Running) -> N
 _MAIN = """
 from pipeline.cli import load, main
 # The shortest that brokers allow: a test waits for it after every kill.
-load("pipeline.runtime.worker.app").SESSION_TIMEOUT_S = 6.0
+load("pipeline.worker.app").SESSION_TIMEOUT_S = 6.0
 main()
 """
 

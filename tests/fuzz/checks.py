@@ -11,24 +11,37 @@ from unittest.mock import MagicMock, patch
 
 import orjson
 
-from agents.aggregate import Source, build_profile, encode_within
-from agents.changes import git_output, languages, syntax
-from agents.changes.bounds import fit
-from agents.changes.modules import module_of_source
-from agents.changes.patch import MAX_CONTENT_BYTES, content_of, parse_patch
-from agents.changes.subroutines import MAX_NAME, compare_python
-from agents.formats.collapsed import parse_collapsed
-from agents.gates.flips import flip_change
+from agents.profiles.formats.collapsed import parse_collapsed
+from agents.profiles.message import Source, build_profile, encode_within
+from agents.source.changes import git_output, languages, syntax
+from agents.source.changes.bounds import fit
+from agents.source.changes.modules import module_of_source
+from agents.source.changes.patch import MAX_CONTENT_BYTES, content_of, parse_patch
+from agents.source.changes.subroutines import MAX_NAME, compare_python
+from agents.source.gates.flips import flip_change
 from agents.webhooks import flag_events, github, gitlab, mapping, signatures
-from pipeline.codec import events, fields, gates, inputs, ledger
-from pipeline.config import load_settings
+from pipeline.counting.count import count_samples
 from pipeline.embedded.statement import BadRequest, decompress
-from pipeline.errors import InvalidMessage
-from pipeline.gcpu.count import count_samples
+from pipeline.files.unpacking import (
+    UnpackError,
+    gunzip,
+    inflate,
+    unlz4,
+    unsnappy,
+    unzstd,
+)
+from pipeline.messages import (
+    events,
+    fields,
+    inputs,
+    ledger,
+)
 from pipeline.model import Change
+from pipeline.model.errors import InvalidMessage
+from pipeline.model.units import parse_duration_s, parse_size_bytes
+from pipeline.settings import gates
+from pipeline.settings.config import load_settings
 from pipeline.storage import connect
-from pipeline.units import parse_duration_s, parse_size_bytes
-from pipeline.unpacking import UnpackError, gunzip, inflate, unlz4, unsnappy, unzstd
 from tests.fuzz import seeds
 
 MAX_MESSAGE = 1024**2

@@ -16,9 +16,9 @@ from agents.metrics import (
     read_remote_write,
 )
 from agents.metrics.remote_write import V2_TYPE
-from pipeline.codec.inputs import decode_metric_points, encode_metric_points
-from pipeline.codec.requests import decode_requests
-from pipeline.errors import InvalidMessage
+from pipeline.messages.inputs import decode_metric_points, encode_metric_points
+from pipeline.messages.requests import decode_requests
+from pipeline.model.errors import InvalidMessage
 from tests.support.metric_senders import add_metric, add_point, otlp_request, write_request
 
 NOW = 1_700_000_000.0

@@ -6,10 +6,16 @@ import io
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from agents.formats import ProfileSource, Sample, find_format, format_names, read_profile
-from agents.formats.tally import Found, count_samples
-from agents.formats.writers import WRITERS
-from pipeline.errors import ConfigError
+from agents.profiles.formats import (
+    ProfileSource,
+    Sample,
+    find_format,
+    format_names,
+    read_profile,
+)
+from agents.profiles.formats.tally import Found, count_samples
+from agents.profiles.formats.writers import WRITERS
+from pipeline.model.errors import ConfigError
 from tests.support import jfr_writer, profile_files
 
 NAMES = format_names()[1:]

@@ -15,18 +15,23 @@ import yaml
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from loadgen.fleet.scenario import PRESETS
-from pipeline.codec.events import encode_event, regression_event, update_event
-from pipeline.codec.inputs import (
+from pipeline.analysis.lifecycle import OpenRegression, Update
+from pipeline.messages.events import encode_event, regression_event, update_event
+from pipeline.messages.inputs import (
     encode_change,
     encode_feedback,
     encode_metric_points,
     encode_profile,
     encode_silence,
 )
-from pipeline.codec.ledger import dropped_entries, entry_to_json, ledger_columns, reported_entries
-from pipeline.codec.requests import encode_requests
-from pipeline.codec.scans import encode_progress, encode_scan
-from pipeline.lifecycle import OpenRegression, Update
+from pipeline.messages.ledger import (
+    dropped_entries,
+    entry_to_json,
+    ledger_columns,
+    reported_entries,
+)
+from pipeline.messages.requests import encode_requests
+from pipeline.messages.scans import encode_progress, encode_scan
 from pipeline.model import (
     Change,
     DomainDecision,
@@ -42,8 +47,8 @@ from pipeline.model import (
     TypeCounts,
     Verdict,
 )
-from pipeline.topics import DEFAULT_PATH as TOPICS
-from pipeline.workloads import PRESETS_PATH as WORKLOADS
+from pipeline.settings.topics import DEFAULT_PATH as TOPICS
+from pipeline.settings.workloads import PRESETS_PATH as WORKLOADS
 from tests.support.builders import build_candidate, build_decision, build_dropped, build_profile
 
 T0 = 1_760_000_000.0

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from agents.changes.watch import State
+from agents.source.changes.watch import State
 from loadgen.evaluation import reading
 from loadgen.fleet.scenario import load_scenario
 from pipeline.backtest.seriesfile import read_series
-from pipeline.codec import inputs, requests, scans
-from pipeline.codec.quotas import read_quotas
-from pipeline.codec.release_metrics import read_release_metrics
-from pipeline.errors import ConfigError, InvalidMessage
 from pipeline.kafka import bootstrap_servers
-from pipeline.topics import load_topics
-from pipeline.workloads import read_workload_file
+from pipeline.messages import inputs, requests, scans
+from pipeline.model.errors import ConfigError, InvalidMessage
+from pipeline.settings.quotas import read_quotas
+from pipeline.settings.release_metrics import read_release_metrics
+from pipeline.settings.topics import load_topics
+from pipeline.settings.workloads import read_workload_file
 from tests.fuzz import batches, gateway, metric_formats, profile_formats, seeds
 from tests.fuzz.checks import (
     check_answers,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import InvalidMessage
+from pipeline.model.errors import InvalidMessage
 from tests.fuzz.mutate import mutate_bytes, mutate_json
 from tests.fuzz.targets import TARGETS, Target
 

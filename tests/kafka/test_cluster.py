@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from loadgen.kafka import jars
-from loadgen.kafka.cluster import KafkaCluster
-from loadgen.kafka.probe import free_ports
-from pipeline.errors import BrokerUnavailable, ConfigError
+from loadgen.engines.kafka import jars
+from loadgen.engines.kafka.cluster import KafkaCluster
+from loadgen.engines.kafka.probe import free_ports
+from pipeline.model.errors import BrokerUnavailable, ConfigError
 from tests.e2e.worker_process import wait_until
 
 COMPOSE = Path(__file__).parents[2] / "docker-compose.yml"
@@ -71,7 +71,7 @@ def test_a_port_that_was_taken_meanwhile_is_given_up(
             asked.append(count)
             return [occupied.getsockname()[1], *found[1:]] if len(asked) == 1 else found
 
-        monkeypatch.setattr("loadgen.kafka.cluster.free_ports", ports)
+        monkeypatch.setattr("loadgen.engines.kafka.cluster.free_ports", ports)
         cluster = kafka_cluster()
     assert asked == [3, 3]
     assert re.fullmatch(r"127\.0\.0\.1:\d+", cluster.url)

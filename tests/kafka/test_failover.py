@@ -10,14 +10,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from agents.broker import publish_once
-from loadgen.kafka.cluster import KafkaCluster
-from pipeline.codec.inputs import encode_profile
-from pipeline.config import Settings
+from agents.publishing.broker import publish_once
+from loadgen.engines.kafka.cluster import KafkaCluster
 from pipeline.kafka import apply_topics
+from pipeline.messages.inputs import encode_profile
 from pipeline.model import Outgoing
-from pipeline.runtime.worker.app import SESSION_TIMEOUT_S
+from pipeline.settings.config import Settings
 from pipeline.storage.interface import Store
+from pipeline.worker.app import SESSION_TIMEOUT_S
 from tests.e2e.worker_process import (
     TOPICS,
     BrokerUrl,

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from agents.broker import connect, publish_once
-from agents.buffer import Buffer, Tally
-from agents.publisher import Publisher as AgentPublisher
-from pipeline.config import Settings
-from pipeline.errors import InvalidMessage
+from agents.publishing.broker import connect, publish_once
+from agents.publishing.buffer import Buffer, Tally
+from agents.publishing.publisher import Publisher as AgentPublisher
 from pipeline.kafka.topics import topic_config
 from pipeline.model import Outgoing, Record
+from pipeline.model.errors import InvalidMessage
+from pipeline.settings.config import Settings
 from tests.e2e.test_worker_lifecycle import Relay, serve, stop_this_process, text
 from tests.e2e.worker_process import TOPICS, BrokerUrl, publish, read_all
 from tests.kafka.asking import alter

@@ -14,15 +14,15 @@ import pytest
 import yaml
 from aiokafka.admin import AIOKafkaAdminClient
 
-from pipeline.codec.inputs import encode_change
-from pipeline.errors import BrokerUnavailable, ConfigError
 from pipeline.kafka import Broker, apply_topics, require_topic_ids, topic_ids
-from pipeline.runtime.worker.starts import LogWatch, Starts
+from pipeline.messages.inputs import encode_change
+from pipeline.model.errors import BrokerUnavailable, ConfigError
+from pipeline.settings.topics import load_topics
 from pipeline.stages.base import Stage
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from pipeline.storage.schema import EVER
-from pipeline.topics import load_topics
+from pipeline.worker.starts import LogWatch, Starts
 from tests.e2e.worker_process import (
     START,
     TOPICS,

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from pipeline.cli import run
+from pipeline.settings.topics import DEFAULT_PATH
 from pipeline.storage.interface import Store
-from pipeline.topics import DEFAULT_PATH
 from tests.e2e.worker_process import (
     TOPICS,
     BrokerUrl,

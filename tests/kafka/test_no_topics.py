@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.kafka.cluster import ClusterSettings, KafkaCluster
-from loadgen.kafka.jars import Jars
+from loadgen.engines.kafka.cluster import ClusterSettings, KafkaCluster
+from loadgen.engines.kafka.jars import Jars
 from pipeline.cli import run
 from pipeline.kafka import admin_client, apply_topics
-from pipeline.topics import Topics
+from pipeline.settings.topics import Topics
 from tests.e2e.worker_process import TOPICS
 
 pytestmark = pytest.mark.e2e

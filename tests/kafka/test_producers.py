@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from agents.broker import publish_once
-from loadgen.kafka.cluster import KafkaCluster
-from pipeline.config import Settings
+from agents.publishing.broker import publish_once
+from loadgen.engines.kafka.cluster import KafkaCluster
 from pipeline.kafka import Publisher, apply_topics
 from pipeline.model import Outgoing
+from pipeline.settings.config import Settings
 from tests.e2e.worker_process import TOPICS, read_all
 from tests.kafka.proxy import LosingProxy
 

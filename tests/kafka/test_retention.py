@@ -10,10 +10,10 @@ from collections.abc import Callable
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from loadgen.kafka.cluster import KafkaCluster
-from pipeline.codec.inputs import encode_profile
+from loadgen.engines.kafka.cluster import KafkaCluster
 from pipeline.kafka import apply_topics
 from pipeline.kafka.topics import topic_config
+from pipeline.messages.inputs import encode_profile
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import (
     TOPICS,

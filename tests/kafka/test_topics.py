@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.kafka.cluster import KafkaCluster
+from loadgen.engines.kafka.cluster import KafkaCluster
 from pipeline.cli import run
-from pipeline.topics import DEFAULT_PATH
+from pipeline.settings.topics import DEFAULT_PATH
 from tests.e2e.worker_process import TOPICS, wait_until
 from tests.kafka.asking import add_partitions, alter, has_settings, partitions, settings
 

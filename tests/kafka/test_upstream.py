@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from pipeline.detect.idleness import Readings
+from pipeline.analysis.detect.idleness import Readings
 from pipeline.kafka import as_broker
-from pipeline.runtime.worker.upstream import UpstreamWatch
+from pipeline.worker.upstream import UpstreamWatch
 from tests.e2e.worker_process import (
     TOPICS,
     BrokerUrl,

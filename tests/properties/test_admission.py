@@ -11,15 +11,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import StoreUnavailable
-from pipeline.frames import OTHER
+from pipeline.counting.quota.limits import PartitionQuota, Quota, Quotas
 from pipeline.model import MetricPoints, Profile, Record
-from pipeline.quota.limits import PartitionQuota, Quota, Quotas
+from pipeline.model.errors import StoreUnavailable
+from pipeline.model.frames import OTHER
+from pipeline.model.units import DAY_S
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Table
-from pipeline.units import DAY_S
 from tests.support.builders import build_profile
 
 DAY = 19_000 * DAY_S

@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.aggregate import Source, build_profile, encode_within
-from agents.buffer import Buffer, Pending
-from agents.formats.collapsed import parse_collapsed
-from agents.naming import name_stack
-from pipeline.codec.inputs import decode_profile
+from agents.profiles.formats.collapsed import parse_collapsed
+from agents.profiles.message import Source, build_profile, encode_within
+from agents.profiles.naming import name_stack
+from agents.publishing.buffer import Buffer, Pending
+from pipeline.messages.inputs import decode_profile
 from pipeline.model import Outgoing
 
 NAMES = st.one_of(

@@ -11,9 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.codec.events import decode_event, encode_event, regression_event, regression_id
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.inputs import (
+from pipeline.messages.events import (
+    decode_event,
+    encode_event,
+    regression_event,
+    regression_id,
+)
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.inputs import (
     decode_change,
     decode_metric_points,
     decode_profile,
@@ -21,7 +26,7 @@ from pipeline.codec.inputs import (
     encode_metric_points,
     encode_profile,
 )
-from pipeline.codec.scans import (
+from pipeline.messages.scans import (
     decode_progress,
     decode_scan,
     encode_progress,
@@ -29,8 +34,7 @@ from pipeline.codec.scans import (
     join_scan,
     split_scan,
 )
-from pipeline.codec.schema.inputs import MAX_METRIC
-from pipeline.errors import InvalidMessage
+from pipeline.messages.schema.inputs import MAX_METRIC
 from pipeline.model import (
     Annotation,
     Candidate,
@@ -44,6 +48,7 @@ from pipeline.model import (
     Scan,
     Suspect,
 )
+from pipeline.model.errors import InvalidMessage
 
 # Text of any script, without lone surrogates, which neither UTF-8 nor JSON can carry.
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

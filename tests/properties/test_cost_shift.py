@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.cost_shift.decision import judge_cost_shift
-from pipeline.cost_shift.domains import find_domains, find_members
-from pipeline.cost_shift.refactorings import compare_stacks, find_refactorings
-from pipeline.cost_shift.stack_history import stack_history
+from pipeline.analysis.cost_shift.decision import judge_cost_shift
+from pipeline.analysis.cost_shift.domains import find_domains, find_members
+from pipeline.analysis.cost_shift.refactorings import compare_stacks, find_refactorings
+from pipeline.analysis.cost_shift.stack_history import stack_history
+from pipeline.analysis.stacks import index_stacks
 from pipeline.model import Decision, SeriesKey, StackMatrix
-from pipeline.stacks import index_stacks
 
 Stack = tuple[str, ...]
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.dedup.baselines.exclusive_stacks import group_by_exclusive_stacks
-from pipeline.dedup.baselines.importance import importance_scores
-from pipeline.dedup.baselines.som import cluster_items
-from pipeline.dedup.baselines.som_dedup import group_by_som
-from pipeline.dedup.features import name_vectors, spectra
+from pipeline.analysis.dedup.features import name_vectors, spectra
+from pipeline.analysis.published.exclusive_stacks import group_by_exclusive_stacks
+from pipeline.analysis.published.importance import importance_scores
+from pipeline.analysis.published.som import cluster_items
+from pipeline.analysis.published.som_dedup import group_by_som
+from pipeline.analysis.stacks import Group, index_stacks, rows_of
+from pipeline.analysis.stacks.subtree import sum_descendants
 from pipeline.model import Change, FloatArray, SeriesKey, StackMatrix
-from pipeline.stacks import Group, index_stacks, rows_of
-from pipeline.stacks.subtree import sum_descendants
 from tests.support.builders import build_change, build_stacks
 from tests.support.dedup import build_candidates, group
 

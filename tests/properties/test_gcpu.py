@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.gcpu.count import Counts, count_samples
+from pipeline.counting.count import Counts, count_samples
 from pipeline.model import Profile
 from tests.support.builders import build_profile
 

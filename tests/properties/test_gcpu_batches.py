@@ -13,13 +13,23 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.codec.schema.inputs import MAX_COUNT
-from pipeline.frames import DEEP, OTHER, frame_elements, series_of
-from pipeline.gcpu import distinct_stacks
-from pipeline.gcpu.bounds import StackBounds
-from pipeline.gcpu.count import STRATUM_STACK_WINDOWS, Counts, count_samples, stack_ids
-from pipeline.gcpu.vocabulary import Vocabulary
+from pipeline.counting import distinct_stacks
+from pipeline.counting.bounds import StackBounds
+from pipeline.counting.count import (
+    STRATUM_STACK_WINDOWS,
+    Counts,
+    count_samples,
+    stack_ids,
+)
+from pipeline.counting.vocabulary import Vocabulary
+from pipeline.messages.schema.inputs import MAX_COUNT
 from pipeline.model import Annotation, Profile
+from pipeline.model.frames import (
+    DEEP,
+    OTHER,
+    frame_elements,
+    series_of,
+)
 
 WINDOW_S, STACK_WINDOW_S = 10.0, 60.0
 BOUNDS = StackBounds(depth=6, stacks=4, characters=60)

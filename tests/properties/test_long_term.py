@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.detect.long_term import find_long_term
-from pipeline.detect.short_term import Windows
+from pipeline.analysis.detect.long_term import find_long_term
+from pipeline.analysis.detect.short_term import Windows
 from pipeline.model import Candidate, FloatArray, MetricKind, SeriesMatrix
 
 WINDOWS = Windows(10 * 24, 17 * 24, 18 * 24)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.names import Naming, outline, owner_of
-from tests.unit.names.test_rules import TABLES
+from pipeline.counting.names import Naming, outline, owner_of
+from tests.unit.counting.names.test_rules import TABLES
 
 FRAMES = [frame for table in TABLES.values() for frame in table]
 PIECES = sorted(

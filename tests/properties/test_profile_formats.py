@@ -10,10 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.formats import AUTO, Measure, ProfileSource, Sample, count_samples, find_format, read_profile
-from agents.formats.frames import join_frame
-from agents.formats.tally import merge_samples
-from agents.formats.writers import WRITERS
+from agents.profiles.formats import (
+    AUTO,
+    Measure,
+    ProfileSource,
+    Sample,
+    count_samples,
+    find_format,
+    read_profile,
+)
+from agents.profiles.formats.frames import join_frame
+from agents.profiles.formats.tally import merge_samples
+from agents.profiles.formats.writers import WRITERS
 
 NAMES = st.text(
     st.characters(codec="utf-8", exclude_categories=["C", "Z"], exclude_characters=";"), min_size=1

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadgen.bench.zoo import FAMILIES, draw
-from pipeline.detect.offline.segment import segment
+from pipeline.analysis.detect.offline.segment import segment
 from pipeline.model import FloatArray
 
 FAMILY = st.sampled_from(list(FAMILIES))

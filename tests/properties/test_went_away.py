@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.filters import ChangeSpans
-from pipeline.filters.went_away import WentAway, judge_went_away
+from pipeline.analysis.filters import ChangeSpans
+from pipeline.analysis.filters.went_away import WentAway, judge_went_away
 from pipeline.model import FloatArray, IntArray
 
 HISTORY, ANALYSIS, EXTENDED = 120, 24, 12

@@ -7,15 +7,15 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline.alerts.delivery import Part
-from pipeline.alerts.desk import Desk
-from pipeline.alerts.message import Note
-from pipeline.alerts.record import Record
-from pipeline.alerts.rules_file import AlertRules, load_rules
-from pipeline.alerts.targets import Http, Target
+from pipeline.delivery.alerts.delivery import Part
+from pipeline.delivery.alerts.desk import Desk
+from pipeline.delivery.alerts.message import Note
+from pipeline.delivery.alerts.record import Record
+from pipeline.delivery.alerts.rules_file import AlertRules, load_rules
+from pipeline.delivery.alerts.targets import Http, Target
 from pipeline.kafka import Entry
+from pipeline.model.units import DAY_S
 from pipeline.storage.arrays import ArrayStore
-from pipeline.units import DAY_S
 from tests.support.alert_events import NOW, encoded
 
 Heard = list[tuple[str, str, str]]  # occasion, title, thread

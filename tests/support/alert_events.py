@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pipeline.alerts.alert import Alert, alert_of
-from pipeline.clock import to_iso
+from pipeline.delivery.alerts.alert import Alert, alert_of
+from pipeline.model.clock import to_iso
 
 NOW = 1_790_000_000.0  # a Monday, 14:13 UTC
 

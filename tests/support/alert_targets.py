@@ -6,11 +6,11 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from pipeline.alerts.alert import SuspectedChange
-from pipeline.alerts.message import Note, digest_of, note_of
-from pipeline.alerts.secret import GivenSecret
-from pipeline.alerts.targets import KINDS, Http, Target
-from pipeline.validation import validate
+from pipeline.delivery.alerts.alert import SuspectedChange
+from pipeline.delivery.alerts.message import Note, digest_of, note_of
+from pipeline.delivery.alerts.secret import GivenSecret
+from pipeline.delivery.alerts.targets import KINDS, Http, Target
+from pipeline.files.validation import validate
 from tests.support.alert_events import alert, detected, resolved, updated
 
 DASHBOARD = "https://smidgen.example.com"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pipeline.model import Annotation, Candidate, Change, Decision, Dropped, Profile, StackMatrix
-from pipeline.steps import TEXT
+from pipeline.model.steps import TEXT
 
 
 def build_profile(

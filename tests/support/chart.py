@@ -17,8 +17,13 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.config import PREFIX, Settings, load_settings, setting_fields
-from pipeline.topics import load_topics
+from pipeline.settings.config import (
+    PREFIX,
+    Settings,
+    load_settings,
+    setting_fields,
+)
+from pipeline.settings.topics import load_topics
 from tests.support.paths import ROOT
 
 helm = pytest.importorskip("helm_python", reason="Helm's engine has wheels for Linux on x86-64 alone")

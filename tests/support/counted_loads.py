@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from loadgen.bench.faults.load import Load
 from loadgen.bench.faults.truth import STACK_WINDOW_S, WINDOW_S
-from pipeline.codec.records import columns_of
+from pipeline.messages.records import columns_of
 from pipeline.model import Record
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.formats.collapsed import parse_collapsed
+from agents.profiles.formats.collapsed import parse_collapsed
+from pipeline.analysis.rootcause import find_causes
 from pipeline.backtest.dataset import Dataset
 from pipeline.model import Candidate, Change, FloatArray, Scan
-from pipeline.rootcause import find_causes
+from pipeline.model.units import DAY_S
+from pipeline.settings.workloads import Workload, load_workloads
 from pipeline.stages.gather.changes import recent_changes
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.storage.arrays import ArrayStore
-from pipeline.units import DAY_S
-from pipeline.workloads import Workload, load_workloads
 
 Stack = tuple[str, ...]
 

@@ -6,15 +6,21 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pipeline.cost_shift.scan import StackEvidence
-from pipeline.dedup.causes import Causes
-from pipeline.dedup.evidence import Cluster, DedupConfig, DedupEvidence, Deployed, Reported
-from pipeline.dedup.links import Link
-from pipeline.dedup.pairs import Pairs, pair_up
-from pipeline.dedup.rules import Feature, PairwiseConfig
-from pipeline.dedup.within_scan import find_groups
+from pipeline.analysis.cost_shift.scan import StackEvidence
+from pipeline.analysis.dedup.causes import Causes
+from pipeline.analysis.dedup.evidence import (
+    Cluster,
+    DedupConfig,
+    DedupEvidence,
+    Deployed,
+    Reported,
+)
+from pipeline.analysis.dedup.links import Link
+from pipeline.analysis.dedup.pairs import Pairs, pair_up
+from pipeline.analysis.dedup.rules import Feature, PairwiseConfig
+from pipeline.analysis.dedup.within_scan import find_groups
+from pipeline.analysis.stacks import Group, index_stacks, membership
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, SeriesKey, StackMatrix
-from pipeline.stacks import Group, index_stacks, membership
 from tests.support.builders import build_candidate
 
 START = 1_700_000_000.0

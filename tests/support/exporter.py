@@ -13,28 +13,33 @@ from agents.gateway.base import Result, Skipped
 from agents.gateway.counts import Counts
 from agents.gateway.service import BufferedOutbox
 from agents.host.numbers import HostNumbers, State
-from agents.publisher import Transport
+from agents.publishing.publisher import Transport
 from agents.webhooks.reply_receiver import ReplyReceiver
-from pipeline.alerts.delivery import Plan
-from pipeline.alerts.desk import Desk
-from pipeline.alerts.owners import Owners
-from pipeline.alerts.record import Record as AlertRecord
-from pipeline.alerts.rules import Rule
-from pipeline.alerts.rules_file import AlertRules
-from pipeline.alerts.targets import KINDS, Http
 from pipeline.backtest import flow as driven
-from pipeline.codec.inputs import encode_metric_points, encode_profile
-from pipeline.config import Settings
-from pipeline.errors import BrokerUnavailable
+from pipeline.delivery.alerts.delivery import Plan
+from pipeline.delivery.alerts.desk import Desk
+from pipeline.delivery.alerts.owners import Owners
+from pipeline.delivery.alerts.record import Record as AlertRecord
+from pipeline.delivery.alerts.rules import Rule
+from pipeline.delivery.alerts.rules_file import AlertRules
+from pipeline.delivery.alerts.targets import KINDS, Http
 from pipeline.kafka import Entry
+from pipeline.messages.inputs import encode_metric_points, encode_profile
 from pipeline.model import MetricPoints, Outgoing, Record
-from pipeline.runtime.worker import service as workers
+from pipeline.model.errors import BrokerUnavailable
+from pipeline.model.units import DAY_S
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import load_topics
 from pipeline.stages.base import Stage, handle_whole
 from pipeline.stages.factory import STAGES
 from pipeline.storage.arrays import ArrayStore
-from pipeline.telemetry import GATEWAY_READINGS, TOP_FUNCTION_GCPU, Sample, exposition
-from pipeline.topics import load_topics
-from pipeline.units import DAY_S
+from pipeline.telemetry.metrics import (
+    GATEWAY_READINGS,
+    TOP_FUNCTION_GCPU,
+    Sample,
+    exposition,
+)
+from pipeline.worker import service as workers
 from tests.support.alert_events import NOW, detected, encoded
 from tests.support.builders import build_profile
 from tests.support.fleets import BASE, LIVE, SLOWER, START, THROUGHPUT

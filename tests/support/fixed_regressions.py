@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.codec.events import encode_event, regression_event, update_event
-from pipeline.codec.inputs import change_to_row
-from pipeline.codec.lifecycle import regression_columns, update_columns
-from pipeline.codec.records import columns_of
-from pipeline.codec.trials import decode_trial, encode_trial, point_rows, side_row
-from pipeline.codec.verdicts import verdict_to_row
-from pipeline.lifecycle import OpenRegression, Update
+from pipeline.analysis.lifecycle import OpenRegression, Update
+from pipeline.messages.events import encode_event, regression_event, update_event
+from pipeline.messages.inputs import change_to_row
+from pipeline.messages.lifecycle import regression_columns, update_columns
+from pipeline.messages.records import columns_of
+from pipeline.messages.trials import (
+    decode_trial,
+    encode_trial,
+    point_rows,
+    side_row,
+)
+from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import Regression, StackChange, Suspect, TrialMetric, TrialSide, Verdict, VerdictKind
 from pipeline.storage.interface import Store
 from tests.support.builders import build_candidate, build_change

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.backtest.dataset import Dataset
-from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile
-from pipeline.gcpu.count import count_samples
+from pipeline.counting.count import count_samples
+from pipeline.messages.inputs import encode_change, encode_metric_points, encode_profile
 from pipeline.model import Change, MetricPoints, Profile
-from pipeline.workloads import Workload
+from pipeline.settings.workloads import Workload
 from tests.support.builders import build_change, build_profile
 
 START = 1_700_000_000.0

@@ -10,14 +10,14 @@ from typing import Any
 import cramjam
 import orjson
 
-from agents.formats import Measure, Sample
-from agents.formats.otlp import otlp_messages
-from agents.formats.pprof import profile_messages
-from agents.formats.writers import WRITERS
 from agents.gateway.parca import write_messages
 from agents.gateway.pyroscope_push import push_messages
 from agents.inprocess.messages import Interval, build_messages
 from agents.inprocess.options import Identity
+from agents.profiles.formats import Measure, Sample
+from agents.profiles.formats.otlp import otlp_messages
+from agents.profiles.formats.pprof import profile_messages
+from agents.profiles.formats.writers import WRITERS
 
 NOW = 1_790_000_000.0
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.codec.trials import decode_trial, encode_trial
+from pipeline.experiments.trials import MODELS
+from pipeline.messages.trials import decode_trial, encode_trial
 from pipeline.model import ExperimentEnd, Record, TrialMetric, TrialSide
+from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
 from pipeline.stages.judge import JudgeStage
 from pipeline.storage.interface import Store
-from pipeline.trials import MODELS
-from pipeline.units import DAY_S, HOUR_S, MINUTE_S
 
 FACTORS = ({"type": "m5.large", "kernel": "6.1"}, {"type": "m5.large", "kernel": "6.5"})
 

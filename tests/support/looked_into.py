@@ -13,17 +13,17 @@ from loadgen.fleet.simulate import simulate
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import plan_scans
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.scans import encode_progress
-from pipeline.config import Settings
-from pipeline.gcpu.count import stack_ids
+from pipeline.counting.count import stack_ids
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.scans import encode_progress
 from pipeline.model import Progress
+from pipeline.model.units import HOUR_S
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import Workload
 from pipeline.stages.factory import SCAN_STAGES
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import CountTable, RowTable, Store
 from pipeline.storage.strata_points import strata_columns
-from pipeline.units import HOUR_S
-from pipeline.workloads import Workload
 
 WEEKLY_FIELDS: Mapping[str, Any] = {
     **{"name": "weekly", "resolution": "10m", "rerun_interval": "6h", "historical": "5d"},

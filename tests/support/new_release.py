@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.backtest.flow import Flow
-from pipeline.codec.inputs import encode_change, encode_metric_points
-from pipeline.codec.requests import encode_requests
-from pipeline.config import Settings
+from pipeline.messages.inputs import encode_change, encode_metric_points
+from pipeline.messages.requests import encode_requests
 from pipeline.model import Change, MetricPoints, RequestCounts, RouteCall, RouteReach, TypeCounts
+from pipeline.settings.config import Settings
 from pipeline.storage.interface import Store
 
 SERVICE = "orders"

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from agents.formats.otlp import otlp_messages
-from agents.formats.pprof import profile_messages
+from agents.profiles.formats.otlp import otlp_messages
+from agents.profiles.formats.pprof import profile_messages
 from tests.support import jfr_writer
 
 STACKS: Mapping[tuple[str, ...], int] = {("main", "work"): 3, ("main",): 1}

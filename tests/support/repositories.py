@@ -6,8 +6,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from agents.changes.git import Repository
-from agents.changes.history import Described, describe_commit, read_change
+from agents.source.changes.git import Repository
+from agents.source.changes.history import Described, describe_commit, read_change
 from pipeline.model import Change
 
 NOTHING: Mapping[str, None] = {}

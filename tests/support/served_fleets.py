@@ -11,10 +11,10 @@ import numpy as np
 
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.simulate import simulate
+from pipeline.analysis.mix.request_decision import KEY
 from pipeline.backtest.dataset import Dataset
+from pipeline.model.units import DAY_S, HOUR_S
 from pipeline.stages.ablation import NOTHING, Without
-from pipeline.strata.request_decision import KEY
-from pipeline.units import DAY_S, HOUR_S
 from tests.unit.stages.test_mix_search import WORKLOAD, scan_of
 
 DAYS, AT = 12, 0.885

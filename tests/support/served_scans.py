@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.detect.search import Found
-from pipeline.detect.short_term import Windows
+from pipeline.analysis.detect.search import Found
+from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.mix.request_decision import KEY
 from pipeline.model import Record, RequestCounts, SeriesKey, TypeCounts
+from pipeline.settings.workloads import load_workloads
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.detect import search_config
 from pipeline.stages.gather.counted_rows import request_columns
 from pipeline.stages.mix_search import Searched, find_at_constant_mix
 from pipeline.storage.arrays import ArrayStore
-from pipeline.strata.request_decision import KEY
-from pipeline.workloads import load_workloads
 from tests.support.served import END, HISTORY, WINDOW_S, Served, keys, serve
 
 (WORKLOAD,) = load_workloads(("frontfaas-small",))

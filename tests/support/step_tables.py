@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from pipeline.steps import STEPS, Step
+from pipeline.model.steps import STEPS, Step
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "docs" / "tables.md"
-BEGIN, END = "<!-- from pipeline/steps.py: make schemas -->", "<!-- end -->"
+BEGIN, END = "<!-- from pipeline/model/steps.py: make schemas -->", "<!-- end -->"
 
 
 def step_tables() -> str:

@@ -9,16 +9,16 @@ import pytest
 import yaml
 
 from loadgen.bench.faults.watch import View, Watcher
-from pipeline import topics as topics_module
-from pipeline.codec.schema import catalogue
-from pipeline.codec.schema.catalogue import Channel
-from pipeline.codec.schema.generate import asyncapi_document
-from pipeline.errors import ConfigError
 from pipeline.kafka.topics import drift
+from pipeline.messages.schema import catalogue
+from pipeline.messages.schema.catalogue import Channel
+from pipeline.messages.schema.generate import asyncapi_document
 from pipeline.model import Outgoing, Record
+from pipeline.model.errors import ConfigError
+from pipeline.settings import topics as topics_module
+from pipeline.settings.topics import DEFAULT_PATH, Topics, load_topics
 from pipeline.stages.base import Stage
-from pipeline.topics import DEFAULT_PATH, Topics, load_topics
-from tests.unit.runtime.faked_loop import Bench, drive
+from tests.unit.worker.faked_loop import Bench, drive
 
 PROBES = """
 probes:
@@ -46,7 +46,7 @@ def topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Topics:
     path.write_text(DEFAULT_PATH.read_text(encoding="utf-8") + PROBES, encoding="utf-8")
     monkeypatch.setattr(topics_module, "DEFAULT_PATH", path)
     channels = {**catalogue.CHANNELS, "probes": Channel("Probes", "One probe.", (catalogue.PROGRESS,))}
-    monkeypatch.setattr("pipeline.codec.schema.generate.CHANNELS", channels)
+    monkeypatch.setattr("pipeline.messages.schema.generate.CHANNELS", channels)
     return load_topics()
 
 

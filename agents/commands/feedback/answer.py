@@ -9,23 +9,23 @@ from typing import get_args
 
 import click
 
-from agents.broker import publish_once, quiet_client
+from agents.commands.options import checked_by
 from agents.commands.silences import later_moment
-from agents.options import checked_by
-from pipeline.clock import system_clock
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.inputs import decode_feedback, encode_feedback
+from agents.publishing.broker import publish_once, quiet_client
+from pipeline.analysis.feedback import Reported
 from pipeline.commands.options import Duration, settings_options
-from pipeline.config import Settings
-from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.feedback import Reported
+from pipeline.commands.terminal import escape_controls
 from pipeline.kafka.feedback import feedback_message
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.inputs import decode_feedback, encode_feedback
 from pipeline.model import Verdict, VerdictKind
+from pipeline.model.clock import system_clock
+from pipeline.model.errors import ConfigError, InvalidMessage
+from pipeline.settings.config import Settings
 from pipeline.stages.gather.reported import find_reported
 from pipeline.stages.gather.verdicts import gather_verdicts
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from pipeline.terminal import escape_controls
 
 _POLL_S = 0.2
 _MOST_NAMED = 5

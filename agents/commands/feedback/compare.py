@@ -9,17 +9,24 @@ from typing import Any
 import click
 import orjson
 
-from pipeline.clock import system_clock, to_iso
+from pipeline.analysis.feedback.comparison import (
+    Line,
+    Outcome,
+    Setting,
+    fewer,
+    more,
+    tally,
+)
 from pipeline.commands.options import FiniteRange, Moment, settings_options
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
-from pipeline.feedback.comparison import Line, Outcome, Setting, fewer, more, tally
-from pipeline.listing import listed
+from pipeline.commands.terminal import escape_controls
+from pipeline.files.listing import listed
+from pipeline.model.clock import system_clock, to_iso
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import counted
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import Workload, known_workloads
 from pipeline.stages.gather.tried_settings import gather_comparison, setting_of
 from pipeline.storage.connect import open_store
-from pipeline.terminal import escape_controls
-from pipeline.units import counted
-from pipeline.workloads import Workload, known_workloads
 
 _EXAMPLES = """\b
 Examples:

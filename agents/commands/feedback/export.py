@@ -9,16 +9,16 @@ import click
 import numpy as np
 
 from pipeline.backtest.dataset import Dataset, write_dataset
-from pipeline.codec.fields import EARLIEST_S
-from pipeline.codec.inputs import change_from_row
 from pipeline.commands.options import Duration, Moment, settings_options
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
+from pipeline.messages.fields import EARLIEST_S
+from pipeline.messages.inputs import change_from_row
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import DAY_S, counted
+from pipeline.settings.config import Settings
 from pipeline.stages.gather.labelled import truth_of
 from pipeline.stages.gather.reported import Answered, gather_answered
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from pipeline.units import DAY_S, counted
 
 AFTER_S = DAY_S
 """How long series go on after the last answered event, so that it is seen whole."""

@@ -8,14 +8,19 @@ from pathlib import Path
 import click
 import orjson
 
-from agents.label_model import LabelModel
-from pipeline.codec.fields import EARLIEST_S
+from agents.commands.feedback.label_model import LabelModel
+from pipeline.analysis.feedback.labeller import (
+    Answers,
+    Label,
+    label,
+    label_deeds,
+)
 from pipeline.commands.options import Moment, settings_options
-from pipeline.config import Settings
-from pipeline.feedback.labeller import Answers, Label, label, label_deeds
+from pipeline.commands.terminal import escape_controls
+from pipeline.messages.fields import EARLIEST_S
+from pipeline.settings.config import Settings
 from pipeline.stages.gather.reported import gather_answers
 from pipeline.storage.connect import open_store
-from pipeline.terminal import escape_controls
 
 
 @click.command("label")

@@ -9,17 +9,17 @@ from typing import Any, get_args
 import click
 import orjson
 
-from pipeline.clock import to_iso
-from pipeline.codec.fields import EARLIEST_S
+from pipeline.analysis.feedback import FixState, original_of
 from pipeline.commands.options import Moment, settings_options
-from pipeline.config import Settings
-from pipeline.feedback import FixState, original_of
+from pipeline.commands.terminal import escape_controls
+from pipeline.messages.fields import EARLIEST_S
 from pipeline.model import Verdict, VerdictKind
+from pipeline.model.clock import to_iso
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import known_workloads
 from pipeline.stages.gather.fixes import gather_fixes
 from pipeline.stages.gather.reported import Answered, gather_answered
 from pipeline.storage.connect import open_store
-from pipeline.terminal import escape_controls
-from pipeline.workloads import known_workloads
 
 _FIXES = {"waiting": "not seen yet", "confirmed": "it is gone", "contradicted": "it is still there"}
 

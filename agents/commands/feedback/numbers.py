@@ -11,11 +11,7 @@ from typing import Any
 import click
 import orjson
 
-from pipeline.clock import system_clock
-from pipeline.codec.fields import EARLIEST_S
-from pipeline.commands.options import FiniteRange, Moment, settings_options
-from pipeline.config import Settings
-from pipeline.feedback import (
+from pipeline.analysis.feedback import (
     Judged,
     Precision,
     Proposal,
@@ -24,13 +20,17 @@ from pipeline.feedback import (
     precision_table,
     propose_thresholds,
 )
-from pipeline.feedback.comparison import Line, fewer, tally
+from pipeline.analysis.feedback.comparison import Line, fewer, tally
+from pipeline.commands.options import FiniteRange, Moment, settings_options
+from pipeline.commands.terminal import escape_controls
+from pipeline.messages.fields import EARLIEST_S
+from pipeline.model.clock import system_clock
+from pipeline.model.units import DAY_S
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import known_workloads
 from pipeline.stages.gather.reported import Answered, gather_answered
 from pipeline.stages.gather.tried_settings import gather_comparison, setting_of
 from pipeline.storage.connect import open_store
-from pipeline.terminal import escape_controls
-from pipeline.units import DAY_S
-from pipeline.workloads import known_workloads
 
 MONTH_S = 30 * DAY_S
 

@@ -12,8 +12,8 @@ from agents.commands.replay.options import read_chosen, selection_options
 from pipeline.commands.options import FiniteRange
 
 if TYPE_CHECKING:
-    from agents.replay.capacity import Knee
-    from agents.replay.plan import NamedRequest
+    from agents.experiments.replay.capacity import Knee
+    from agents.experiments.replay.plan import NamedRequest
 
 _EXAMPLES = """\b
 Examples:
@@ -87,10 +87,10 @@ def capacity(path: Path, output: Path | None, as_json: bool, **options: Any) -> 
     from dataclasses import asdict
 
     from agents.commands.replay.showing import show_knees
-    from agents.replay.capacity import compare_knees
-    from agents.replay.plan import Choice
-    from pipeline.errors import ConfigError
-    from pipeline.outputs import check_outputs, write_output
+    from agents.experiments.replay.capacity import compare_knees
+    from agents.experiments.replay.plan import Choice
+    from pipeline.files.outputs import check_outputs, write_output
+    from pipeline.model.errors import ConfigError
 
     if options["most"] < options["start"]:
         raise ConfigError("--up-to: should not be less than --from")
@@ -123,11 +123,17 @@ def capacity(path: Path, output: Path | None, as_json: bool, **options: Any) -> 
 
 async def _knees(chosen: list[NamedRequest], options: dict[str, Any]) -> tuple[list[Knee], list[Knee]]:
     """Return the knees of both sides in each repeat."""
-    from agents.replay.capacity import Load, Objective, Steps, find_knee, load_at
-    from agents.replay.connection import address_of_url
-    from agents.replay.plan import Rewriting
-    from agents.replay.replayer import ReplayConfig, Replayer
-    from pipeline.terminal import print_note
+    from agents.experiments.replay.capacity import (
+        Load,
+        Objective,
+        Steps,
+        find_knee,
+        load_at,
+    )
+    from agents.experiments.replay.connection import address_of_url
+    from agents.experiments.replay.plan import Rewriting
+    from agents.experiments.replay.replayer import ReplayConfig, Replayer
+    from pipeline.commands.terminal import print_note
 
     steps = Steps(options["start"], options["factor"], options["most"], options["seconds"])
     objective = Objective(options["p99_ms"] / 1000, options["errors"])

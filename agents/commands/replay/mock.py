@@ -27,8 +27,8 @@ def mock(listen: tuple[str, int], path: Path) -> int:
     The first line printed is the address. Exits with 1 if something was asked that the file does not
     answer.
     """
-    from agents.replay.downstream import CallCounts, make_downstream, read_answers
-    from agents.replay.proxy import serve
+    from agents.experiments.replay.downstream import CallCounts, make_downstream, read_answers
+    from agents.experiments.replay.proxy import serve
 
     counts = CallCounts()
     app = make_downstream(counts, answers=read_answers(path))

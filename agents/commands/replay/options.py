@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents.options import address_of, checked_by, pairs
-from pipeline.errors import ConfigError
+from agents.commands.options import address_of, checked_by, pairs
+from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from agents.replay.plan import Choice, NamedRequest
+    from agents.experiments.replay.plan import Choice, NamedRequest
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -49,7 +49,7 @@ def headers(values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 def side_url(text: str) -> str:
     """Check an address such as http://127.0.0.1:8080."""
-    from agents.replay.connection import address_of_url
+    from agents.experiments.replay.connection import address_of_url
 
     try:
         address_of_url(text)
@@ -154,11 +154,11 @@ def read_chosen(path: Path, choice: Choice, rules: tuple[tuple[str, str], ...]) 
     Raises:
         ConfigError: the file or the choice is wrong, or nothing is left.
     """
-    from agents.replay.plan import choose, name_endpoints
-    from agents.replay.recording import read_recording
-    from pipeline.listing import listed
-    from pipeline.terminal import print_note
-    from pipeline.units import counted
+    from agents.experiments.replay.plan import choose, name_endpoints
+    from agents.experiments.replay.recording import read_recording
+    from pipeline.commands.terminal import print_note
+    from pipeline.files.listing import listed
+    from pipeline.model.units import counted
 
     recording = read_recording(path)
     for note in notes(path, recording):

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
+from agents.commands.options import checked_by
 from agents.commands.replay.options import listen_option, side_url
-from agents.options import checked_by
 from pipeline.commands.options import Duration, FiniteRange
-from pipeline.errors import ConfigError, file_errors
-from pipeline.units import parse_size_bytes
+from pipeline.model.errors import ConfigError, file_errors
+from pipeline.model.units import parse_size_bytes
 
 _EXAMPLES = """\b
 Examples:
@@ -121,13 +121,13 @@ def record(
     """Pass requests on to a service, and record a sample of them, until Ctrl-C.
 
     The first line printed is the address. Requests and answers pass unchanged, whatever becomes of the
-    recording; what it could not take is counted and said at the end. Of headers and fields that may hold
-    what nobody should read, a keyed hash is written. In a Python application, `agents.replay` has a
+    recording; what it could not take is counted and said at the end. Of headers and fields that may hold what
+    nobody should read, a keyed hash is written. In a Python application, `agents.experiments.replay` has a
     middleware of ASGI and of WSGI that does the same.
     """
-    from agents.replay.recorder import Recorder, RecorderConfig
-    from agents.replay.redaction import FIELDS, HEADERS, Redaction
-    from agents.replay.sampling import SamplingConfig
+    from agents.experiments.replay.recorder import Recorder, RecorderConfig
+    from agents.experiments.replay.redaction import FIELDS, HEADERS, Redaction
+    from agents.experiments.replay.sampling import SamplingConfig
 
     if interval_s <= 0:
         raise ConfigError("--interval: should be more than 0")
@@ -163,8 +163,8 @@ def record(
 
 
 async def _serve(recorder: object, upstream: str, listen: tuple[str, int]) -> None:
-    from agents.replay.proxy import make_proxy, serve
-    from agents.replay.recorder import Recorder
+    from agents.experiments.replay.proxy import make_proxy, serve
+    from agents.experiments.replay.recorder import Recorder
 
     assert isinstance(recorder, Recorder)
     stop = asyncio.Event()

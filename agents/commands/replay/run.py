@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agents.commands.options import address_of, checked_by
 from agents.commands.replay.options import read_chosen, selection_options, side_url
-from agents.options import address_of, checked_by
 from pipeline.commands.options import FiniteRange
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from agents.replay.experiment import DownstreamConfig, Experiment, ReadCpu, Result
-    from agents.replay.plan import NamedRequest
+    from agents.experiments.replay.experiment import (
+        DownstreamConfig,
+        Experiment,
+        ReadCpu,
+        Result,
+    )
+    from agents.experiments.replay.plan import NamedRequest
 
 _EXAMPLES = """\b
 Examples:
@@ -111,8 +116,8 @@ def run(path: Path, output: Path | None, as_json: bool, **options: Any) -> int:
     does not; 2 on bad usage or input. Whether side B is slower says `smidgen trial verdict`.
     """
     from agents.commands.replay.showing import as_object, is_finding, show_result
-    from agents.replay.plan import Choice
-    from pipeline.outputs import check_outputs, write_output
+    from agents.experiments.replay.plan import Choice
+    from pipeline.files.outputs import check_outputs, write_output
 
     if options["rate"] and options["speed"]:
         raise click.UsageError("--rate and --speed: give one")
@@ -142,8 +147,8 @@ async def _replay(
     downstream: DownstreamConfig | None,
     read_cpu: ReadCpu | None,
 ) -> Result:
-    from agents.replay.experiment import counted_downstream, run_trials
-    from pipeline.terminal import print_note
+    from agents.experiments.replay.experiment import counted_downstream, run_trials
+    from pipeline.commands.terminal import print_note
 
     done = [0]
 
@@ -157,10 +162,10 @@ async def _replay(
 
 
 def _experiment(options: dict[str, Any]) -> Experiment:
-    from agents.replay.connection import address_of_url
-    from agents.replay.experiment import Experiment, PaceConfig
-    from agents.replay.plan import Rewriting
-    from agents.replay.replayer import ReplayConfig
+    from agents.experiments.replay.connection import address_of_url
+    from agents.experiments.replay.experiment import Experiment, PaceConfig
+    from agents.experiments.replay.plan import Rewriting
+    from agents.experiments.replay.replayer import ReplayConfig
 
     rate = None if options["speed"] else options["rate"] or 50.0
     return Experiment(
@@ -183,8 +188,8 @@ def _downstream(options: dict[str, Any]) -> DownstreamConfig | None:
         raise click.UsageError("--downstream-a and --downstream-b: give both, one address for each side")
     if not (options["upstream"] or options["answers"]):
         raise click.UsageError("--downstream or --answers: say what the calls of both sides are answered by")
-    from agents.replay.downstream import read_answers
-    from agents.replay.experiment import DownstreamConfig
+    from agents.experiments.replay.downstream import read_answers
+    from agents.experiments.replay.experiment import DownstreamConfig
 
     answers = read_answers(options["answers"]) if options["answers"] else ()
     return DownstreamConfig((given[0], given[1]), options["upstream"] or "", answers)
@@ -201,7 +206,7 @@ def _cpu(options: dict[str, Any]) -> ReadCpu | None:
 
 
 def _reader(side: str, pid: int | None, cgroup: Path | None) -> _Reader | None:
-    from agents.replay.cpu import cgroup_cpu, process_cpu
+    from agents.experiments.replay.cpu import cgroup_cpu, process_cpu
 
     if pid and cgroup:
         raise click.UsageError(f"--{side}-pid and --{side}-cgroup: give one")

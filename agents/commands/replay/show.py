@@ -24,10 +24,10 @@ def show(path: Path, rules: tuple[tuple[str, str], ...], as_json: bool) -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
-    from agents.replay.recording import read_recording
-    from agents.replay.summary import summarise
-    from pipeline.terminal import escape_controls, print_note, table_console
-    from pipeline.units import counted
+    from agents.experiments.replay.recording import read_recording
+    from agents.experiments.replay.summary import summarise
+    from pipeline.commands.terminal import escape_controls, print_note, table_console
+    from pipeline.model.units import counted
 
     recording = read_recording(path)
     for note in notes(path, recording):

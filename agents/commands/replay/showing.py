@@ -11,10 +11,10 @@ from rich.box import SIMPLE
 from rich.table import Column, Table
 from rich.text import Text
 
-from agents.replay.capacity import Comparison, Knee
-from agents.replay.experiment import Result
-from agents.replay.outcome import EndpointOutcome, Pace, percentile_ms
-from pipeline.terminal import escape_controls, table_console
+from agents.experiments.replay.capacity import Comparison, Knee
+from agents.experiments.replay.experiment import Result
+from agents.experiments.replay.outcome import EndpointOutcome, Pace, percentile_ms
+from pipeline.commands.terminal import escape_controls, table_console
 
 _FIGURES = (
     "requests",

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import orjson
 
-from agents.broker import connect, quiet_client
-from agents.buffer import Buffer
-from agents.publisher import Publisher
-from pipeline.config import Settings
+from agents.publishing.broker import connect, quiet_client
+from agents.publishing.buffer import Buffer
+from agents.publishing.publisher import Publisher
 from pipeline.model import Outgoing
-from pipeline.topics import load_topics
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import load_topics
 
 JOB, ALLOWED, STATE, DONE = "job", "allowed", "state", "done"
 

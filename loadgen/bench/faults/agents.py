@@ -14,14 +14,14 @@ from typing import Self
 
 import numpy as np
 
-from agents.buffer import Tally
-from agents.publisher import Delivery
+from agents.publishing.buffer import Tally
+from agents.publishing.publisher import Delivery
 from loadgen.bench.faults.agent_process import ALLOWED, DONE, JOB, STATE, Job, State, read_state
 from loadgen.bench.faults.load import Load
 from loadgen.bench.faults.workers import CODE
-from pipeline.config import Settings
-from pipeline.errors import SmidgenError
+from pipeline.model.errors import SmidgenError
 from pipeline.processes import Child
+from pipeline.settings.config import Settings
 
 _TICK_S = 0.05
 _LOOK_S = 0.002

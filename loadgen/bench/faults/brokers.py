@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from typing import Literal, Self
 
 from loadgen.bench.faults.proxies import BrokerProxy
-from loadgen.kafka.cluster import ClusterSettings, KafkaCluster
+from loadgen.engines.kafka.cluster import ClusterSettings, KafkaCluster
 from pipeline.embedded.broker import EmbeddedBroker
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 BrokerKind = Literal["embedded", "kafka", "kafka3"]
 

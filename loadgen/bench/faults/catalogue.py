@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter
 from loadgen.bench.faults import strikes
 from loadgen.bench.faults.load import Shape
 from loadgen.bench.faults.strikes import Strike
-from pipeline.validation import read_yaml
+from pipeline.files.validation import read_yaml
 
 
 def _strike(given: object) -> object:

@@ -15,10 +15,10 @@ import orjson
 from loadgen.bench.faults.rows import wrong_rows
 from loadgen.bench.faults.truth import SENDER_WINDOW_S, Truth
 from pipeline.backtest.dataset import Dataset
+from pipeline.settings.topics import Topics
 from pipeline.stages.gather.streams import COUNTED_TOPICS, stored_up_to
 from pipeline.storage.interface import Store
 from pipeline.storage.schema import EVER
-from pipeline.topics import Topics
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from loadgen.bench.shutdown import ended_in_order
 from loadgen.terminal import Duration, print_json
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from loadgen.bench.faults.run import Outcome

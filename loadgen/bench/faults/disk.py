@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 from pipeline.processes import Output, run_bounded
 
 SIZE_MB = 400

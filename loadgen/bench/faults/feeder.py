@@ -8,13 +8,13 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import Self
 
-from agents.broker import connect, quiet_client
-from agents.buffer import Buffer, Tally
-from agents.publisher import Delivery, Publisher
-from pipeline.config import Settings
-from pipeline.errors import SmidgenError
+from agents.publishing.broker import connect, quiet_client
+from agents.publishing.buffer import Buffer, Tally
+from agents.publishing.publisher import Delivery, Publisher
 from pipeline.model import Outgoing
-from pipeline.topics import Topics
+from pipeline.model.errors import SmidgenError
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import Topics
 
 _TICK_S = 0.05
 _STUCK_S = 120.0

@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 
 from pipeline.kafka import Packet, Producer, ProducerOptions, as_broker
-from pipeline.topics import Topics
+from pipeline.settings.topics import Topics
 
 _TOPICS = ("profiles", "metrics", "changes")
 _IN_FLIGHT = 5_000

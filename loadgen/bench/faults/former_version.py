@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 
 from loadgen.bench.faults.workers import CODE
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 from pipeline.processes import run_bounded
 
 _MOST_BYTES = 64 * 1024**2

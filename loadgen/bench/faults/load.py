@@ -23,9 +23,9 @@ from loadgen.fleet.publish import messages
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.backtest.dataset import Dataset
-from pipeline.codec.inputs import decode_profile, encode_profile
+from pipeline.messages.inputs import decode_profile, encode_profile
 from pipeline.model import Outgoing, Profile
-from pipeline.workloads import Workload
+from pipeline.settings.workloads import Workload
 
 LATE_S = 600.0
 

@@ -23,13 +23,13 @@ from loadgen.bench.faults.truth import STACK_WINDOW_S, WINDOW_S
 from loadgen.bench.faults.watch import View, Watcher, content_hash
 from loadgen.bench.faults.workers import CODE, Supervisor, Worker
 from loadgen.bench.workers import run_smidgen
-from loadgen.clickhouse.server import ClickHouseServer
-from pipeline.config import Settings
+from loadgen.engines.clickhouse.server import ClickHouseServer
 from pipeline.embedded.stack import EmbeddedStore
-from pipeline.errors import SmidgenError
+from pipeline.model.errors import SmidgenError
+from pipeline.settings.config import Settings
+from pipeline.settings.topics import load_topics
 from pipeline.stages.factory import SCAN_STAGES
 from pipeline.storage.connect import open_store
-from pipeline.topics import load_topics
 
 READY_S = 180.0
 STUCK_S = 240.0

@@ -24,10 +24,10 @@ from loadgen.bench.faults.rig import Rig, Setup, StoreKind
 from loadgen.bench.faults.strikes import Context
 from loadgen.bench.faults.truth import PART_ITEMS
 from loadgen.bench.faults.workers import CODE
-from loadgen.kafka.cluster import prepared_jars
-from pipeline.clock import Clock, system_clock
-from pipeline.errors import ConfigError, SmidgenError
-from pipeline.extras import require_embedded
+from loadgen.engines.kafka.cluster import prepared_jars
+from pipeline.model.clock import Clock, system_clock
+from pipeline.model.errors import ConfigError, SmidgenError
+from pipeline.settings.extras import require_embedded
 from pipeline.stages.factory import SCAN_STAGES
 
 _RETRY = "store unavailable, trying again"

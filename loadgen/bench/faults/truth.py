@@ -14,18 +14,18 @@ import numpy as np
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import plan_scans
-from pipeline.codec.inputs import decode_change, decode_metric_points, decode_profile
-from pipeline.codec.records import columns_of
-from pipeline.codec.scans import decode_scan, encode_progress, split_scan
-from pipeline.config import Settings
-from pipeline.frames import frame_elements, series_of
-from pipeline.gcpu.count import STRATUM_STACK_WINDOWS
+from pipeline.counting.count import STRATUM_STACK_WINDOWS
+from pipeline.messages.inputs import decode_change, decode_metric_points, decode_profile
+from pipeline.messages.records import columns_of
+from pipeline.messages.scans import decode_scan, encode_progress, split_scan
 from pipeline.model import MetricPoints, Outgoing, Profile, Progress, SeriesKey, Stratum
+from pipeline.model.frames import frame_elements, series_of
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import Workload
 from pipeline.stages.factory import SCAN_STAGES
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import RowTable, Table
 from pipeline.storage.schema import EVER
-from pipeline.workloads import Workload
 
 WINDOW_S = 300.0
 STACK_WINDOW_S = 600.0

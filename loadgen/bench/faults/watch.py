@@ -11,10 +11,10 @@ from typing import Any, Self
 
 import xxhash
 
-from pipeline.codec.scans import decode_scan
-from pipeline.errors import SmidgenError
 from pipeline.kafka import Reader, admin_client, committed_offsets, open_reader, partitions_of
-from pipeline.topics import OUTSIDE, Topics
+from pipeline.messages.scans import decode_scan
+from pipeline.model.errors import SmidgenError
+from pipeline.settings.topics import OUTSIDE, Topics
 
 _LOOK_S = 0.5
 _ANSWER_S = 5.0

@@ -28,7 +28,7 @@ real, by, items = time.time, float(sys.argv.pop(1)), int(sys.argv.pop(1))
 if by:
     time.time = lambda: real() + by  # before anything is loaded that could keep the old one
 if items:
-    from pipeline.codec import scans
+    from pipeline.messages import scans
     scans.split_scan.__defaults__ = (items,)
 from pipeline.cli import main
 main()

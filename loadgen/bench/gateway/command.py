@@ -16,13 +16,13 @@ from loadgen.bench.gateway.fleet import Fleet, Pushed, percentile, push_all
 from loadgen.bench.usage import peak_mb, processor_s, require_proc
 from loadgen.bench.workers import run_smidgen
 from loadgen.terminal import Duration, print_json
-from pipeline.codec.inputs import decode_profile
 from pipeline.embedded.broker import EmbeddedBroker
-from pipeline.errors import SmidgenError
 from pipeline.kafka import read_topic
+from pipeline.messages.inputs import decode_profile
+from pipeline.model.errors import SmidgenError
 from pipeline.processes import Child
 from pipeline.processes.smidgen import smidgen_command, smidgen_environment
-from pipeline.topics import DEFAULT_PATH, load_topics
+from pipeline.settings.topics import DEFAULT_PATH, load_topics
 
 DRAIN_S = 120.0
 """How long the gateway may take to end: it publishes what waits."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from agents.formats import Measure, Sample
-from agents.formats.writers import WRITERS
 from agents.gateway.pyroscope_push import push_messages
+from agents.profiles.formats import Measure, Sample
+from agents.profiles.formats.writers import WRITERS
 
 SERVICES = 20
 VARIANTS = 32

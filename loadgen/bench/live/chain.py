@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from loadgen.bench.live import programs
-from pipeline.clock import from_iso, system_clock
-from pipeline.codec.events import DETECTED
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.errors import SmidgenError
+from pipeline.messages.events import DETECTED
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.model.clock import from_iso, system_clock
+from pipeline.model.errors import SmidgenError
 from pipeline.processes import Group, Process, smidgen_command, tail_of
+from pipeline.settings.topics import load_topics
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from pipeline.topics import load_topics
 
 WORKLOAD = "live"
 

@@ -24,7 +24,7 @@ from loadgen.bench.live.trials import Trial, steady_events, try_step
 from loadgen.bench.shutdown import ended_in_order
 from loadgen.bench.workers import run_in_workers
 from loadgen.terminal import print_json, progress
-from pipeline.workloads import load_workloads
+from pipeline.settings.workloads import load_workloads
 
 _SLOW_AFTER = 2 / 3  # of a run: then programs get slower
 

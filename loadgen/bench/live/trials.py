@@ -10,9 +10,9 @@ import numpy as np
 
 from loadgen.bench.live.simulation import Process, Slowdown, Step, simulate, standard_error
 from pipeline.backtest.run import run_backtest
-from pipeline.clock import from_iso
-from pipeline.codec.events import DETECTED
-from pipeline.workloads import Workload
+from pipeline.messages.events import DETECTED
+from pipeline.model.clock import from_iso
+from pipeline.settings.workloads import Workload
 
 IN_TIME_S = 60.0
 """A step is to be reported within a minute."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from agents.kernels import SamplerError, suitable_kernels
+from agents.sampling.kernels import SamplerError, suitable_kernels
 from loadgen.bench.overhead.command import Skipped, kernel_option, program_option
 from loadgen.bench.overhead.policies import adaptive as adaptive_policy
 from loadgen.bench.overhead.policies import fixed
@@ -17,7 +17,7 @@ from loadgen.bench.overhead.pruning import PruningCost, measure_pruning
 from loadgen.bench.overhead.rates import PolicyCost, Sampled, measure_policies
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
 from loadgen.terminal import Duration, print_json, progress
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 RATES_HZ = (11, 49, 199)
 LEAST_WINDOWS = 4

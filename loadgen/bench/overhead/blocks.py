@@ -18,11 +18,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from agents.formats import Stack
-from agents.formats.collapsed import parse_collapsed
-from agents.kernels import Kernel, Run, SamplerError, Sampling, make_kernel
-from agents.process import ExistingProcess
-from agents.sampler import Sampler, stop_limit_s
+from agents.profiles.formats import Stack
+from agents.profiles.formats.collapsed import parse_collapsed
+from agents.sampling.kernels import (
+    Kernel,
+    Run,
+    SamplerError,
+    Sampling,
+    make_kernel,
+)
+from agents.sampling.process import ExistingProcess
+from agents.sampling.sampler import Sampler, stop_limit_s
 from loadgen.bench.overhead.services import FUNCTIONS, Service
 from loadgen.bench.usage import process_cpu_s
 from pipeline.model import FloatArray, IntArray

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from agents.kernels import SamplerError, kernel_names, suitable_kernels
+from agents.sampling.kernels import SamplerError, kernel_names, suitable_kernels
 from loadgen.bench.overhead.blocks import ORDERS, Cost, Load, Setting, measure_cost
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
 from loadgen.terminal import Duration, print_json, progress

@@ -13,14 +13,19 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.formats import Stack
 from agents.host.budget import rate_at
 from agents.host.discovery import Found
 from agents.host.parts import Part
 from agents.host.process_sampling import ProcessSampling, SamplingSettings
 from agents.host.rules import How, Identity, Target
-from agents.kernels import SamplerError
-from agents.sampling import FrequencyConfig, adjust, config_for, first_state
+from agents.profiles.formats import Stack
+from agents.sampling.kernels import SamplerError
+from agents.sampling.rates import (
+    FrequencyConfig,
+    adjust,
+    config_for,
+    first_state,
+)
 from loadgen.bench.overhead.blocks import Answers, count_functions
 from loadgen.bench.overhead.services import FUNCTIONS
 from pipeline.model import FloatArray

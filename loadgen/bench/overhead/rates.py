@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.formats import Stack
-from agents.kernels import SamplerError
+from agents.profiles.formats import Stack
+from agents.sampling.kernels import SamplerError
 from loadgen.bench.overhead.blocks import Answers, Ratio, ask_for, children_s, paired_ratio
 from loadgen.bench.overhead.policies import Policy, Window, followed, true_shares, within
 from loadgen.bench.overhead.services import Service

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from pipeline.errors import SmidgenError
+from pipeline.model.errors import SmidgenError
 from pipeline.processes import run_bounded
 
 SOURCES = Path(__file__).with_name("programs")

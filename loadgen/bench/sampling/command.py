@@ -15,9 +15,9 @@ from loadgen.bench.sampling.rates import CORRECTED, POLICIES, PUBLISHED, Point, 
 from loadgen.bench.sampling.services import KINDS, WINDOW_S
 from loadgen.bench.sampling.stacks import PruningResult, measure_pruning
 from loadgen.terminal import Duration, print_json, progress, read_file
-from pipeline.errors import ConfigError
-from pipeline.outputs import check_outputs
-from pipeline.units import DAY_S
+from pipeline.files.outputs import check_outputs
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import DAY_S
 
 FIRST_SEED = 2001
 """Of services and hosts; settings were chosen on seeds from 101 and 1001 on."""

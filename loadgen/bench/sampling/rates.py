@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agents.sampling import (
+from agents.sampling.rates import (
     FrequencyConfig,
     FrequencyState,
     adjust,

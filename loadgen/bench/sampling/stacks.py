@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from agents.aggregate import Source, build_profile
-from agents.formats import Stack
-from agents.sampling import (
+from agents.profiles.formats import Stack
+from agents.profiles.message import Source, build_profile
+from agents.sampling.rates import (
     SHARES,
     PruningPlan,
     Trial,
@@ -20,8 +20,8 @@ from agents.sampling import (
     percentage_error,
     thin_stacks,
 )
-from pipeline.codec.inputs import decode_profile, encode_profile
-from pipeline.gcpu.count import count_samples
+from pipeline.counting.count import count_samples
+from pipeline.messages.inputs import decode_profile, encode_profile
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 THREADS = 1840

@@ -12,19 +12,19 @@ from loadgen.evaluation.model import TruthRow
 from loadgen.evaluation.reading import truth_from_json
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
+from pipeline.analysis.dedup.evidence import cluster_by_time
+from pipeline.analysis.rootcause import candidate_changes
+from pipeline.analysis.stacks import index_stacks, membership
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import detect_scans
-from pipeline.config import Settings
-from pipeline.dedup.evidence import cluster_by_time
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, Scan, StackMatrix
-from pipeline.rootcause import candidate_changes
-from pipeline.stacks import index_stacks, membership
+from pipeline.model.units import DAY_S
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.evidence import stacks_around
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
-from pipeline.units import DAY_S
-from pipeline.workloads import Workload
 
 EARLY_S = 3600.0
 """By how much a change point may be estimated before the deployment that caused it: that of a small step lies

@@ -18,15 +18,20 @@ from loadgen.evaluation.matching import tolerance_s
 from loadgen.evaluation.words import share
 from loadgen.fleet.scenario import load_scenario
 from loadgen.terminal import print_json, progress
-from pipeline.cost_shift.scan import StackEvidence
-from pipeline.dedup.baselines.exclusive_stacks import ExclusiveConfig, group_by_exclusive_stacks
-from pipeline.dedup.baselines.som_dedup import group_by_som, potential_causes
-from pipeline.dedup.evidence import Cluster, DedupConfig, DedupEvidence, Deployed
-from pipeline.dedup.within_scan import find_groups
+from pipeline.analysis.cost_shift.scan import StackEvidence
+from pipeline.analysis.dedup.evidence import (
+    Cluster,
+    DedupConfig,
+    DedupEvidence,
+    Deployed,
+)
+from pipeline.analysis.dedup.within_scan import find_groups
+from pipeline.analysis.published.exclusive_stacks import ExclusiveConfig, group_by_exclusive_stacks
+from pipeline.analysis.published.som_dedup import group_by_som, potential_causes
+from pipeline.analysis.stacks import Group, index_stacks
+from pipeline.commands.terminal import table_console
 from pipeline.model import BoolArray, FloatArray
-from pipeline.stacks import Group, index_stacks
-from pipeline.terminal import table_console
-from pipeline.workloads import load_workloads
+from pipeline.settings.workloads import load_workloads
 
 PRESETS = ("small", "cascade", "cost-shift", "medium", "steps")
 WORKLOAD = "frontfaas-small"

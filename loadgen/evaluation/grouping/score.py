@@ -11,8 +11,8 @@ from loadgen.evaluation.grouping.cases import Case, Fleet
 from loadgen.evaluation.matching import explain_cost
 from loadgen.evaluation.model import Event, TruthRow
 from loadgen.evaluation.rates import Rate
+from pipeline.analysis.stacks import Group
 from pipeline.model import Candidate, Scan
-from pipeline.stacks import Group
 
 Rows = Mapping[str, float]
 """Ids of the truth rows that explain a candidate, each with how badly."""

@@ -17,8 +17,8 @@ from loadgen.evaluation.suite.runs import (
     mean_of,
     pooled,
 )
-from pipeline.errors import ConfigError
-from pipeline.steps import ABLATABLE as STEPS
+from pipeline.model.errors import ConfigError
+from pipeline.model.steps import ABLATABLE as STEPS
 
 SHOWN: tuple[Figure, ...] = tuple(figure for figure in FIGURES if figure.name != "delay")
 """What a step may be worth: events that are right, repeated or false, cost shifts, root causes, groups."""

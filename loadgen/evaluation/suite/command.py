@@ -24,13 +24,13 @@ from loadgen.evaluation.suite.runs import Job, Run, mean_json, pooled, run_suite
 from loadgen.evaluation.suite.table import print_against, print_suite, worth_table
 from loadgen.fleet.scenario import load_scenario, preset_names
 from loadgen.terminal import print_json, read_file
-from pipeline.codec import fields
-from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.outputs import check_outputs, write_output
-from pipeline.steps import ABLATABLE as STEPS
-from pipeline.terminal import table_console
-from pipeline.units import format_duration
-from pipeline.workloads import Workload, load_workloads
+from pipeline.commands.terminal import table_console
+from pipeline.files.outputs import check_outputs, write_output
+from pipeline.messages import fields
+from pipeline.model.errors import ConfigError, InvalidMessage
+from pipeline.model.steps import ABLATABLE as STEPS
+from pipeline.model.units import format_duration
+from pipeline.settings.workloads import Workload, load_workloads
 
 VERSION = 1
 

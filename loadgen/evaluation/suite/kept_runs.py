@@ -9,9 +9,9 @@ import orjson
 
 from loadgen.evaluation.suite.runs import Job, Run
 from loadgen.terminal import read_file
-from pipeline.codec import fields
-from pipeline.errors import ConfigError, InvalidMessage, file_errors
-from pipeline.outputs import write_output
+from pipeline.files.outputs import write_output
+from pipeline.messages import fields
+from pipeline.model.errors import ConfigError, InvalidMessage, file_errors
 
 
 class KeptRuns:

@@ -21,10 +21,10 @@ from loadgen.evaluation.scoring import SIZES
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.backtest.run import Backtest, detect_scans, judge_scans
-from pipeline.config import Settings
+from pipeline.model.steps import DETECTION
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import load_workloads
 from pipeline.stages.ablation import Without
-from pipeline.steps import DETECTION
-from pipeline.workloads import load_workloads
 
 Run = Mapping[str, Any]
 """One run as JSON: scenario, seed, steps that were left out, seconds, and its score."""
@@ -37,7 +37,7 @@ class Job:
     scenario: str
     seed: int
     workloads: tuple[str, ...]
-    without: tuple[str, ...] = ()  # keys of pipeline.steps that are left out
+    without: tuple[str, ...] = ()  # keys of pipeline.model.steps that are left out
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from loadgen.fleet.inject.effects import Injected, StackEffect
 from loadgen.fleet.inject.order import Order, subroutine_row
 from loadgen.fleet.inject.site import Site
 from loadgen.fleet.names import methods, pick, vocabulary
-from pipeline.units import DAY_S, WEEK_S
+from pipeline.model.units import DAY_S, WEEK_S
 
 _SCHEDULER: Stack = ("jobs.main.run", "jobs.scheduler.Scheduler.fire")
 _SMALLEST, _LARGEST = 4, 12  # subroutines of a job

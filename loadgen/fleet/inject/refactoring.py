@@ -11,9 +11,9 @@ from loadgen.fleet.inject.effects import Injected, MoveEffect, Renamed, ReshapeE
 from loadgen.fleet.inject.order import Order, truth_row
 from loadgen.fleet.inject.site import NothingFits, Site
 from loadgen.fleet.names import owner_of
-from pipeline.frames import series_of
 from pipeline.model import FloatArray
-from pipeline.units import DAY_S
+from pipeline.model.frames import series_of
+from pipeline.model.units import DAY_S
 
 Form = Callable[[Stack], Stack]
 

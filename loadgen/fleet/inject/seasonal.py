@@ -9,7 +9,7 @@ from loadgen.fleet.inject.order import Order, subroutine_row
 from loadgen.fleet.inject.site import Site
 from loadgen.fleet.timeline import Timeline
 from pipeline.model import FloatArray
-from pipeline.units import DAY_S, WEEK_S
+from pipeline.model.units import DAY_S, WEEK_S
 
 
 def inject_seasonal(order: Order, site: Site) -> Injected:

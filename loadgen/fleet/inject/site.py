@@ -12,8 +12,8 @@ from loadgen.fleet.hosts import Hosts
 from loadgen.fleet.inject.effects import EndpointEffect, MoveEffect, StackEffect
 from loadgen.fleet.names import owner_of
 from loadgen.fleet.timeline import Timeline
-from pipeline.frames import series_of
 from pipeline.model import FloatArray, SeriesKey
+from pipeline.model.frames import series_of
 
 LARGEST_RISE = 10.0
 """A step may make its subroutine cost at most about this many times what it did, where there is a choice."""

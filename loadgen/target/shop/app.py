@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from agents.annotate import annotate
+from agents.profiles.annotate import annotate
 
 from .accounts import hash_password, sign_token
 from .cart import BadCart, fingerprint, parse_cart

@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import ConfigError, file_errors
-from pipeline.unpacking import UnpackError, gunzip
+from pipeline.files.unpacking import UnpackError, gunzip
+from pipeline.model.errors import ConfigError, file_errors
 
 STDIN = Path("-")
 """The path that stands for standard input."""

@@ -9,9 +9,9 @@ from pipeline.backtest.seriesfile.content import Content
 from pipeline.backtest.seriesfile.measures import is_quantity
 from pipeline.backtest.seriesfile.quantities import is_number
 from pipeline.backtest.seriesfile.table import KNOWN, MISSING, TIMES, Table, known_name, named
-from pipeline.clock import from_iso
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.model.clock import from_iso
+from pipeline.model.errors import ConfigError, InvalidMessage
 
 _DELIMITERS = ("\t", ";", ",")
 _Rows = list[list[str]]

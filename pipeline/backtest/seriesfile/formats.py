@@ -10,7 +10,7 @@ from pipeline.backtest.seriesfile.delimited import read_delimited
 from pipeline.backtest.seriesfile.json_file import read_json
 from pipeline.backtest.seriesfile.parquet import read_parquet_table
 from pipeline.backtest.seriesfile.table import Table
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 _BLANK = b" \t\r\n\xef\xbb\xbf"
 

@@ -11,7 +11,7 @@ import orjson
 
 from pipeline.backtest.seriesfile.content import Content
 from pipeline.backtest.seriesfile.table import Cells, Table, known_name, named
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.backtest.seriesfile.table import COUNTS, KNOWN, TIMES, Cells, Table
-from pipeline.errors import ConfigError
-from pipeline.listing import listed
-from pipeline.units import counted
+from pipeline.files.listing import listed
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import counted
 
 _USED = KNOWN - set(TIMES)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.errors import SmidgenError
 from pipeline.model import FloatArray, IntArray
+from pipeline.model.errors import SmidgenError
 
 _LONGEST = 64  # characters of a cell that may be a quantity
 _SPACES = " \u00a0\u2007\u2009\u202f"

@@ -9,7 +9,7 @@ from pipeline.backtest.seriesfile.content import read_content
 from pipeline.backtest.seriesfile.formats import read_table
 from pipeline.backtest.seriesfile.layout import lay_out
 from pipeline.backtest.seriesfile.series import Duplicates, Series, split_series
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 
 def read_series(

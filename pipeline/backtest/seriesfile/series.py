@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
+from pipeline.analysis.detect.metric_direction import DIRECTIONS
 from pipeline.backtest.seriesfile.measures import as_ucum, in_one_unit
 from pipeline.backtest.seriesfile.quantities import Quantities, WrongCell, read_quantities
 from pipeline.backtest.seriesfile.table import METADATA, MISSING, Table
 from pipeline.backtest.seriesfile.times import read_times
-from pipeline.detect.metric_direction import DIRECTIONS
 from pipeline.model import METRIC_KINDS, BoolArray, FloatArray, IntArray, MetricKind, MetricMetadata, is_gcpu
 
 Duplicates = Literal["mean", "last", "refuse"]

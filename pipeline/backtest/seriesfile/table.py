@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
-from pipeline.errors import ConfigError
 from pipeline.model import FloatArray
+from pipeline.model.errors import ConfigError
 
 Cells = Sequence[str] | FloatArray
 """A column: texts as they stand there, or numbers where the format has types; then NaN is missing."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from pipeline.backtest.seriesfile.quantities import is_number
 from pipeline.backtest.seriesfile.table import Table
-from pipeline.clock import from_iso
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.errors import InvalidMessage
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import FloatArray
+from pipeline.model.clock import from_iso
+from pipeline.model.errors import InvalidMessage
 
 _YEAR = re.compile(r"[1-9]\d{3}(\.0*)?")
 _YEAR_1_S = -62_135_596_800.0

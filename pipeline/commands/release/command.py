@@ -13,18 +13,18 @@ import orjson
 from rich.console import Console
 
 from pipeline.backtest.files import dataset_files
-from pipeline.clock import from_iso
 from pipeline.commands.of_agents import GroupWithAgents
 from pipeline.commands.options import Duration, FiniteRange, settings_options
 from pipeline.commands.release.reading import Asked, Comparison, Source, of_folder, of_store
 from pipeline.commands.release.requests import compare_requests
 from pipeline.commands.release.showing import show, to_json
 from pipeline.commands.release.watch import Watch, look_at_folder, look_at_store
-from pipeline.config import Settings
-from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.outputs import check_outputs, write_output
+from pipeline.files.outputs import check_outputs, write_output
+from pipeline.model.clock import from_iso
+from pipeline.model.errors import ConfigError, InvalidMessage
+from pipeline.releases.gcpu import CompareConfig
+from pipeline.settings.config import Settings
 from pipeline.storage.connect import open_store
-from pipeline.strata.comparison import CompareConfig
 
 EXIT_CODES = {"steady": 0, "slower": 1, "open": 3}
 

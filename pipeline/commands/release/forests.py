@@ -13,13 +13,19 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from pipeline.commands.release.mixed_models import shown_type
-from pipeline.extras import require_forest
-from pipeline.listing import listed
-from pipeline.releases import NotCompared, Releases, Selection, choose_types, seen_load
-from pipeline.terminal import escape_controls, print_note, table_console
+from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.files.listing import listed
+from pipeline.releases.requests import (
+    NotCompared,
+    Releases,
+    Selection,
+    choose_types,
+    seen_load,
+)
+from pipeline.settings.extras import require_forest
 
 if TYPE_CHECKING:
-    from pipeline.releases.forest import ForestComparison
+    from pipeline.releases.requests.forest import ForestComparison
 
 _SHOWN = 10
 """Types that are shown of each kind."""
@@ -80,7 +86,7 @@ class Forests:
 
 def _compared(releases: Releases, seed: int) -> tuple[ForestComparison, Selection] | NotCompared:
     # scikit-learn is an extra, and takes a second to import.
-    from pipeline.releases.forest import compare_forests
+    from pipeline.releases.requests.forest import compare_forests
 
     try:
         seen, _ = seen_load(releases)

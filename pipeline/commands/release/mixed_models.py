@@ -12,9 +12,15 @@ from rich.box import SIMPLE
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipeline.releases import CompareConfig, NotCompared, ReleaseComparison, Releases, spelt
-from pipeline.releases.mixed import MixedComparison, compare_mixed_releases
-from pipeline.terminal import escape_controls, print_note, table_console
+from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.releases.requests import (
+    CompareConfig,
+    NotCompared,
+    ReleaseComparison,
+    Releases,
+    spelt,
+)
+from pipeline.releases.requests.mixed import MixedComparison, compare_mixed_releases
 
 _SHOWN = 10
 """Types whose cost is shown."""

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.analysis.mix.terms import RELEASE_LABELS, release_of, runs
+from pipeline.analysis.stacks import index_stacks, mean_depths, membership
 from pipeline.backtest.dataset import read_dataset
-from pipeline.errors import ConfigError
-from pipeline.gcpu.count import STRATUM_STACK_WINDOWS
-from pipeline.listing import listed
+from pipeline.counting.count import STRATUM_STACK_WINDOWS
+from pipeline.files.listing import listed
 from pipeline.model import FloatArray, SeriesKey, StrataMatrix
-from pipeline.stacks import index_stacks, mean_depths, membership
-from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import Store
-from pipeline.strata.comparison import (
+from pipeline.model.errors import ConfigError
+from pipeline.releases.gcpu import (
     Changes,
     CompareConfig,
     Contrast,
@@ -30,7 +29,8 @@ from pipeline.strata.comparison import (
     match,
     measure,
 )
-from pipeline.strata.terms import RELEASE_LABELS, release_of, runs
+from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import Store
 
 _MOST_BLOCKS = 168
 """Blocks of time that are kept apart, a week of hours: of a longer time several are one."""

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.backtest.seriesfile import Series, read_series
-from pipeline.errors import ConfigError
-from pipeline.listing import listed
+from pipeline.commands.terminal import print_note
+from pipeline.files.listing import listed
 from pipeline.model import FloatArray, is_time_column, time_column, time_type
-from pipeline.releases import (
+from pipeline.model.errors import ConfigError
+from pipeline.releases.requests import (
     Periods,
     Releases,
     SlowerType,
@@ -21,7 +22,6 @@ from pipeline.releases import (
     merged,
     periods_a_point,
 )
-from pipeline.terminal import print_note
 
 
 class RequestTable:

@@ -20,7 +20,8 @@ from pipeline.commands.release.forests import Forests
 from pipeline.commands.release.mixed_models import MixedModels, shown_type, too_few
 from pipeline.commands.release.request_tables import RequestTable, build_releases, slower_types
 from pipeline.commands.release.suspects import Finder, source_options
-from pipeline.releases import (
+from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.releases.requests import (
     BASE,
     EVERY,
     CompareConfig,
@@ -33,8 +34,7 @@ from pipeline.releases import (
     periods_needed,
     spelt,
 )
-from pipeline.releases.mixed import mixed_judges
-from pipeline.terminal import escape_controls, print_note, table_console
+from pipeline.releases.requests.mixed import mixed_judges
 
 EXIT_CODES = {"steady": 0, "slower": 1, "open": 3}
 

@@ -11,10 +11,10 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.clock import to_iso
 from pipeline.commands.release.reading import Comparison
-from pipeline.terminal import escape_controls
-from pipeline.units import DAY_S, HOUR_S, MINUTE_S
+from pipeline.commands.terminal import escape_controls
+from pipeline.model.clock import to_iso
+from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
 
 _OTHERS = 5
 """Series shown beside those that changed: the ones that may have risen the most."""

@@ -13,12 +13,17 @@ from rich.box import SIMPLE
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipeline.clock import to_iso
-from pipeline.releases import BASE, EVERY, CostChange, spelt
-from pipeline.terminal import escape_controls, print_note, table_console
+from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.model.clock import to_iso
+from pipeline.releases.requests import (
+    BASE,
+    EVERY,
+    CostChange,
+    spelt,
+)
 
 if TYPE_CHECKING:
-    from agents.routes import RequestFinding, RequestSuspect, RequestSuspects
+    from agents.source.routes import RequestFinding, RequestSuspect, RequestSuspects
 
 _SHOWN = 5
 _MOST = 50
@@ -34,7 +39,7 @@ class Finder:
 
     def __init__(self, repository: Path, revisions: str, roots: Sequence[str], profile: Path | None) -> None:
         # Agents read repositories; no package of the pipeline imports them at its start.
-        routes = importlib.import_module("agents.routes")
+        routes = importlib.import_module("agents.source.routes")
         self._release = routes.Release(repository, revisions, roots)
         self._profile = profile
         self._suspects: RequestSuspects | None = None

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import click
 
-from pipeline.clock import system_clock, to_iso
 from pipeline.commands.release.reading import Asked, Comparison, NotYet, Source, compare
-from pipeline.errors import ConfigError, StoreUnavailable
-from pipeline.units import WEEK_S
+from pipeline.model.clock import system_clock, to_iso
+from pipeline.model.errors import ConfigError, StoreUnavailable
+from pipeline.model.units import WEEK_S
 
 Span = tuple[float | None, float | None]
 """What is asked for, since and until; None where it is not said."""

@@ -12,9 +12,9 @@ import click
 import orjson
 from click.core import ParameterSource
 
-from pipeline.codec.trials import verdict_to_json
 from pipeline.commands.of_agents import GroupWithAgents
 from pipeline.commands.options import Duration, FiniteRange
+from pipeline.commands.terminal import print_note, table_console
 from pipeline.commands.trial.covariates import with_covariates
 from pipeline.commands.trial.kept import kept
 from pipeline.commands.trial.machines import machines, match
@@ -24,12 +24,18 @@ from pipeline.commands.trial.options import METRIC_THRESHOLD, Pair, check_known
 from pipeline.commands.trial.publishing import publish
 from pipeline.commands.trial.reading import read_named_trials
 from pipeline.commands.trial.showing import show
-from pipeline.config import load_settings
-from pipeline.errors import ConfigError
-from pipeline.listing import listed
+from pipeline.experiments.trials import (
+    Bounds,
+    Decision,
+    ModelConfig,
+    Sides,
+    judge_trials,
+)
+from pipeline.files.listing import listed
+from pipeline.messages.trials import verdict_to_json
+from pipeline.model.errors import ConfigError
+from pipeline.settings.config import load_settings
 from pipeline.stages.gather.trial_models import load_models
-from pipeline.terminal import print_note, table_console
-from pipeline.trials import Bounds, Decision, ModelConfig, Sides, judge_trials
 
 EXIT_CODES = {Decision.PASS: 0, Decision.FAIL: 1, Decision.NOT_ENOUGH: 3}
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.commands.trial.reading import NamedTrials
-from pipeline.errors import ConfigError
+from pipeline.experiments.trials import Covariate, Experiments, Sides
+from pipeline.experiments.trials.estimate import trial_differences
 from pipeline.model import IntArray
-from pipeline.trials import Covariate, Experiments, Sides
-from pipeline.trials.estimate import trial_differences
+from pipeline.model.errors import ConfigError
 
 
 def with_covariates(

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from pipeline.clock import system_clock
 from pipeline.commands.options import Duration, settings_options
-from pipeline.config import Settings
-from pipeline.listing import listed
+from pipeline.commands.terminal import escape_controls
+from pipeline.files.listing import listed
+from pipeline.model.clock import system_clock
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.terminal import escape_controls
+from pipeline.settings.config import Settings
 
 if TYPE_CHECKING:
-    from pipeline.selection import EndpointImpact, KeptTest
-    from pipeline.stacks import StackIndex
+    from pipeline.analysis.stacks import StackIndex
+    from pipeline.experiments.selection import EndpointImpact, KeptTest
 
 
 @click.command()
@@ -50,7 +50,7 @@ def kept(settings: Settings, service: str, span: float, as_json: bool) -> None:
 
 def endpoints_of(index: StackIndex, test: KeptTest) -> tuple[EndpointImpact, ...]:
     """Return the endpoints by which stacks reach a kept test's subroutines."""
-    from pipeline.selection import impact_of
+    from pipeline.experiments.selection import impact_of
 
     return impact_of(index, test.labels).endpoints
 
@@ -86,7 +86,7 @@ def _size(test: dict[str, Any]) -> str:
 
 
 def _needed(trials: int | None) -> str:
-    from pipeline.trials.needed import MOST_TRIALS
+    from pipeline.experiments.trials.needed import MOST_TRIALS
 
     return f"{trials:,}" if trials else f"> {MOST_TRIALS:,}"
 
@@ -94,12 +94,12 @@ def _needed(trials: int | None) -> str:
 def _with_endpoints(
     settings: Settings, service: str, span_s: float
 ) -> list[tuple[KeptTest, tuple[EndpointImpact, ...]]]:
-    from pipeline.codec.names import read_namings
-    from pipeline.stacks import index_stacks
+    from pipeline.analysis.stacks import index_stacks
+    from pipeline.settings.names import read_namings
+    from pipeline.settings.workloads import known_workloads
     from pipeline.stages.gather.kept_tests import gather_kept
     from pipeline.stages.gather.symbols import SymbolStore
     from pipeline.storage.connect import open_store
-    from pipeline.workloads import known_workloads
 
     now = system_clock()
     with closing(open_store(settings.store, existing=True)) as opened:

@@ -17,13 +17,19 @@ from rich.text import Text
 from pipeline.backtest.seriesfile.content import read_content
 from pipeline.backtest.tables import Columns, parse_table
 from pipeline.commands.options import FiniteRange
+from pipeline.commands.terminal import escape_controls, print_note, table_console
 from pipeline.commands.trial.options import Pair
-from pipeline.errors import ConfigError
-from pipeline.listing import listed
+from pipeline.experiments.trials.machine_spread import Level, spread_of_levels, spreads
+from pipeline.experiments.trials.machines import (
+    MOST_FACTORS,
+    Explained,
+    Results,
+    choose_factors,
+    match_machines,
+)
+from pipeline.files.listing import listed
 from pipeline.model import FloatArray, IntArray
-from pipeline.terminal import escape_controls, print_note, table_console
-from pipeline.trials.machine_spread import Level, spread_of_levels, spreads
-from pipeline.trials.machines import MOST_FACTORS, Explained, Results, choose_factors, match_machines
+from pipeline.model.errors import ConfigError
 
 VALUE, METRIC, MACHINE = "value", "metric", "machine"
 

@@ -11,12 +11,12 @@ from rich.box import SIMPLE
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipeline.clock import to_iso
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
 from pipeline.commands.options import settings_options
-from pipeline.config import Settings
+from pipeline.commands.terminal import escape_controls, table_console
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.model.clock import to_iso
+from pipeline.settings.config import Settings
 from pipeline.stages.gather.trial_models import load_models
-from pipeline.terminal import escape_controls, table_console
 
 _FIGURES = ("trials", "threshold", "A/A", "false +", "false -")
 

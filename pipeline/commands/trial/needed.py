@@ -16,12 +16,12 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from pipeline.commands.options import FiniteRange
+from pipeline.commands.terminal import escape_controls, print_note, table_console
 from pipeline.commands.trial.reading import read_trials
-from pipeline.errors import ConfigError
+from pipeline.experiments.trials.needed import MOST_TRIALS, half_widths, trials_needed
+from pipeline.experiments.trials.verdict import steady_differences
 from pipeline.model import FloatArray
-from pipeline.terminal import escape_controls, print_note, table_console
-from pipeline.trials.needed import MOST_TRIALS, half_widths, trials_needed
-from pipeline.trials.verdict import steady_differences
+from pipeline.model.errors import ConfigError
 
 THRESHOLDS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.001, 0.0001)
 """ServiceLab's use cases have thresholds from 10 % to 0.01 % (Figure 5)."""

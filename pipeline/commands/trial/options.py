@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from pipeline.commands.options import FiniteRange
-from pipeline.errors import ConfigError
-from pipeline.listing import listed
+from pipeline.files.listing import listed
+from pipeline.model.errors import ConfigError
 
 
 class Pair(click.ParamType):

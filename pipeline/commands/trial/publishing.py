@@ -8,15 +8,15 @@ from typing import Any, get_args
 import click
 import numpy as np
 
-from pipeline.clock import system_clock
-from pipeline.codec.trials import decode_trial, encode_trial, trial_message
 from pipeline.commands.options import Moment, settings_options
+from pipeline.commands.terminal import escape_controls
 from pipeline.commands.trial.options import METRIC_THRESHOLD, Pair, check_known
 from pipeline.commands.trial.reading import NamedTrials, read_named_trials
-from pipeline.config import Settings
-from pipeline.errors import ConfigError, InvalidMessage
+from pipeline.messages.trials import decode_trial, encode_trial, trial_message
 from pipeline.model import ExperimentEnd, FloatArray, Outgoing, SideName, TrialMetric, TrialSide
-from pipeline.terminal import escape_controls
+from pipeline.model.clock import system_clock
+from pipeline.model.errors import ConfigError, InvalidMessage
+from pipeline.settings.config import Settings
 
 _EXAMPLES = """\b
 Examples:

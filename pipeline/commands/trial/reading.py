@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from pipeline.backtest.seriesfile.content import read_content
 from pipeline.backtest.tables import Columns, Texts, parse_table
-from pipeline.codec.schema.trials import LARGEST, SMALLEST
-from pipeline.errors import ConfigError
+from pipeline.experiments.trials.verdict import Sides
+from pipeline.messages.schema.trials import LARGEST, SMALLEST
 from pipeline.model import FloatArray, IntArray
-from pipeline.trials.verdict import Sides
+from pipeline.model.errors import ConfigError
 
 _Number = TypeVar("_Number", np.float64, np.int64)
 

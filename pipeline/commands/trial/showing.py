@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipeline.terminal import escape_controls
-from pipeline.trials.covariate import FEWEST_PAST, FEWEST_TRIALS, Use
+from pipeline.commands.terminal import escape_controls
+from pipeline.experiments.trials.covariate import FEWEST_PAST, FEWEST_TRIALS, Use
 
 _FIGURES = ("A", "B", "difference", "interval", "p", "trials")
 
 Row = Mapping[str, Any]
-"""The verdict on one metric, as ``pipeline.codec.trials.verdict_to_json`` returns it and events hold it."""
+"""Verdict on one metric, as ``pipeline.messages.trials.verdict_to_json`` returns it and events hold it."""
 
 
 def show(console: Console, verdicts: Sequence[Row]) -> None:

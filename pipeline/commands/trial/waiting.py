@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.config import Settings
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.settings.config import Settings
 from pipeline.storage.connect import open_store
 
 POLL_S = 0.5

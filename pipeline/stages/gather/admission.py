@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipeline.counting.quota.admission import Admission
+from pipeline.counting.quota.limits import PERIOD_S
 from pipeline.model import Profile, Record
-from pipeline.quota.admission import Admission
-from pipeline.quota.limits import PERIOD_S
+from pipeline.model.units import DAY_S
 from pipeline.storage.interface import Store
-from pipeline.units import DAY_S
 
 
 def gather_admission(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipeline.detect.matrix import select_series
-from pipeline.detect.share_normalisation import share_factor, with_share_factor
-from pipeline.filters import FilterConfig, FilterEvidence, Known
+from pipeline.analysis.detect.matrix import select_series
+from pipeline.analysis.detect.share_normalisation import share_factor, with_share_factor
+from pipeline.analysis.filters import FilterConfig, FilterEvidence, Known
 from pipeline.model import Scan, SeriesMatrix
+from pipeline.settings.workloads import Workload
 from pipeline.stages.ablation import NOTHING, Without, normalise_config
 from pipeline.stages.gather.history import read_history
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 
 
 def filter_config(workload: Workload, without: Without = NOTHING) -> FilterConfig:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.analysis.rootcause import (
+    NO_WORDS,
+    ChangeTexts,
+    Words,
+    change_words,
+    compact,
+)
 from pipeline.model import Change
-from pipeline.rootcause import NO_WORDS, ChangeTexts, Words, change_words, compact
 
 MOST_WORDS = 8_000_000
 """Most words of one service's changes that are compared: some 3,500 diffs of 10 KB. What is older

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from pipeline.codec.inputs import change_from_row
+from pipeline.messages.inputs import change_from_row
 from pipeline.model import Change, Scan
+from pipeline.model.units import DAY_S
+from pipeline.settings.workloads import RELEASE_COSTS
 from pipeline.storage.interface import Store
-from pipeline.units import DAY_S
-from pipeline.workloads import RELEASE_COSTS
 
 HISTORY_S = 30 * DAY_S
 """How far back changes are read: for the code behind a gate, and for what the service's texts are like."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.feedback import Confirmation, LearningConfig, confirmed_causes
+from pipeline.analysis.feedback import Confirmation, LearningConfig, confirmed_causes
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import Scan
 from pipeline.stages.gather.verdicts import gather_verdicts
 from pipeline.storage.interface import Store

@@ -10,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from pipeline.analysis.mix import releases
+from pipeline.analysis.mix.mix import Mix, fit_mix
+from pipeline.analysis.mix.releases import (
+    Compared,
+    Effects,
+    ReleaseEffect,
+    Rollout,
+)
+from pipeline.analysis.mix.standardise import block_windows, common_series, standardise
 from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StrataMatrix
+from pipeline.model.units import HOUR_S
 from pipeline.stages.gather.store_view import StoreView
 from pipeline.storage.interface import SeriesSource, Store
-from pipeline.strata import releases
-from pipeline.strata.mix import Mix, fit_mix
-from pipeline.strata.releases import Compared, Effects, ReleaseEffect, Rollout
-from pipeline.strata.standardise import block_windows, common_series, standardise
-from pipeline.units import HOUR_S
 
 MARGIN_S = HOUR_S
 """About the width of the windows by which strata are counted."""

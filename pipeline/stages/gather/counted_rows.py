@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pipeline.codec.inputs import change_to_row, silence_to_row
-from pipeline.codec.records import columns_of, plain
-from pipeline.codec.verdicts import verdict_to_row
-from pipeline.gcpu.count import Cells, Counts
+from pipeline.counting.count import Cells, Counts
+from pipeline.counting.quota.admission import Refused
+from pipeline.messages.inputs import change_to_row, silence_to_row
+from pipeline.messages.records import columns_of, plain
+from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import (
     RESPONSE_CLASSES,
     Change,
@@ -19,7 +20,6 @@ from pipeline.model import (
     Silence,
     Verdict,
 )
-from pipeline.quota.admission import Refused
 from pipeline.storage.interface import CountTable, RowTable
 
 Columns = Mapping[str, Sequence[Any]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pipeline.detect.fitting import known_windows, runs_of
+from pipeline.analysis.detect.fitting import known_windows, runs_of
 from pipeline.storage.interface import SeriesSource, Store
 
 MOST_WINDOWS = 4096

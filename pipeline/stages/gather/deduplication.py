@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from pipeline.codec.events import regression_id
-from pipeline.codec.inputs import change_from_row
-from pipeline.cost_shift.daily_noise import MIN_DAYS
-from pipeline.cost_shift.scan import StackEvidence
-from pipeline.dedup.evidence import (
+from pipeline.analysis.cost_shift.daily_noise import MIN_DAYS
+from pipeline.analysis.cost_shift.scan import StackEvidence
+from pipeline.analysis.dedup.evidence import (
     EARLY_WINDOWS,
     Cluster,
     DedupConfig,
@@ -20,10 +18,14 @@ from pipeline.dedup.evidence import (
     asked_features,
     find_reach,
 )
-from pipeline.dedup.within_scan import find_clusters
+from pipeline.analysis.dedup.within_scan import find_clusters
+from pipeline.analysis.mix import within
+from pipeline.analysis.stacks import NO_STACKS, index_stacks
+from pipeline.messages.events import regression_id
+from pipeline.messages.inputs import change_from_row
 from pipeline.model import Candidate, Scan, SeriesKey, StackMatrix
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.stacks import NO_STACKS, index_stacks
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.domain_plugins import load_plugins, plugged_in
 from pipeline.stages.gather.evidence import (
     stacks_around,
@@ -34,8 +36,6 @@ from pipeline.stages.gather.evidence import (
 from pipeline.stages.gather.history import MEMBERS, read_history
 from pipeline.stages.gather.rises import read_rises
 from pipeline.storage.interface import SeriesSource, Store
-from pipeline.strata import within
-from pipeline.workloads import Workload
 
 
 def dedup_config(workload: Workload, without: frozenset[str] = frozenset()) -> DedupConfig:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 
-from pipeline.cost_shift.domains import LabelGroup
-from pipeline.frames import element
+from pipeline.analysis.cost_shift.domains import LabelGroup
 from pipeline.model import SeriesKey
+from pipeline.model.frames import element
 
 log = logging.getLogger(__name__)
 

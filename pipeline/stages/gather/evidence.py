@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pipeline.model import Candidate, Scan, StackMatrix
+from pipeline.model.units import DAY_S
+from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import Store
-from pipeline.units import DAY_S
-from pipeline.workloads import Workload
 
 Stack = tuple[str, ...]
 

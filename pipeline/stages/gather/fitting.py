@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.detect.fitting import history_start, known_windows, widening
+from pipeline.analysis.detect.fitting import history_start, known_windows, widening
 from pipeline.model import BoolArray, SeriesKey
+from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 
 
 def fit_workload(store: Store, service: str, workload: Workload, end: float) -> Workload:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.feedback import FixState, fix_state
-from pipeline.lifecycle.recovery import span_s
+from pipeline.analysis.feedback import FixState, fix_state
+from pipeline.analysis.lifecycle.recovery import span_s
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.reported import Answered
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 
 
 def due_s(workload: Workload) -> float:

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.codec.events import regression_id
-from pipeline.codec.records import columns_of
-from pipeline.dedup.evidence import Reported
+from pipeline.analysis.dedup.evidence import Reported
+from pipeline.messages.events import regression_id
+from pipeline.messages.records import columns_of
 from pipeline.model import Candidate, Scan
+from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 
 MemoryRows = tuple[tuple[str, Mapping[str, Sequence[Any]]], ...]
 """Rows of the table ``memory`` as part of a scan's outcome; empty without any."""

@@ -7,18 +7,23 @@ from typing import Any
 
 import orjson
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.analysis.rootcause.trials import Caused
+from pipeline.experiments.selection import (
+    FixedRegression,
+    KeptTest,
+    is_fixed,
+    keep_test,
+)
+from pipeline.experiments.trials.verdict import steady_differences
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import FloatArray
-from pipeline.rootcause.trials import Caused
-from pipeline.selection import FixedRegression, KeptTest, is_fixed, keep_test
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.fixes import gather_fixes
 from pipeline.stages.gather.past_changes import caused_by
 from pipeline.stages.gather.reported import Answered, gather_answered, gather_repairs
 from pipeline.stages.gather.trial_findings import all_findings
 from pipeline.stages.gather.trials import gather_experiments, gather_history
 from pipeline.storage.interface import Store
-from pipeline.trials.verdict import steady_differences
-from pipeline.workloads import Workload
 
 
 def gather_kept(store: Store, service: str, workloads: Mapping[str, Workload]) -> tuple[KeptTest, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.clock import to_iso
-from pipeline.feedback import is_right
+from pipeline.analysis.feedback import is_right
+from pipeline.model.clock import to_iso
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.stages.gather.reported import Answered
 

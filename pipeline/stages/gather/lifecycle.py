@@ -12,13 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.codec.fields import LATEST_S
-from pipeline.codec.lifecycle import open_regression
-from pipeline.dedup.evidence import TOLERANCE_WINDOWS
-from pipeline.detect.matrix import select_series
-from pipeline.errors import InvalidMessage
-from pipeline.feedback import follow_originals, merge_duplicates
-from pipeline.lifecycle import (
+from pipeline.analysis.dedup.evidence import TOLERANCE_WINDOWS
+from pipeline.analysis.detect.matrix import select_series
+from pipeline.analysis.feedback import follow_originals, merge_duplicates
+from pipeline.analysis.lifecycle import (
     Courses,
     Fallback,
     LifecycleConfig,
@@ -31,13 +28,16 @@ from pipeline.lifecycle import (
     largest_subroutines,
     share_factor,
 )
+from pipeline.analysis.rootcause import candidate_changes
+from pipeline.messages.fields import LATEST_S
+from pipeline.messages.lifecycle import open_regression
 from pipeline.model import Change, Scan, SeriesKey
-from pipeline.rootcause import candidate_changes
+from pipeline.model.errors import InvalidMessage
+from pipeline.model.units import DAY_S
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.scanned import as_scanned
 from pipeline.stages.gather.verdicts import is_resolved_with_original, states_before
 from pipeline.storage.interface import Store
-from pipeline.units import DAY_S
-from pipeline.workloads import Workload
 
 log = logging.getLogger(__name__)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.detect.matrix import select_rows
-from pipeline.detect.metric_direction import worse_direction
+from pipeline.analysis.detect.matrix import select_rows
+from pipeline.analysis.detect.metric_direction import worse_direction
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import MetricMetadata, SeriesMatrix, Unjudged
+from pipeline.settings.workloads import Workload, unknown_direction
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload, unknown_direction
 
 
 def choose_metrics(

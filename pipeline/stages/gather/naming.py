@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.storage.interface import Store
 
 

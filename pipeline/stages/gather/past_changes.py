@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from pipeline.feedback.precision import WRONG
-from pipeline.rootcause.trials import Caused, size_of
+from pipeline.analysis.feedback.precision import WRONG
+from pipeline.analysis.rootcause.trials import Caused, size_of
 from pipeline.stages.gather.reported import Answered, gather_answered
 from pipeline.storage.interface import Store
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.model import FloatArray, SeriesKey
-from pipeline.releases import Rollout
+from pipeline.releases.requests import Rollout
 from pipeline.stages.gather.rollouts import gather_releases, gather_rollout
 from pipeline.storage.interface import Store
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.clock import from_iso, to_iso
+from pipeline.analysis.mix.releases import KEY, Effects, ReleaseEffect
 from pipeline.model import Candidate, Decision, Scan
-from pipeline.strata.releases import KEY, Effects, ReleaseEffect
+from pipeline.model.clock import from_iso, to_iso
 
 _SEEN, _BROUGHT = "side_by_side", "brought"
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipeline.counting.names import PresentNames
+from pipeline.counting.names.merging import merged_series, merged_stacks, symbol_key
 from pipeline.model import Scan, SeriesKey, SeriesMatrix, StackMatrix
-from pipeline.names import PresentNames
-from pipeline.names.merging import merged_series, merged_stacks, symbol_key
 from pipeline.stages.gather.store_view import StoreView
 from pipeline.stages.gather.symbols import as_asked
 from pipeline.storage.interface import RowTable, SeriesSource, Store, StrataSides

@@ -8,12 +8,18 @@ from typing import Any
 
 import orjson
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.ledger import candidate_of_event
-from pipeline.errors import InvalidMessage
-from pipeline.feedback import Judged, Reported, confirmed_causes, is_right, latest_verdicts
-from pipeline.feedback.labeller import Answers
+from pipeline.analysis.feedback import (
+    Judged,
+    Reported,
+    confirmed_causes,
+    is_right,
+    latest_verdicts,
+)
+from pipeline.analysis.feedback.labeller import Answers
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.ledger import candidate_of_event
 from pipeline.model import Verdict
+from pipeline.model.errors import InvalidMessage
 from pipeline.stages.gather.verdicts import gather_verdicts
 from pipeline.storage.interface import Store
 

@@ -9,11 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pipeline.analysis.mix.request_shares import (
+    RequestMix,
+    Traffic,
+    build_traffic,
+    factors_at,
+    fit_request_mix,
+)
+from pipeline.analysis.mix.standardise import standardise
 from pipeline.model import SeriesKey, SeriesMatrix
 from pipeline.stages.gather.store_view import StoreView
 from pipeline.storage.interface import SeriesSource, Store
-from pipeline.strata.request_shares import RequestMix, Traffic, build_traffic, factors_at, fit_request_mix
-from pipeline.strata.standardise import standardise
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from pipeline.analysis.mix.releases import KEY as RELEASE_EFFECT
+from pipeline.analysis.mix.within import RiseWithin, rise_of_all, rises_within
 from pipeline.model import Candidate, Scan
 from pipeline.model.metric_kind import is_gcpu
+from pipeline.model.units import DAY_S, HOUR_S
+from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import Store
-from pipeline.strata.releases import KEY as RELEASE_EFFECT
-from pipeline.strata.within import RiseWithin, rise_of_all, rises_within
-from pipeline.units import DAY_S, HOUR_S
-from pipeline.workloads import Workload
 
 Span = tuple[float, float]
 

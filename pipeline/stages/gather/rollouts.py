@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.detect.matrix import select_rows
-from pipeline.detect.metric_direction import worse_direction
+from pipeline.analysis.detect.matrix import select_rows
+from pipeline.analysis.detect.metric_direction import worse_direction
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import MetricMetadata, SeriesMatrix
-from pipeline.releases import (
+from pipeline.model.units import DAY_S
+from pipeline.releases.requests import (
     LooksMade,
     ReleaseMetrics,
     Rollout,
@@ -20,9 +21,8 @@ from pipeline.releases import (
     find_succession,
     periods_begun,
 )
+from pipeline.settings.workloads import RELEASE_COSTS
 from pipeline.storage.interface import Store
-from pipeline.units import DAY_S
-from pipeline.workloads import RELEASE_COSTS
 
 SPAN_S = 2 * DAY_S
 """How long a new release is looked at."""

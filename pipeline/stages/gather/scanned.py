@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from pipeline.analysis.mix import request_decision, standardise
 from pipeline.model import Scan
+from pipeline.settings.workloads import Workload
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.gather.constant_mix import ConstantMixStore
 from pipeline.stages.gather.release_effects import effects_of
 from pipeline.stages.gather.renamed import by_present_names
 from pipeline.stages.gather.request_mix import RequestMixStore, RequestSpan
 from pipeline.storage.interface import Store
-from pipeline.strata import request_decision, standardise
-from pipeline.workloads import Workload
 
 
 def as_scanned(store: Store, scan: Scan, workload: Workload | None, without: Without = NOTHING) -> Store:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pipeline.analysis.mix.scope import BAYES_FACTOR, KEY, find_scopes
 from pipeline.model import Candidate, Decision, Scan
 from pipeline.model.metric_kind import is_gcpu
+from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import Store
-from pipeline.strata.scope import BAYES_FACTOR, KEY, find_scopes
-from pipeline.workloads import Workload
 
 
 def with_scopes(

@@ -7,19 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.inputs import silence_of_row
-from pipeline.codec.silenced_regressions import silenced_of_row
-from pipeline.errors import InvalidMessage
-from pipeline.lifecycle import SilenceCase, Silenced, SilenceEvidence, Spending, asks_for_stacks
+from pipeline.analysis.lifecycle import (
+    SilenceCase,
+    Silenced,
+    SilenceEvidence,
+    Spending,
+    asks_for_stacks,
+)
+from pipeline.analysis.stacks import index_stacks
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.inputs import silence_of_row
+from pipeline.messages.silenced_regressions import silenced_of_row
 from pipeline.model import Change, Regression, Scan, Silence
-from pipeline.stacks import index_stacks
+from pipeline.model.errors import InvalidMessage
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.evidence import stacks_around
 from pipeline.stages.gather.lifecycle import FOLLOW_S
 from pipeline.stages.gather.scanned import as_scanned
 from pipeline.stages.gather.verdicts import gather_expected
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 
 log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pipeline.counting.quota.limits import Usage
 from pipeline.model import RequestPeriods, SeriesKey, StackMatrix, StrataMatrix
-from pipeline.quota.limits import Usage
 from pipeline.storage.interface import CountTable, Extents, RowTable, Store, StrataSides, Table
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.storage.interface import CountTable, Store
 
 SCANNED_TOPICS: Mapping[str, CountTable] = {"profiles": "totals", "metrics": "metrics"}

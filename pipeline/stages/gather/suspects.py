@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pipeline.dedup.evidence import TOLERANCE_WINDOWS, cluster_by_time
-from pipeline.model import Change, Scan, SeriesKey
-from pipeline.rootcause import (
+from pipeline.analysis.dedup.evidence import TOLERANCE_WINDOWS, cluster_by_time
+from pipeline.analysis.rootcause import (
     SERVERS,
     CauseConfig,
     ClusterEvidence,
@@ -17,13 +16,14 @@ from pipeline.rootcause import (
     latest_value,
     request_types,
 )
+from pipeline.model import Change, Scan, SeriesKey
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.change_words import ChangeWords
 from pipeline.stages.gather.changes import HISTORY_S
 from pipeline.stages.gather.evidence import stacks_around, stacks_on_earlier_days
 from pipeline.stages.gather.scanned import as_scanned
 from pipeline.stages.gather.trial_findings import trial_findings
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 
 
 def cause_config(

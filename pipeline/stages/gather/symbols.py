@@ -14,14 +14,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.detect.matrix import rows_by_series, select_rows, select_series
+from pipeline.analysis.detect.matrix import rows_by_series, select_rows, select_series
+from pipeline.counting.names import Naming, Namings
+from pipeline.counting.names.merging import (
+    merged_series,
+    merged_stacks,
+    merged_strata,
+    symbol_key,
+)
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
-from pipeline.names import Naming, Namings
-from pipeline.names.merging import merged_series, merged_stacks, merged_strata, symbol_key
+from pipeline.model.units import DAY_S
 from pipeline.stages.gather.store_view import StoreView
 from pipeline.storage.interface import RowTable, SeriesSource, Store, StrataSides
-from pipeline.units import DAY_S
 
 MARGIN_S = DAY_S
 """How long after the first counts by a service's naming workers of the version before may still count.

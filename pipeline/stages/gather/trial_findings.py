@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from pipeline.rootcause.trials import MetricFinding, TrialFinding
+from pipeline.analysis.rootcause.trials import MetricFinding, TrialFinding
+from pipeline.experiments.trials import Decision
 from pipeline.storage.interface import Store
-from pipeline.trials import Decision
 
 _UNKNOWN_FALSE_NEGATIVES = 0.5
 """Of a model that was not chosen by A/A experiments; its false positives are alpha then."""

@@ -8,12 +8,17 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 
-from pipeline.trials import MODELS, Estimates, Experiments, Model
+from pipeline.experiments.trials import (
+    MODELS,
+    Estimates,
+    Experiments,
+    Model,
+)
 
 log = logging.getLogger(__name__)
 
 ENTRY_POINTS = "smidgen.trial_models"
-"""Group of entry points; each is a ``pipeline.trials.Model``, and its name is the model's."""
+"""Group of entry points; each is a ``pipeline.experiments.trials.Model``, and its name is the model's."""
 
 
 @cache
@@ -30,7 +35,9 @@ def load_models() -> Mapping[str, Model]:
             log.error("model %s left out: it cannot be loaded: %s", point.name, _one_line(error))  # noqa: TRY400
             continue
         if not isinstance(model, Model):
-            log.error("model %s left out: %s is no pipeline.trials.Model", point.name, point.value)
+            log.error(
+                "model %s left out: %s is no pipeline.experiments.trials.Model", point.name, point.value
+            )
         elif point.name in found:
             log.error("model %s of %s left out: there is one of that name", point.name, point.value)
         else:

@@ -7,14 +7,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.trials import choice_of_row, metric_of_row, side_of_row
-from pipeline.model import TrialMetric
-from pipeline.rootcause.trials import missed_regressions
-from pipeline.stages.gather.past_changes import caused_regressions
-from pipeline.stages.gather.trial_findings import trial_findings
-from pipeline.storage.interface import Store
-from pipeline.trials import (
+from pipeline.analysis.rootcause.trials import missed_regressions
+from pipeline.experiments.trials import (
     Bounds,
     Choice,
     Experiment,
@@ -26,8 +20,20 @@ from pipeline.trials import (
     differences_by_trial,
     standing_of,
 )
-from pipeline.trials.experiment import HISTORY_S, Measured, bounds_of, metrics_of, sides_of
-from pipeline.units import DAY_S
+from pipeline.experiments.trials.experiment import (
+    HISTORY_S,
+    Measured,
+    bounds_of,
+    metrics_of,
+    sides_of,
+)
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.trials import choice_of_row, metric_of_row, side_of_row
+from pipeline.model import TrialMetric
+from pipeline.model.units import DAY_S
+from pipeline.stages.gather.past_changes import caused_regressions
+from pipeline.stages.gather.trial_findings import trial_findings
+from pipeline.storage.interface import Store
 
 ALPHA = 0.05
 """Share of false ones among metrics that differ."""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from pipeline.codec.ledger import entry_from_row
-from pipeline.feedback.comparison import TRIED, Answer, LedgerCandidate, Line, Setting, compare_settings
+from pipeline.analysis.feedback.comparison import (
+    TRIED,
+    Answer,
+    LedgerCandidate,
+    Line,
+    Setting,
+    compare_settings,
+)
+from pipeline.messages.ledger import entry_from_row
 from pipeline.model import SeriesKey
+from pipeline.model.steps import FUNNEL
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.reported import gather_answered
-from pipeline.steps import FUNNEL
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 
 AFTER = ("", *FUNNEL[FUNNEL.index(TRIED[0]) :])
 """Steps of the ledger's rows that a bound of threshold or significance could change; empty: reported."""

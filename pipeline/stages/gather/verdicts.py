@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from pipeline.codec.fields import EARLIEST_S, LATEST_S
-from pipeline.codec.lifecycle import open_regression
-from pipeline.codec.verdicts import verdict_of_row
-from pipeline.errors import InvalidMessage
-from pipeline.feedback import expectation_of, latest_verdicts, original_of
+from pipeline.analysis.feedback import expectation_of, latest_verdicts, original_of
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.lifecycle import open_regression
+from pipeline.messages.verdicts import verdict_of_row
 from pipeline.model import Scan, Silence, Verdict
+from pipeline.model.errors import InvalidMessage
 from pipeline.storage.interface import Store
 
 log = logging.getLogger(__name__)
@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 def gather_verdicts(store: Store, service: str | None = None, event: str = "") -> tuple[Verdict, ...]:
     """Return the latest verdict of each author and aspect, oldest first.
 
-    Of one service or of all; of one event or of all. ``pipeline.feedback.latest_verdicts`` gives states.
+    Of one service or of all; of one event or of all. ``pipeline.analysis.feedback.latest_verdicts`` gives
+    states.
     """
     equal = {"event": event} if event else {}
     return tuple(

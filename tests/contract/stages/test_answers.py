@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.codec.inputs import silence_to_row
-from pipeline.codec.records import columns_of
-from pipeline.codec.verdicts import verdict_to_row
+from pipeline.messages.inputs import silence_to_row
+from pipeline.messages.records import columns_of
+from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import CostMeasure, Silence, Verdict, VerdictKind
 from pipeline.storage.interface import Store
 from tests.contract.rows import metrics

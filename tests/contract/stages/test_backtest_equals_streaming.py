@@ -14,13 +14,13 @@ import pytest
 from pipeline.backtest.dataset import read_dataset, write_dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import plan_scans, run_backtest
-from pipeline.codec.inputs import encode_silence
-from pipeline.config import Settings
+from pipeline.messages.inputs import encode_silence
 from pipeline.model import Silence
-from pipeline.steps import LAST
+from pipeline.model.steps import LAST
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import load_workloads
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
-from pipeline.workloads import load_workloads
 from tests.support.fleets import BASE, LIVE, SLOWER, START, THROUGHPUT, Recording, as_dataset, record
 
 SETTINGS = Settings.model_validate({"window": 1, "stack_window": 1})

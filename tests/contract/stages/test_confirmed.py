@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
-from pipeline.codec.records import columns_of
-from pipeline.codec.verdicts import verdict_to_row
-from pipeline.feedback import Confirmation
+from pipeline.analysis.feedback import Confirmation
+from pipeline.messages.records import columns_of
+from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import Verdict
 from pipeline.stages.gather.confirmed import ConfirmedCauses
 from tests.contract.stages.test_following import START, Scans

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.codec.scans import decode_progress, decode_scan, encode_progress
+from pipeline.messages.scans import decode_progress, decode_scan, encode_progress
 from pipeline.model import Outgoing, Progress, Record, Scan
+from pipeline.settings.workloads import Workload
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.base import handle_whole
 from pipeline.stages.detect import DetectStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 from tests.support.builders import build_profile
 
 START = 1_700_000_000.0 // 3600 * 3600

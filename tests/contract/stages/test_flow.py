@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from pipeline.backtest.flow import Flow
-from pipeline.codec.events import DETECTED, RESOLVED
-from pipeline.codec.inputs import encode_change, encode_metric_points, encode_profile
-from pipeline.config import Settings
+from pipeline.messages.events import DETECTED, RESOLVED
+from pipeline.messages.inputs import encode_change, encode_metric_points, encode_profile
 from pipeline.model import MetricPoints, Record, Scan
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import Workload
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 from tests.support.builders import build_change, build_profile
 from tests.support.fleets import LIVE
 

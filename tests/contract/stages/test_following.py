@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.codec.events import DETECTED, RESOLVED, UPDATED, decode_event
-from pipeline.codec.ledger import entry_from_row
+from pipeline.messages.events import (
+    DETECTED,
+    RESOLVED,
+    UPDATED,
+    decode_event,
+)
+from pipeline.messages.ledger import entry_from_row
 from pipeline.model import Candidate, FloatArray, Record, Scan
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.lifecycle import FOLLOW_S
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 from tests.contract.rows import change, gcpu, metrics, totals
 from tests.support.builders import build_candidate, build_decision, build_dropped
 from tests.support.fleets import LIVE

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from pipeline.codec.scans import decode_scan
+from pipeline.messages.scans import decode_scan
 from pipeline.model import MetricKind, Record, Scan
 from pipeline.stages.dedup import DedupStage
 from pipeline.storage.interface import Store

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.codec.events import decode_event
-from pipeline.codec.scans import decode_scan
+from pipeline.messages.events import decode_event
+from pipeline.messages.scans import decode_scan
 from pipeline.model import Candidate, Record, Scan
+from pipeline.model.units import DAY_S
+from pipeline.settings.workloads import Rule, load_workloads
 from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
-from pipeline.units import DAY_S
-from pipeline.workloads import Rule, load_workloads
 from tests.contract.group_pipeline import CHANGE, OTHER, START, Pipeline, caller, reported
 from tests.contract.rows import change, gcpu, stacks, totals
 from tests.support.builders import build_candidate

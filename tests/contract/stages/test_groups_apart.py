@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.codec.scans import decode_scan
+from pipeline.messages.scans import decode_scan
 from pipeline.model import Candidate, Record
+from pipeline.model.steps import sentence
 from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
-from pipeline.steps import sentence
 from pipeline.storage.interface import Store
 from tests.contract.group_pipeline import CHANGE, OTHER, START, Pipeline, caller, reported
 from tests.contract.rows import change, gcpu, metrics

@@ -9,15 +9,15 @@ import numpy as np
 import orjson
 import pytest
 
-from pipeline.codec.trials import decode_trial, encode_trial
-from pipeline.errors import StoreUnavailable
+from pipeline.counting.quota.limits import Quota, Quotas
+from pipeline.experiments.trials import MODELS
+from pipeline.messages.trials import decode_trial, encode_trial
 from pipeline.model import ExperimentEnd, Outgoing, Record, TrialMetric, TrialSide
-from pipeline.quota.limits import Quota, Quotas
+from pipeline.model.errors import StoreUnavailable
+from pipeline.model.units import DAY_S
 from pipeline.stages.judge import JudgeStage
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
-from pipeline.trials import MODELS
-from pipeline.units import DAY_S
 from tests.contract.rows import T0
 
 Message = TrialSide | ExperimentEnd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
@@ -11,13 +12,14 @@ from loadgen.fleet.simulate import simulate
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import plan_scans
-from pipeline.codec.scans import decode_scan, encode_progress
-from pipeline.config import Settings
+from pipeline.messages.scans import decode_scan, encode_progress, encode_scan
 from pipeline.model import Outgoing, Progress
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import load_workloads
 from pipeline.stages.gather.counted_rows import change_columns
 from pipeline.storage.arrays import ArrayStore
-from pipeline.workloads import load_workloads
 from tests.support.builders import build_change
+from tests.support.open_faults import open_fault
 
 WORKLOADS = load_workloads(["frontfaas-small"])
 
@@ -97,3 +99,38 @@ def test_what_comes_between_two_times_changes_no_event(dataset: Dataset, filtere
         second = {topic: messages[again[topic] :] for topic, messages in flow.topics.items()}
         assert second == first
     assert len(flow.topics["regressions"]) >= 6
+
+
+@open_fault("44.7", "dedup remembers the regression of the second look, rootcause answers by the first one")
+def test_a_scan_that_comes_again_with_a_candidate_has_it_reported(
+    dataset: Dataset, filtered: list[bytes]
+) -> None:
+    """As from a stage that keeps no outcome, killed before it noted the scan, with late data since."""
+    undisturbed, killed = (flow_of(dataset, ["dedup", "rootcause"]) for _ in range(2))
+    scans = [(message, decode_scan(message)) for message in filtered]
+    first = next(message for message, scan in scans if scan.candidates)
+    for message, scan in scans:
+        undisturbed.send("filtered", [message])
+        if message is first:
+            killed.send("filtered", [encode_scan(replace(scan, candidates=(), dropped=()))])
+        killed.send("filtered", [message])
+    subjects, expected = ({event["subject"] for event in flow.events()} for flow in (killed, undisturbed))
+    assert subjects == expected
+
+
+def test_scans_that_are_judged_again_without_their_outcomes_have_the_same_ids(
+    dataset: Dataset, filtered: list[bytes]
+) -> None:
+    """As after a restored backup: the store knows nothing of these scans, and changes that came since."""
+    flows = [flow_of(dataset, ["dedup", "rootcause"]) for _ in range(2)]
+    late = [
+        build_change(f"late {one.metric}", [one.metric], time=one.change_time, service=dataset.service)
+        for message in filtered
+        for one in decode_scan(message).candidates
+    ]
+    flows[1].store.insert("changes", change_columns(late))
+    for flow in flows:
+        for message in filtered:
+            flow.send("filtered", [message])
+    first, again = ([event["id"] for event in flow.events()] for flow in flows)
+    assert again == first

@@ -12,13 +12,13 @@ import pytest
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.backtest.run import run_backtest
-from pipeline.codec.scans import decode_scan
+from pipeline.messages.scans import decode_scan
 from pipeline.model import Candidate, Decision, Record, Scan
+from pipeline.model.steps import code_of, sentence
+from pipeline.settings.workloads import Workload
 from pipeline.stages.ablation import NOTHING
 from pipeline.stages.dedup import DedupStage
-from pipeline.steps import code_of, sentence
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 from tests.contract.group_pipeline import CHANGE, START, Pipeline, caller
 from tests.contract.rows import metrics
 from tests.support.builders import build_candidate

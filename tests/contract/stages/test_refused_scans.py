@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import QueryRefused
 from pipeline.model import Progress, Record
+from pipeline.model.errors import QueryRefused
 from pipeline.stages.base import handle_whole
 from pipeline.storage.interface import Store
 from pipeline.storage.schema import EVER

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pipeline.codec.inputs import encode_change
-from pipeline.codec.scans import scan_messages
-from pipeline.costlier_requests import CostlierRequests
+from pipeline.messages.inputs import encode_change
+from pipeline.messages.scans import scan_messages
 from pipeline.model import Change, MetricKind, RouteReach, Scan
+from pipeline.model.costlier_requests import CostlierRequests
+from pipeline.settings.workloads import RELEASE_COSTS
 from pipeline.storage.interface import Store
-from pipeline.workloads import RELEASE_COSTS
 from tests.contract.rows import stacks
 from tests.contract.stages.test_releases import BEGUN, PERIOD_S, Releases, cpu, gcpu_scan, messages
 from tests.support.builders import build_candidate

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from pipeline.backtest.flow import Flow
-from pipeline.codec.inputs import encode_metric_points
-from pipeline.codec.requests import encode_requests
-from pipeline.codec.scans import scan_messages
-from pipeline.config import Settings
+from pipeline.messages.inputs import encode_metric_points
+from pipeline.messages.requests import encode_requests
+from pipeline.messages.scans import scan_messages
 from pipeline.model import FloatArray, MetricPoints, RequestCounts, RequestPeriods, Scan, TypeCounts
-from pipeline.releases import LooksMade
+from pipeline.releases.requests import LooksMade
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import RELEASE_COSTS, Workload
 from pipeline.stages.gather.rollouts import gather_looks, gather_releases
 from pipeline.stages.gather.store_view import StoreView
 from pipeline.storage.interface import Store
-from pipeline.workloads import RELEASE_COSTS, Workload
 from tests.support.builders import build_candidate
 
 START = 1_700_000_010.0

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.codec.inputs import change_to_row, silence_of_row, silence_to_row
-from pipeline.codec.ledger import entry_from_row
-from pipeline.codec.records import columns_of
+from pipeline.messages.inputs import change_to_row, silence_of_row, silence_to_row
+from pipeline.messages.ledger import entry_from_row
+from pipeline.messages.records import columns_of
 from pipeline.model import Candidate, Change, ExpectedCost, Joined, Scan, Silence
 from pipeline.storage.interface import Store
 from tests.contract.rows import stacks

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from pipeline.analysis.detect.schedule import MAX_CATCH_UP
 from pipeline.backtest.flow import Flow
-from pipeline.codec.scans import decode_progress, decode_scan, encode_scan
-from pipeline.config import Settings
-from pipeline.detect.schedule import MAX_CATCH_UP
-from pipeline.errors import ConfigError, StoreUnavailable
+from pipeline.messages.scans import decode_progress, decode_scan, encode_scan
 from pipeline.model import Outgoing, Profile, Record, Scan
+from pipeline.model.errors import ConfigError, StoreUnavailable
+from pipeline.settings.config import Settings
 from pipeline.stages.base import Stage, handle_whole
 from pipeline.stages.factory import STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import one_stream

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.codec.events import decode_event
-from pipeline.codec.records import columns_of
+from pipeline.analysis.rootcause.evidence import Cause, find_causes
+from pipeline.analysis.rootcause.gates import Gates
+from pipeline.messages.events import decode_event
+from pipeline.messages.records import columns_of
 from pipeline.model import Candidate, Record, Scan, Suspect
-from pipeline.rootcause.evidence import Cause, find_causes
-from pipeline.rootcause.gates import Gates
+from pipeline.settings.workloads import Workload
 from pipeline.stages import rootcause
 from pipeline.stages.gather.changes import HISTORY_S, recent_changes
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
-from pipeline.workloads import Workload
 from tests.contract.rows import change, gcpu, metrics, stacks, totals
 from tests.support.builders import build_dropped
 from tests.support.trial_verdicts import verdict_row

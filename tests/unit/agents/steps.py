@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 
-from agents.sampler import Sampler
+from agents.sampling.sampler import Sampler
 
 
 class Steps:

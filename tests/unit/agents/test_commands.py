@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.aggregate import Source
-from agents.profile_files import Import, read_files
+from agents.profiles.message import Source
+from agents.profiles.profile_files import Import, read_files
 from pipeline.cli import run
-from pipeline.codec.inputs import decode_profile
-from pipeline.errors import ConfigError
+from pipeline.messages.inputs import decode_profile
+from pipeline.model.errors import ConfigError
 
 NOWHERE = ("--broker", "127.0.0.1:1")
 

@@ -13,13 +13,13 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner
 
-from agents.buffer import Tally
-from agents.publisher import Delivery
+from agents.publishing.buffer import Tally
+from agents.publishing.publisher import Delivery
 from pipeline.cli import run, smidgen
-from pipeline.codec.inputs import decode_metric_points
-from pipeline.codec.requests import decode_requests
-from pipeline.errors import ConfigError
+from pipeline.messages.inputs import decode_metric_points
+from pipeline.messages.requests import decode_requests
 from pipeline.model import Outgoing
+from pipeline.model.errors import ConfigError
 
 LINE = 'h - - [10/Oct/2023:13:{:02}:{:02} +0000] "GET /cart/{} HTTP/1.1" 200 5\n'
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from agents.options import share_of
+from agents.commands.options import share_of
 from pipeline.cli import smidgen
 
 

@@ -9,10 +9,10 @@ from itertools import islice
 
 import pytest
 
-from agents.process import ExistingProcess, SampledProcess
-from agents.sampler import Sampler
-from pipeline.clock import Clock
-from tests.unit.agents.kernels.streaming import Streaming
+from agents.sampling.process import ExistingProcess, SampledProcess
+from agents.sampling.sampler import Sampler
+from pipeline.model.clock import Clock
+from tests.unit.agents.sampling.kernels.streaming import Streaming
 from tests.unit.agents.steps import Steps
 
 
@@ -31,7 +31,7 @@ def test_one_run_gives_all_intervals_and_they_join(
     target: SampledProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernel, clock = Streaming(), Steps()
-    monkeypatch.setattr("tests.unit.agents.kernels.streaming.time.time", clock)
+    monkeypatch.setattr("tests.unit.agents.sampling.kernels.streaming.time.time", clock)
     sampler = sampler_of(kernel, target, clock)
     clock.drive(sampler)
     running = sampler.intervals()

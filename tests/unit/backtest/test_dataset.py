@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.backtest.dataset import Dataset, read_dataset, write_dataset
-from pipeline.errors import ConfigError
 from pipeline.model import MetricMetadata
+from pipeline.model.errors import ConfigError
 from tests.unit.storage.test_arrays import T0
 from tests.unit.storage.test_arrays import build as build_small
 

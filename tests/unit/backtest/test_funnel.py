@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline import steps
 from pipeline.backtest.funnel import STEPS, count_funnel, ledger_lines
-from pipeline.model import Scan
+from pipeline.model import Scan, steps
 from tests.support.builders import build_candidate, build_dropped
 
 SCAN = Scan("shop", "live", 1.7e9, 1.7e9 + 30, 1.7e9 + 45, 1.7e9 + 50, 7)

@@ -13,9 +13,9 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.late import LateService, StoreInThePast
 from pipeline.backtest.run import run_backtest
 from pipeline.backtest.symbols import with_symbols
-from pipeline.names import Naming
+from pipeline.counting.names import Naming
+from pipeline.settings.workloads import Workload, load_workloads
 from pipeline.storage.arrays import ArrayStore
-from pipeline.workloads import Workload, load_workloads
 
 DELAY_S = 1800.0
 

@@ -7,8 +7,8 @@ import numpy as np
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.backtest.run import run_backtest
-from pipeline.units import DAY_S, HOUR_S
-from pipeline.workloads import load_workloads
+from pipeline.model.units import DAY_S, HOUR_S
+from pipeline.settings.workloads import load_workloads
 
 SCENARIO = {
     "name": "office-hours",

@@ -10,8 +10,8 @@ import pytest
 
 from pipeline.backtest.plain import build_datasets, common_window_s
 from pipeline.backtest.seriesfile import Series
-from pipeline.errors import ConfigError
-from pipeline.workloads import load_workloads
+from pipeline.model.errors import ConfigError
+from pipeline.settings.workloads import load_workloads
 
 FILE = Path("points.csv")
 

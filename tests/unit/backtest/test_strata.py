@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from pipeline.backtest import labels
 from pipeline.backtest.dataset import Dataset, read_dataset, write_dataset
-from pipeline.errors import ConfigError
 from pipeline.model import FloatArray
+from pipeline.model.errors import ConfigError
 from pipeline.model.strata import Stratum, StratumCounts
 from tests.unit.storage.test_arrays import STACK_WINDOW, T0, WINDOW, WINDOWS
 from tests.unit.storage.test_arrays import build as build_small

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.symbols import with_symbols
+from pipeline.counting.names import NO_NAMING, Naming
 from pipeline.model.strata import StratumCounts
-from pipeline.names import NO_NAMING, Naming
 
 RAW = Dataset(
     service="s",

@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.backtest import tables
 from pipeline.backtest.tables import Columns, Texts, read_parquet, write_parquet
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 MOMENT = 1_700_000_000
 

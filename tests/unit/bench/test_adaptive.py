@@ -12,10 +12,10 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from agents.formats import Stack
 from agents.host.parts import Part
 from agents.host.rules import Identity
-from agents.kernels import SamplerError
+from agents.profiles.formats import Stack
+from agents.sampling.kernels import SamplerError
 from loadgen.bench.overhead import adaptive, rates
 from loadgen.bench.overhead.adaptive import policy_line, pruning_line
 from loadgen.bench.overhead.blocks import Answers, Ratio

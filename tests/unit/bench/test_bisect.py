@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 from click.testing import CliRunner
 
-from loadgen.bisection.command import NOISE_NAMES
-from loadgen.bisection.simulate import NOISES
+from loadgen.bench.bisection.command import NOISE_NAMES
+from loadgen.bench.bisection.simulate import NOISES
 from pipeline.cli import smidgen
 
 

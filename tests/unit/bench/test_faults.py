@@ -39,13 +39,13 @@ from loadgen.bench.faults.watch import View, content_hash
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.run import run_backtest
 from pipeline.cli import run
-from pipeline.codec.inputs import decode_change, decode_metric_points, decode_profile
-from pipeline.codec.records import columns_of
-from pipeline.errors import ConfigError, InvalidMessage, SmidgenError
+from pipeline.messages.inputs import decode_change, decode_metric_points, decode_profile
+from pipeline.messages.records import columns_of
 from pipeline.model import Outgoing, Profile
+from pipeline.model.errors import ConfigError, InvalidMessage, SmidgenError
+from pipeline.settings.topics import load_topics
+from pipeline.settings.workloads import load_workloads
 from pipeline.storage.arrays import ArrayStore
-from pipeline.topics import load_topics
-from pipeline.workloads import load_workloads
 from tests.support.counted_loads import count_load
 
 

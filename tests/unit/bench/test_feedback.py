@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from loadgen.bench.feedback import COUNTS
 from loadgen.evaluation.answers import Answered, first_by_confirmations, learn
+from pipeline.analysis.feedback import Confirmation, Judged, Reported
 from pipeline.cli import smidgen
-from pipeline.feedback import Confirmation, Judged, Reported
-from pipeline.workloads import load_workloads
+from pipeline.settings.workloads import load_workloads
 
 WORKLOADS = load_workloads(("frontfaas-small",))
 

@@ -11,9 +11,21 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from loadgen.histories.simulate import APART, COMMITS, NOISES, History, draw_history
-from loadgen.histories.table import Case, injected, measure, offsets_of, totals
-from loadgen.histories.watchers import (
+from loadgen.bench.histories.simulate import (
+    APART,
+    COMMITS,
+    NOISES,
+    History,
+    draw_history,
+)
+from loadgen.bench.histories.table import (
+    Case,
+    injected,
+    measure,
+    offsets_of,
+    totals,
+)
+from loadgen.bench.histories.watchers import (
     WINDOW,
     Answer,
     Watch,
@@ -24,7 +36,7 @@ from loadgen.histories.watchers import (
     mann_whitney,
 )
 from pipeline.cli import smidgen
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 STEP = History(
     np.where(np.arange(40) < 25, 1.0, 2.0)[:, None] + 0.01 * np.arange(40 * 6).reshape(40, 6) % 0.05, (25,)

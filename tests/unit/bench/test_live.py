@@ -8,7 +8,7 @@ import pytest
 from loadgen.bench.live.programs import PROGRAMS, slowed
 from loadgen.bench.live.simulation import START, Process, Slowdown, simulate, standard_error
 from loadgen.bench.live.trials import try_step
-from pipeline.workloads import load_workloads
+from pipeline.settings.workloads import load_workloads
 
 
 def test_a_step_has_the_size_that_was_asked_for() -> None:

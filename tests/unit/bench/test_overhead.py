@@ -12,7 +12,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from agents.formats.collapsed import parse_collapsed
+from agents.profiles.formats.collapsed import parse_collapsed
 from loadgen.bench.overhead import services
 from loadgen.bench.overhead.blocks import Cost, Ratio, ask_for, count_functions, paired_ratio
 from loadgen.bench.overhead.command import line_of

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from agents.sampling import PruningPlan, Trial
+from agents.sampling.rates import PruningPlan, Trial
 from loadgen.bench.sampling.command import SamplingResult
 from loadgen.bench.sampling.rates import CORRECTED, FIXED, POLICIES, PUBLISHED, Point, measure_rates, saved
 from loadgen.bench.sampling.services import KINDS, draw_service

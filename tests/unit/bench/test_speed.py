@@ -12,8 +12,8 @@ from loadgen.bench.detect import GEOMETRIES, KINDS, draw_counts, naive_cusum, sc
 from loadgen.bench.profile_fleet import draw_profile_fleet
 from loadgen.bench.scan import SERVICE_SERIES, scan_service, services_of
 from loadgen.bench.stacks import STEPS
+from pipeline.analysis.detect.expected import normalise
 from pipeline.cli import run
-from pipeline.detect.expected import normalise
 from pipeline.model import SeriesMatrix
 
 WINDOWS, RESOLUTION_S = GEOMETRIES[0]

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +19,9 @@ from loadgen.bench.faults.strikes import Context, process_state
 from loadgen.bench.faults.watch import View
 from loadgen.bench.faults.workers import Supervisor, Worker
 from pipeline.processes import Child
-from pipeline.topics import load_topics
+from pipeline.settings.topics import load_topics
+from pipeline.stages.factory import STAGES
+from tests.support.open_faults import open_fault
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc")
 
@@ -155,3 +157,25 @@ def test_what_is_wrong_with_a_load_strikes_once_it_is_handed_over() -> None:
     assert not strikes.odd_load(where).struck  # nothing late among what has been handed over since
     feeder.offered = 4
     assert strikes.odd_load(where).struck
+
+
+@pytest.mark.usefixtures("impatient")
+@open_fault("44.20", "faults of the store hit INSERTs alone: no SELECT is refused, lost or slow")
+@pytest.mark.parametrize("strike", [strikes.slow_store, strikes.refusing_store, strikes.losing_store])
+def test_a_store_fault_hits_reading_too(strike: strikes.Strike) -> None:
+    decisions: list[Callable[[bool], object]] = []
+
+    class Proxy:
+        faults = 1
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            decisions.append(value)
+
+    where = context(proxy=Proxy())
+    strike(where)
+    assert any(decide(False) for decide in decisions for _ in range(100))
+
+
+@open_fault("44.20", "the stages releases and judge are neither run nor struck")
+def test_all_stages_are_struck() -> None:
+    assert set(Context(context().rig, np.random.default_rng(1)).stages) == set(STAGES)

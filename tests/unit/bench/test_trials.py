@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from loadgen.trials import table
-from loadgen.trials.simulate import DISTRIBUTIONS
-from pipeline.trials import MODELS
+from loadgen.bench.trials import table
+from loadgen.bench.trials.simulate import DISTRIBUTIONS
+from pipeline.experiments.trials import MODELS
 
 
 @pytest.mark.parametrize(("name", "by_request"), [("normal", False), ("requests", True)])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.codec.events import regression_id
-from pipeline.lifecycle import OpenRegression, Update
+from pipeline.analysis.lifecycle import OpenRegression, Update
+from pipeline.messages.events import regression_id
 from pipeline.model import (
     Change,
     Regression,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli import load, run
-from pipeline.topics import DEFAULT_PATH
+from pipeline.settings.topics import DEFAULT_PATH
 from tests.support.paths import ROOT
 
 NOWHERE = "127.0.0.1:1"

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from agents.agent import report_delivery
-from agents.buffer import Tally
-from agents.publisher import Delivery
+from agents.publishing.buffer import Tally
+from agents.publishing.publisher import Delivery
+from agents.sampling.agent import report_delivery
 from pipeline.cli import run
-from pipeline.config import local_state_file
-from pipeline.local import forget, remember
+from pipeline.settings.config import local_state_file
+from pipeline.settings.local import forget, remember
 from tests.support.repositories import Work
-from tests.unit.test_local import running
+from tests.unit.settings.test_local import running
 
 NOWHERE = ("--broker", "127.0.0.1:1")
 
@@ -42,7 +42,7 @@ def test_a_program_without_python_is_said(capfd: pytest.CaptureFixture[str]) -> 
 def test_samples_that_the_broker_did_not_take_are_no_success(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agents.agent.FLUSH_S", 0.5)
+    monkeypatch.setattr("agents.sampling.agent.FLUSH_S", 0.5)
     spin = "import time\nwhile time.process_time() < 2: pass"
     assert run(["agent", "run", "--service", "s", *NOWHERE, "--", "python3", "-c", spin]) == 1
     err = capfd.readouterr().err
@@ -55,7 +55,7 @@ def test_samples_that_the_broker_did_not_take_are_no_success(
 def test_a_process_that_only_waits_is_said(
     samples: int, said: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "agents.agent")
+    caplog.set_level(logging.INFO, "agents.sampling.agent")
     assert report_delivery(Delivery(published=Tally(4, samples), dropped=Tally(), unsent=Tally()))
     assert f"published 4 messages ({samples} sample" in caplog.text
     assert ("used no CPU while it was sampled; --idle counts what waits, too" in caplog.text) == said
@@ -198,7 +198,7 @@ def test_a_long_search_says_how_far_it_is(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "x.csv").write_text("".join(f"{v}\n" for _, v in POINTS))
-    monkeypatch.setattr("pipeline.terminal.QUIET_S", 0.0)
+    monkeypatch.setattr("pipeline.commands.terminal.QUIET_S", 0.0)
     assert run(["detect", "x.csv"]) == 0
     assert "detect: 0 of 1 series after 0 s" in capfd.readouterr().err
 
@@ -208,7 +208,7 @@ def test_a_long_history_says_how_far_it_is(
 ) -> None:
     work = Work(tmp_path / "work")
     work.commit("Add the shop", {"shop.py": "def total():\n    return 1\n"})
-    monkeypatch.setattr("pipeline.terminal.QUIET_S", 0.0)
+    monkeypatch.setattr("pipeline.commands.terminal.QUIET_S", 0.0)
     assert run(["changes", "--service", "shop", "--repo", str(work.path), "--dry-run"]) == 0
     assert "changes: 0 of 1 commit after 0 s" in capfd.readouterr().err
 

@@ -14,11 +14,11 @@ from pipeline.backtest.dataset import Dataset, read_dataset, write_dataset
 from pipeline.cli import run
 from pipeline.commands.release.reading import Asked, Source
 from pipeline.commands.release.reading import compare as compare_of
-from pipeline.errors import ConfigError
 from pipeline.model import SeriesKey, StrataMatrix, Stratum, StratumCounts
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import HOUR_S
+from pipeline.releases.gcpu import CompareConfig
 from pipeline.storage.arrays import ArrayStore
-from pipeline.strata.comparison import CompareConfig
-from pipeline.units import HOUR_S
 
 T0 = 1_760_000_400.0
 STACKS = tuple(

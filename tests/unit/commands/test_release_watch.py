@@ -11,10 +11,10 @@ import pytest
 from pipeline.commands.release import watch as module
 from pipeline.commands.release.reading import Asked, Comparison, NotYet, Source
 from pipeline.commands.release.watch import Watch, look_at_store
-from pipeline.errors import ConfigError, SmidgenError, StoreUnavailable
+from pipeline.model.errors import ConfigError, SmidgenError, StoreUnavailable
+from pipeline.model.units import HOUR_S
+from pipeline.releases.gcpu import CompareConfig, State
 from pipeline.storage.arrays import ArrayStore
-from pipeline.strata.comparison import CompareConfig, State
-from pipeline.units import HOUR_S
 
 BEGUN = 489_000 * HOUR_S + 600.0
 ASKED = Asked("v1", "v2", None, (), CompareConfig(sequential=True))

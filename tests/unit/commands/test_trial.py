@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.cli import run, smidgen
-from pipeline.trials import MODELS
+from pipeline.experiments.trials import MODELS
 
 TRIALS = 12
 

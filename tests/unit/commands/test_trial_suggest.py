@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from pipeline.backtest.dataset import Dataset, read_dataset, write_dataset
 from pipeline.cli import run, smidgen
-from pipeline.errors import ConfigError
 from pipeline.model import Change
+from pipeline.model.errors import ConfigError
 from pipeline.storage.arrays import ArrayStore
 from tests.support.fixed_regressions import insert_regression, insert_trials, insert_verdict
 from tests.support.repositories import Work

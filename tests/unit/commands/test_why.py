@@ -11,12 +11,11 @@ import numpy as np
 import orjson
 import pytest
 
+from pipeline.analysis.lifecycle import OpenRegression
 from pipeline.backtest.funnel import STEPS
 from pipeline.cli import run
-from pipeline.codec.events import regression_event, regression_id, update_event
-from pipeline.codec.ledger import dropped_entries, ledger_columns, reported_entries
-from pipeline.costlier_requests import CostlierRequests
-from pipeline.lifecycle import OpenRegression
+from pipeline.messages.events import regression_event, regression_id, update_event
+from pipeline.messages.ledger import dropped_entries, ledger_columns, reported_entries
 from pipeline.model import (
     AppliedSilence,
     Decision,
@@ -27,12 +26,13 @@ from pipeline.model import (
     Silence,
     Suspect,
 )
-from pipeline.report.case import case_in_store, frame_of
-from pipeline.report.explain import explain, number
+from pipeline.model.costlier_requests import CostlierRequests
+from pipeline.settings.workloads import load_workloads
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
-from pipeline.workloads import load_workloads
+from pipeline.views.report.case import case_in_store, frame_of
+from pipeline.views.report.explain import explain, number
 from tests.contract.rows import gcpu, totals
 from tests.support.builders import build_dropped
 from tests.support.fleets import START

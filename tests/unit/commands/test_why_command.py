@@ -12,8 +12,8 @@ import pytest
 
 from pipeline.backtest.dataset import write_dataset
 from pipeline.cli import run
-from pipeline.codec.events import regression_event, update_event
-from pipeline.codec.ledger import dropped_entries, entry_to_json
+from pipeline.messages.events import regression_event, update_event
+from pipeline.messages.ledger import dropped_entries, entry_to_json
 from tests.support.fleets import BASE, SLOWER, as_dataset, record
 from tests.unit.commands.explained import DROPPED, GONE, REGRESSION, REPORTED, SCAN
 

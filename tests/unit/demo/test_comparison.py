@@ -6,7 +6,7 @@ import pytest
 
 from loadgen.demo.comparison import Deployment, judge
 from loadgen.target.history import CommitKind
-from pipeline.codec.events import regression_event
+from pipeline.messages.events import regression_event
 from pipeline.model import Change, Regression, Suspect
 from tests.support.builders import build_candidate
 

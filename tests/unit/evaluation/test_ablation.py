@@ -16,23 +16,23 @@ from loadgen.evaluation.suite.ablation import SHOWN, ablation_jobs, parse_steps,
 from loadgen.evaluation.suite.runs import Job, Run, run_fleet
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
+from pipeline.analysis.detect.short_term import ScanConfig, Windows, find_candidates
 from pipeline.backtest import funnel
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import run_backtest
 from pipeline.cli import run
-from pipeline.codec.scans import encode_progress
-from pipeline.config import Settings
-from pipeline.detect.short_term import ScanConfig, Windows, find_candidates
-from pipeline.errors import ConfigError
+from pipeline.messages.scans import encode_progress
 from pipeline.model import Candidate, Progress, SeriesMatrix
+from pipeline.model.errors import ConfigError
+from pipeline.model.steps import ABLATABLE as STEPS
+from pipeline.model.steps import DETECTOR_PARTS
+from pipeline.model.steps import FUNNEL as FUNNEL_STEPS
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import load_workloads
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.detect import search_config
-from pipeline.steps import ABLATABLE as STEPS
-from pipeline.steps import DETECTOR_PARTS
-from pipeline.steps import FUNNEL as FUNNEL_STEPS
 from pipeline.storage.arrays import ArrayStore
-from pipeline.workloads import load_workloads
 from tests.unit.evaluation.test_suite import SCENARIO, WORKLOAD, suite_run
 
 JOBS = [Job("a", 1, ()), Job("a", 2, ())]

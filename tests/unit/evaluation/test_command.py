@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.backtest.dataset import Dataset, write_dataset
 from pipeline.cli import run
-from pipeline.clock import to_iso
+from pipeline.model.clock import to_iso
 
 START = 1_767_571_200.0
 HOUR = 3600.0

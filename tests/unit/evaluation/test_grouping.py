@@ -13,9 +13,9 @@ from loadgen.evaluation.grouping.cases import Case, Fleet
 from loadgen.evaluation.grouping.command import GROUPINGS
 from loadgen.evaluation.grouping.score import GroupingScore, score_grouping
 from loadgen.evaluation.rates import Rate
+from pipeline.analysis.stacks import Group
 from pipeline.cli import run
 from pipeline.model import Scan
-from pipeline.stacks import Group
 from tests.support.builders import build_candidate, build_stacks
 from tests.unit.evaluation.test_scoring import START, row
 

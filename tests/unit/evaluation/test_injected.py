@@ -12,8 +12,8 @@ import pytest
 
 from loadgen.evaluation.injected import measure_injected, read_results
 from pipeline.cli import run
-from pipeline.errors import ConfigError
 from pipeline.model import FloatArray
+from pipeline.model.errors import ConfigError
 
 
 def noisy(seed: int, level: float = 100.0) -> FloatArray:

@@ -13,7 +13,7 @@ from loadgen.evaluation.model import Event, Funnel, FunnelStep, LedgerLine, Trut
 from loadgen.evaluation.rates import Rate, spread
 from loadgen.evaluation.scoring import MISPLACED, NOTHING, Score, score, size_of
 from loadgen.evaluation.sweep import ledger_curves
-from pipeline.workloads import load_workloads
+from pipeline.settings.workloads import load_workloads
 
 START = 1_700_000_000.0
 HOUR = 3600.0

@@ -22,9 +22,9 @@ from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
 from pipeline.backtest.dataset import read_dataset
 from pipeline.cli import run
-from pipeline.codec.inputs import decode_change, decode_metric_points, decode_profile
-from pipeline.errors import ConfigError
-from pipeline.gcpu.count import count_samples
+from pipeline.counting.count import count_samples
+from pipeline.messages.inputs import decode_change, decode_metric_points, decode_profile
+from pipeline.model.errors import ConfigError
 from tests.support.paths import ROOT
 
 MALFORMED = {

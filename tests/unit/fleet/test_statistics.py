@@ -17,8 +17,8 @@ from loadgen.fleet.scenario import GraphSpec, Scenario, load_scenario
 from loadgen.fleet.simulate import Fleet, simulate
 from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
-from pipeline.frames import series_of
 from pipeline.model import FloatArray
+from pipeline.model.frames import series_of
 
 STILL = {
     "load": {"daily": 0, "weekly": 0, "mix_daily": 0, "mix_weekly": 0},

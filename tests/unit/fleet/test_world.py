@@ -12,8 +12,8 @@ from loadgen.fleet.scenario import Language, Scenario, load_scenario
 from loadgen.fleet.simulate import simulate
 from loadgen.fleet.spelling import Spelling
 from pipeline.backtest.dataset import Dataset
-from pipeline.errors import ConfigError
-from pipeline.names import Naming
+from pipeline.counting.names import Naming
+from pipeline.model.errors import ConfigError
 
 SMALL: dict[str, Any] = {
     "name": "world",

@@ -12,7 +12,7 @@ EDITS = {
             "    weight: float = 0.5\n    domains: tuple[DomainDecision, ...] = ()"
         )
     },
-    "pipeline/codec/schema/scans.py": {
+    "pipeline/messages/schema/scans.py": {
         "    domains: NotRequired[Several[DomainDecision] | None]\n": (
             "    weight: NotRequired[float]\n    domains: NotRequired[Several[DomainDecision] | None]\n"
         )
@@ -20,11 +20,11 @@ EDITS = {
 }
 
 PROGRAM = """
-from pipeline.codec.ledger import entry_from_json, entry_from_row, entry_to_json
-from pipeline.codec.ledger import ledger_columns, reported_entries
-from pipeline.codec.scans import decode_scan, encode_scan
-from pipeline.codec.schema.generate import message_schemas
-from pipeline.errors import InvalidMessage
+from pipeline.messages.ledger import entry_from_json, entry_from_row, entry_to_json
+from pipeline.messages.ledger import ledger_columns, reported_entries
+from pipeline.messages.scans import decode_scan, encode_scan
+from pipeline.messages.schema.generate import message_schemas
+from pipeline.model.errors import InvalidMessage
 from pipeline.model import Candidate, Scan
 from pipeline.storage.schema import COLUMNS, prepare
 

@@ -12,11 +12,11 @@ from tests.support.copies import run_with
 
 PROGRAM = """
 import orjson
-from pipeline.codec.inputs import decode_profile
-from pipeline.codec.scans import decode_scan, encode_scan
-from pipeline.codec.schema.generate import message_schemas
-from pipeline.frames import element, series_of
-from pipeline.gcpu.count import count_samples
+from pipeline.messages.inputs import decode_profile
+from pipeline.messages.scans import decode_scan, encode_scan
+from pipeline.messages.schema.generate import message_schemas
+from pipeline.model.frames import element, series_of
+from pipeline.counting.count import count_samples
 from pipeline.model import Candidate, Scan, is_gcpu
 
 T0 = 1_760_000_000.0

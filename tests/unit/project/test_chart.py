@@ -21,11 +21,11 @@ import yaml
 from kubernetes_validate.utils import schema_contents
 
 from pipeline import __version__
-from pipeline.config import SECRETS, setting_fields
-from pipeline.runtime.worker.health import health_address
-from pipeline.runtime.worker.service import CLOSE_S
+from pipeline.settings.config import SECRETS, setting_fields
+from pipeline.settings.workloads import load_workloads
 from pipeline.stages.factory import STAGES
-from pipeline.workloads import load_workloads
+from pipeline.worker.health import health_address
+from pipeline.worker.service import CLOSE_S
 from tests.support.chart import (
     ALL,
     CHART,
@@ -280,7 +280,7 @@ def test_probes_ask_the_endpoint_that_the_worker_opens(values: Object) -> None:
             name: container[f"{name}Probe"]["exec"]["command"]
             for name in ("startup", "liveness", "readiness")
         }
-        probe = ["python", "-m", "pipeline.probe"]
+        probe = ["python", "-m", "pipeline.worker.probe"]
         assert commands == {
             "startup": [*probe, "live"],
             "liveness": [*probe, "live"],

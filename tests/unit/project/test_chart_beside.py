@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from pipeline.alerts import load_rules
+from pipeline.delivery.alerts import load_rules
 from tests.support.chart import ALL, PARTS, PASSWORD, SETS, SMALLEST, of_kind, pod, settings_of
 from tests.support.command_lines import trouble
 from tests.support.paths import ROOT

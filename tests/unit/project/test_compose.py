@@ -18,12 +18,12 @@ import pytest
 import yaml
 
 from pipeline.cli import COMMANDS
-from pipeline.config import PREFIX, load_settings
-from pipeline.errors import ConfigError
-from pipeline.runtime.worker.health import health_address
-from pipeline.runtime.worker.service import CLOSE_S
+from pipeline.model.errors import ConfigError
+from pipeline.settings.config import PREFIX, load_settings
 from pipeline.stages.factory import STAGES
 from pipeline.storage.connect import open_client
+from pipeline.worker.health import health_address
+from pipeline.worker.service import CLOSE_S
 from tests.support.command_lines import trouble
 from tests.support.paths import ROOT
 
@@ -38,7 +38,7 @@ PROFILES = ("alerts", "dashboard")
 """What needs a file of rules, or a proxy that logs people in, before it is started."""
 
 WORKERS = (*STAGES, *PROFILES)
-PROBE = ["python", "-m", "pipeline.probe", "ready"]
+PROBE = ["python", "-m", "pipeline.worker.probe", "ready"]
 
 
 def schema() -> dict[str, Any]:

@@ -92,7 +92,7 @@ def test_code_uses_the_words_of_the_glossary(word: str, in_code: dict[str, list[
 
 
 def test_fields_that_keep_their_name_exist() -> None:
-    fields = ("pipeline/codec/schema/scans.py", "loadgen/fleet/scenario.py")
+    fields = ("pipeline/messages/schema/scans.py", "loadgen/fleet/scenario.py")
     trees = [ast.parse((ROOT / path).read_text("utf-8")) for path in fields]
     assert set().union(*map(words.names, trees)) >= words.KEPT
 

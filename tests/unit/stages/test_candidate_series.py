@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline.analysis.detect.share_normalisation import share_factor
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
-from pipeline.codec.scans import encode_progress
-from pipeline.config import Settings
-from pipeline.detect.share_normalisation import share_factor
+from pipeline.messages.scans import encode_progress
 from pipeline.model import MetricKind, Progress, Scan, SeriesMatrix
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.candidate_series import gather_filters
 from pipeline.storage.arrays import ArrayStore
-from pipeline.workloads import Workload
 
 KINDS: tuple[MetricKind, ...] = ("subroutine",)
 SERIES = 150  # enough of them have a common factor

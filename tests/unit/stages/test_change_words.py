@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from pipeline.analysis.rootcause.text import ChangeTexts, change_words, compact
 from pipeline.model import Change
-from pipeline.rootcause.text import ChangeTexts, change_words, compact
 from pipeline.stages.gather.change_words import ChangeWords
 from tests.support.builders import build_change
 

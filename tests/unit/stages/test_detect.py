@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from pipeline.codec.scans import decode_scan
-from pipeline.detect.idleness import Readings
-from pipeline.detect.schedule import DueScan
-from pipeline.errors import QueryRefused
+from pipeline.analysis.detect.idleness import Readings
+from pipeline.analysis.detect.schedule import DueScan
+from pipeline.messages.scans import decode_scan
 from pipeline.model import Progress, Record, Scan
+from pipeline.model.errors import QueryRefused
+from pipeline.settings.workloads import Workload
 from pipeline.stages.base import handle_whole
 from pipeline.stages.detect import DetectStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
-from pipeline.workloads import Workload
 
 START = 1_700_000_000.0 // 3600 * 3600
 IDLE_S = 300.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pipeline.instruments import OTHER
 from pipeline.model import Scan
 from pipeline.stages.event_counts import REPORTED, Brought, EventCounts
-from pipeline.telemetry import MOST_WORKLOADS
+from pipeline.telemetry.instruments import OTHER
+from pipeline.telemetry.metrics import MOST_WORKLOADS
 from tests.support.builders import build_candidate, build_dropped
 
 NOW = 1_700_000_000.0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import Settings
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
+from pipeline.settings.config import Settings
 from pipeline.stages.factory import STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
@@ -48,7 +48,7 @@ def test_a_wrong_gates_file_stops_the_worker_before_it_starts(tmp_path: Path) ->
 @pytest.mark.parametrize("stage", ["aggregate", "detect", "filter"])
 def test_a_worker_starts_without_all_of_scipys_statistics(stage: str) -> None:
     # They take a third of a second of processor time to import; scipy.special has what these stages need.
-    modules = f"pipeline.runtime.worker, pipeline.commands.worker, pipeline.stages.{stage}"
+    modules = f"pipeline.worker, pipeline.commands.worker, pipeline.stages.{stage}"
     shown = subprocess.run(
         [sys.executable, "-c", f"import sys, {modules}; print('scipy.stats' in sys.modules)"],
         capture_output=True,

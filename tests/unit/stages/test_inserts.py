@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from pipeline.errors import StoreUnavailable
+from pipeline.model.errors import StoreUnavailable
 from pipeline.stages.inserts import AT_ONCE, Inserts
 from pipeline.storage.interface import Store
 

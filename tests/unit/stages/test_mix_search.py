@@ -10,14 +10,14 @@ from loadgen.fleet.scenario import Scenario, load_scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
-from pipeline.clock import from_iso
-from pipeline.codec.scans import encode_progress
-from pipeline.config import Settings
+from pipeline.messages.scans import encode_progress
 from pipeline.model import Progress, Scan
+from pipeline.model.clock import from_iso
+from pipeline.model.units import DAY_S, HOUR_S
+from pipeline.settings.config import Settings
+from pipeline.settings.workloads import load_workloads
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.storage.arrays import ArrayStore
-from pipeline.units import DAY_S, HOUR_S
-from pipeline.workloads import load_workloads
 
 (WORKLOAD,) = load_workloads(("frontfaas-small",))
 GRAPH = {"subroutines": 60, "endpoints": 5}

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.backtest.run import run_backtest
 from pipeline.model import MetricPoints
-from pipeline.workloads import Workload
+from pipeline.settings.workloads import Workload
 from tests.support.fleets import BASE, LIVE, SLOWER, START, THROUGHPUT, as_dataset, record
 
 SERVICE = as_dataset(record("shop", [(90, BASE), (80, SLOWER)], metrics=False))

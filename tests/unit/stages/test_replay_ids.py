@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.counting.quota.cardinality import MAX_DAYS
 from pipeline.model import Record
-from pipeline.quota.cardinality import MAX_DAYS
+from pipeline.model.units import DAY_S
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
-from pipeline.units import DAY_S
 from tests.support.builders import build_profile
 
 START = 1_700_000_000.0 // DAY_S * DAY_S

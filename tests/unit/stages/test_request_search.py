@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.detect.search import find_change_points
+from pipeline.analysis.detect.search import find_change_points
+from pipeline.analysis.mix.standardise import standardise
 from pipeline.model import RequestPeriods, SeriesKey, SeriesMatrix
 from pipeline.stages.ablation import NOTHING
 from pipeline.stages.detect import search_config
@@ -16,7 +17,6 @@ from pipeline.stages.gather.request_mix import RequestMixStore, find_request_mix
 from pipeline.stages.gather.store_view import StoreView
 from pipeline.stages.mix_search import find_at_constant_mix
 from pipeline.storage.interface import SeriesSource, Store
-from pipeline.strata.standardise import standardise
 from tests.support.served import AT, END, WINDOW_S, serve
 from tests.support.served_scans import (
     CASES,

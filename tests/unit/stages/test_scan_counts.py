@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pipeline.instruments import OTHER
 from pipeline.model import Progress, Record, Scan, Unjudged
 from pipeline.stages.scan_counts import (
     FORGOTTEN_S,
@@ -12,6 +11,7 @@ from pipeline.stages.scan_counts import (
     SILENT_S,
     ScanCounts,
 )
+from pipeline.telemetry.instruments import OTHER
 
 NOW = 1_700_000_000.0
 

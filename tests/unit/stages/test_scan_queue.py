@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.detect.schedule import DueScan
+from pipeline.analysis.detect.schedule import DueScan
 from pipeline.stages.scan_queue import MOST_HELD, ScanQueue
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.codec.scans import decode_progress
+from pipeline.messages.scans import decode_progress
 from pipeline.model import MetricPoints, Profile, Record
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream

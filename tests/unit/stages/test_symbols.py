@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from pipeline.counting.names import (
+    NO_NAMING,
+    VERSION,
+    Naming,
+    Namings,
+    Pattern,
+)
 from pipeline.model import MetricPoints, Profile, Record, SeriesKey, SeriesMatrix
-from pipeline.names import NO_NAMING, VERSION, Naming, Namings, Pattern
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.stages.gather.symbols import MARGIN_S, SymbolStore

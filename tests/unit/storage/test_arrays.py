@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.backtest.dataset import Dataset
-from pipeline.gcpu.count import stack_ids
+from pipeline.counting.count import stack_ids
 from pipeline.model import MetricPoints, SeriesKey
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import CountTable, Extent

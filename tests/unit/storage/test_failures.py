@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError, ProgrammingError
 
-from pipeline.errors import ConfigError, QueryRefused, StoreUnavailable
+from pipeline.model.errors import ConfigError, QueryRefused, StoreUnavailable
 from pipeline.storage.failures import translated
 
 

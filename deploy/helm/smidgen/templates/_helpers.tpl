@@ -18,7 +18,7 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{/* The consumer group of .stage, as pipeline/topics.py names it. */}}
+{{/* The consumer group of .stage, as pipeline/settings/topics.py names it. */}}
 {{- define "smidgen.group" -}}
 {{- with .root.Values -}}
 {{ .groupPrefix | default (printf "%ssmidgen-" .topicPrefix) }}{{ $.stage }}

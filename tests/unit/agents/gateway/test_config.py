@@ -12,7 +12,7 @@ from agents.gateway.config import load_rules
 from agents.gateway.labels import DEFAULT_NAMES
 from agents.gateway.quota import Budget, Rates
 from pipeline.cli import smidgen
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 
 def rules(folder: Path, text: str) -> Path:

@@ -9,12 +9,17 @@ from typing import Any
 import cramjam
 import pytest
 
-from agents.formats import AUTO, Measure, ProfileSource, find_format
 from agents.gateway import datadog
 from agents.gateway.base import Decoded, Refusal, Request, Setup
 from agents.gateway.intake import decode_request
 from agents.gateway.receivers import RECEIVERS
-from pipeline.codec.inputs import decode_profile
+from agents.profiles.formats import (
+    AUTO,
+    Measure,
+    ProfileSource,
+    find_format,
+)
+from pipeline.messages.inputs import decode_profile
 from pipeline.model import Profile
 from tests.support import gateway_requests as requests
 from tests.support import profile_files

@@ -14,16 +14,22 @@ import orjson
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from agents.fleet import FleetClient, encode_status
-from agents.fleet.status import MAX_STATUS_BYTES, decode_view
 from agents.gateway.access import Client
 from agents.gateway.fleet import FORGET_S, Fleet, Statuses
 from agents.gateway.intake import Rules
 from agents.gateway.service import Endpoint, serve
+from agents.host.fleet import FleetClient, encode_status
+from agents.host.fleet.status import MAX_STATUS_BYTES, decode_view
 from pipeline.cli import run as run_command
-from pipeline.errors import BrokerUnavailable, ConfigError
+from pipeline.model.errors import BrokerUnavailable, ConfigError
 from tests.support.gateway_requests import NOW
-from tests.unit.agents.fleet.support import ONE_RULE, OTHER_RULE, STATUS, FleetBench, fleet_of
+from tests.unit.agents.host.fleet.support import (
+    ONE_RULE,
+    OTHER_RULE,
+    STATUS,
+    FleetBench,
+    fleet_of,
+)
 
 TOKEN = "correct horse"
 

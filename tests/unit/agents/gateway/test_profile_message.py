@@ -13,9 +13,9 @@ from agents.gateway.base import Decoded, Request, Setup
 from agents.gateway.intake import decode_request
 from agents.inprocess.messages import Interval, build_messages
 from agents.inprocess.options import Identity
-from pipeline.codec.inputs import decode_profile
-from pipeline.errors import InvalidMessage
+from pipeline.messages.inputs import decode_profile
 from pipeline.model import Annotation
+from pipeline.model.errors import InvalidMessage
 from tests.unit.agents.gateway.support import NOW, Bench
 
 STACKS: dict[tuple[str, ...], int] = {

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from agents.fleet import AgentStatus, ServicePlan, encode_status
-from agents.fleet.status import SILENT_S, decode_rates, decode_view
 from agents.gateway.intake import Rules
 from agents.gateway.rate_plan import FALL_S, RATES_HZ, RISE_S, Need, RatePlan, plan_rate, target_of
-from agents.sampling.policy import samples_needed
-from pipeline.errors import ConfigError
-from pipeline.workloads import load_workloads
-from tests.unit.agents.fleet.support import STATUS, FleetBench
+from agents.host.fleet import AgentStatus, ServicePlan, encode_status
+from agents.host.fleet.status import SILENT_S, decode_rates, decode_view
+from agents.sampling.rates.policy import samples_needed
+from pipeline.model.errors import ConfigError
+from pipeline.settings.workloads import load_workloads
+from tests.unit.agents.host.fleet.support import STATUS, FleetBench
 
 SMALL = load_workloads(["frontfaas-large", "frontfaas-small"])
 NEEDED = samples_needed(0.00005, SMALL)

@@ -9,16 +9,16 @@ import orjson
 import pytest
 from google.protobuf import json_format
 
-from agents.formats import Measure
-from agents.formats.otlp import otlp_messages
-from agents.formats.pprof import profile_messages
 from agents.gateway import otlp_profiles, parca, pprof_upload, pyroscope_ingest, pyroscope_push
 from agents.gateway.base import Decoded, Receiver, Refusal, Request, Result, Setup
 from agents.gateway.grpc_server import peer_address
 from agents.gateway.intake import decode_request
 from agents.gateway.labels import DEFAULT_NAMES, LabelNames
 from agents.gateway.receivers import RECEIVERS
-from pipeline.codec.inputs import decode_profile
+from agents.profiles.formats import Measure
+from agents.profiles.formats.otlp import otlp_messages
+from agents.profiles.formats.pprof import profile_messages
+from pipeline.messages.inputs import decode_profile
 from pipeline.model import Annotation, Profile
 from tests.support import profile_files
 from tests.support.gateway_requests import (

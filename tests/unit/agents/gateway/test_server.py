@@ -18,6 +18,7 @@ from agents.gateway.intake import Rules
 from agents.gateway.quota import Rates
 from agents.gateway.receivers import RECEIVERS
 from agents.gateway.server import listening, make_app
+from tests.support.open_faults import open_fault
 from tests.unit.agents.gateway import support
 from tests.unit.agents.gateway.support import NOW, Bench, Outbox, stacks_of
 
@@ -219,3 +220,24 @@ def test_metrics_count_what_was_taken() -> None:
     text = run(bench, work)
     assert 'smidgen_gateway_samples_total{receiver="pprof"} 4' in text
     assert 'smidgen_gateway_requests_total{receiver="pprof",outcome="malformed"} 1' in text
+
+
+@open_fault("44.11", "a gateway without a token takes posts of any web page and of rebound host names")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example", "Content-Type": "text/plain"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Host": "rebound.evil.example:4040"},
+    ],
+    ids=lambda headers: next(iter(headers)),
+)
+def test_a_web_page_can_neither_send_nor_read(headers: dict[str, str]) -> None:
+    bench = Bench()
+
+    async def work(client: support.Client) -> tuple[int, int]:
+        sent = await client.post(UPLOAD, data=STACKS, headers=headers)
+        return sent.status, (await client.get("/metrics", headers=headers)).status
+
+    assert run(bench, work) == (403, 403)
+    assert not bench.outbox.messages

@@ -23,9 +23,9 @@ from agents.gateway.targets import Target
 from agents.metrics import MetricMap
 from agents.metrics.otlp import otlp_metric_messages
 from agents.metrics.remote_write import V2_TYPE, remote_write_messages
-from pipeline.codec.inputs import decode_metric_points
-from pipeline.errors import BrokerUnavailable
+from pipeline.messages.inputs import decode_metric_points
 from pipeline.model import MetricPoints, Outgoing
+from pipeline.model.errors import BrokerUnavailable
 from tests.support.metric_senders import add_metric, add_point, otlp_request, write_request
 from tests.unit.agents.gateway.support import NOW, Bench, Client
 

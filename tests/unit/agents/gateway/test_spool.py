@@ -16,10 +16,10 @@ from agents.gateway import service
 from agents.gateway.intake import Rules
 from agents.gateway.service import BufferedOutbox, Endpoint, SpoolOptions
 from pipeline.cli import run
-from pipeline.errors import ConfigError
-from pipeline.telemetry import exposition
+from pipeline.model.errors import ConfigError
+from pipeline.telemetry.metrics import exposition
 from tests.unit.agents.gateway.support import NOW
-from tests.unit.agents.test_publisher import FakeBroker
+from tests.unit.agents.publishing.test_publisher import FakeBroker
 
 ENDPOINT = Endpoint(("127.0.0.1", 0), None, 1024**2)
 Work = Callable[[ClientSession, str], Awaitable[None]]

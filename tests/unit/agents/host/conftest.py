@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.kernels import base, register
+from agents.sampling.kernels import base, register
 from tests.unit.agents.host.fake_kernel import FakeKernels
 
 KERNEL = "fake"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agents.kernels import Sampling
+from agents.sampling.kernels import Sampling
 
 
 @dataclass

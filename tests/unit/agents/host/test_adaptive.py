@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agents.formats import Stack
 from agents.host.adaptive import FASTEST_HZ, MOST_FUNCTIONS, WINDOW_S, AdaptiveRates, stepped
 from agents.host.parts import Part
 from agents.host.rules import LOWEST_HZ, Identity
+from agents.profiles.formats import Stack
 
 STEADY = {"a": 0.5, "b": 0.3, "c": 0.2}
 CHANGED = {"a": 0.2, "b": 0.2, "c": 0.2, "d": 0.4}

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from agents.buffer import Tally
 from agents.host.adaptive import FASTEST_HZ, AdaptiveRates
 from agents.host.agent import Edges, HostAgent
 from agents.host.numbers import summary
 from agents.host.rules import Condition, How, Rule
 from agents.host.rules_file import HostConfig
-from agents.publisher import Delivery
-from pipeline.codec.inputs import decode_profile
+from agents.publishing.buffer import Tally
+from agents.publishing.publisher import Delivery
+from pipeline.messages.inputs import decode_profile
 from pipeline.model import Outgoing
 from tests.unit.agents.host.fake_kernel import FakeKernels
 from tests.unit.agents.host.proc_tree import ProcTree

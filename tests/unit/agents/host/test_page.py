@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from agents.host.page import MetricsPage
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 
 def read(address: str, token: str = "") -> str:

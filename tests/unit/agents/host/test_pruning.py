@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from agents.formats import Stack
 from agents.host.parts import Part
 from agents.host.pruning import PLANNED_S, Pruner
 from agents.host.rules import Identity
-from agents.sampling import SHARES
+from agents.profiles.formats import Stack
+from agents.sampling.rates import SHARES
 
 HEAVY: dict[Stack, int] = {("main", f"busy{number}"): 4_000 for number in range(10)}
 RARE: dict[Stack, int] = {

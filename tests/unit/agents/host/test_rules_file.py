@@ -9,7 +9,7 @@ import pytest
 from agents.host.adaptive import FASTEST_HZ
 from agents.host.rules import How, Rule
 from agents.host.rules_file import HostConfig, load_host_config, parse_fleet_config
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 
 def load(folder: Path, text: str) -> HostConfig:

@@ -16,20 +16,20 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from agents.buffer import Buffer, Tally
-from agents.fleet import FleetClient
-from agents.fleet.status import SILENT_S
 from agents.gateway.rate_plan import Need, plan_rate
+from agents.host.fleet import FleetClient
+from agents.host.fleet.status import SILENT_S
 from agents.host.numbers import Demand, State
 from agents.host.rules_file import HostConfig, parse_fleet_config
 from agents.host.rules_source import GatewayRules, status_of
 from agents.host.service import _buffer
-from agents.publisher import Delivery
-from agents.spooled_buffer import SpooledBuffer
+from agents.publishing.buffer import Buffer, Tally
+from agents.publishing.publisher import Delivery
+from agents.publishing.spooled_buffer import SpooledBuffer
 from pipeline.cli import run as run_command
 from pipeline.cli import smidgen
-from pipeline.workloads import load_workloads
-from tests.unit.agents.fleet.support import OTHER_RULE, fleet_of, served
+from pipeline.settings.workloads import load_workloads
+from tests.unit.agents.host.fleet.support import OTHER_RULE, fleet_of, served
 from tests.unit.agents.host.test_service import Steps, run
 
 STATE = State(
@@ -45,7 +45,7 @@ STATE = State(
 @pytest.fixture(autouse=True)
 def patient_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only who is not there does not answer, however busy the machine is."""
-    monkeypatch.setattr("agents.fleet.client.TIMEOUT_S", 60.0)
+    monkeypatch.setattr("agents.host.fleet.client.TIMEOUT_S", 60.0)
 
 
 def wait_for(is_so: Callable[[], object]) -> None:

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from agents.formats.collapsed import parse_collapsed
 from agents.host.bursts import BURST_HZ, BurstSampler
 from agents.host.discovery import Found
 from agents.host.parts import Part
 from agents.host.process_sampling import SamplingSettings
 from agents.host.rules import How, Identity, Target
 from agents.host.samplings import Samplings
-from agents.process import ExistingProcess
-from agents.sampler import CannotSample, Sampler
+from agents.profiles.formats.collapsed import parse_collapsed
+from agents.sampling.process import ExistingProcess
+from agents.sampling.sampler import CannotSample, Sampler
 from tests.unit.agents.host.fake_kernel import FakeKernels
 from tests.unit.agents.steps import Steps
 

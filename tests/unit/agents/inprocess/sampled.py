@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from agents.inprocess.stacks import StackReader
-from agents.naming import name_stack
+from agents.profiles.naming import name_stack
 
 
 def annotations_now() -> list[str]:

@@ -328,7 +328,7 @@ def test_a_script_its_forks_and_its_exits(tmp_path: Path) -> None:
         ("nope", "No module named nope"),
         ("nope.x", "Error while finding module specification for 'nope.x' (ModuleNotFoundError"),
         ("agents.inprocess.messages.x", "Error while finding module specification for"),
-        ("agents.kernels", "No module named agents.kernels.__main__"),
+        ("agents.sampling.kernels", "No module named agents.sampling.kernels.__main__"),
         ("agents.nope", "No module named agents.nope"),
     ],
 )

@@ -8,9 +8,9 @@ import pytest
 
 from agents.inprocess.messages import Interval, build_messages
 from agents.inprocess.options import Identity, read_options
-from pipeline.codec.inputs import decode_profile
-from pipeline.frames import MODULE
+from pipeline.messages.inputs import decode_profile
 from pipeline.model import Annotation, Profile
+from pipeline.model.frames import MODULE
 
 IDENTITY = Identity("shop", "host-1", "v2", {"region": "eu"})
 START = 1_700_000_000.0

@@ -14,7 +14,7 @@ from agents.inprocess import frame_metadata
 from agents.inprocess.carriers import attach
 from agents.inprocess.marks import sampling
 from agents.inprocess.stacks import StackReader, frame_text, short_path
-from agents.naming import name_stack
+from agents.profiles.naming import name_stack
 
 HERE = f"{__name__}."
 

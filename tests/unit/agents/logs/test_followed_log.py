@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agents.logs.followed_log import FollowedLog
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 Rotation = Callable[[Path], None]
 

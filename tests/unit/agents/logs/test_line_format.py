@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agents.logs import line_format
 from agents.logs.line_format import NOTHING
 from agents.logs.log_time import log_time
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 TIME = "10/Oct/2023:13:55:36 +0200"
 COMBINED = f'10.0.0.1 - bob [{TIME}] "GET /cart/1?a=b HTTP/1.1" 200 2326 "-" "curl/8 (x) [y]"'

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.buffer import Pending
 from agents.logs import RequestTypes, TallyOptions, line_format
 from agents.logs.log_follower import Counting, LogFollower
-from agents.logs.outbox import Outbox
 from agents.logs.state_file import StateFile
-from pipeline.codec.inputs import decode_metric_points
-from pipeline.codec.requests import decode_requests
-from pipeline.errors import ConfigError
+from agents.publishing.buffer import Pending
+from agents.publishing.outbox import Outbox
+from pipeline.messages.inputs import decode_metric_points
+from pipeline.messages.requests import decode_requests
 from pipeline.model import Outgoing, RequestCounts
+from pipeline.model.errors import ConfigError
 
 START = 1_700_000_010.0  # a multiple of 30 s
 PERIOD_S = 30.0

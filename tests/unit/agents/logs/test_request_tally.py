@@ -12,11 +12,11 @@ import pytest
 
 from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
 from agents.logs.log_file import read_log
-from pipeline.codec.inputs import decode_metric_points
-from pipeline.codec.requests import decode_requests
-from pipeline.codec.schema.requests import MAX_BUCKET, MIN_BUCKET
-from pipeline.errors import ConfigError
+from pipeline.messages.inputs import decode_metric_points
+from pipeline.messages.requests import decode_requests
+from pipeline.messages.schema.requests import MAX_BUCKET, MIN_BUCKET
 from pipeline.model import MetricPoints, Outgoing
+from pipeline.model.errors import ConfigError
 
 START = 1_700_000_010  # a multiple of 30 s
 

@@ -7,7 +7,7 @@ import pytest
 from agents.metrics import load_metric_map
 from agents.metrics.conventions import kind_of, rate_unit, unit_of
 from agents.metrics.mapping import MetricMap, Targets
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agents.metrics import Reading, Readings, read_otlp_json, read_otlp_metrics
 from agents.metrics.exponential import Exponential
 from agents.metrics.otlp import otlp_metric_messages
-from pipeline.errors import InvalidMessage
+from pipeline.model.errors import InvalidMessage
 from tests.support.metric_senders import add_metric, add_point, otlp_request
 
 CUMULATIVE, DELTA = 2, 1

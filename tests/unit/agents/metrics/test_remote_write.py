@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agents.metrics import Readings, read_remote_write
 from agents.metrics.exponential import Exponential
 from agents.metrics.remote_write import V2_TYPE, remote_write_messages
-from pipeline.errors import InvalidMessage
+from pipeline.model.errors import InvalidMessage
 from tests.support.metric_senders import write_request
 
 V2 = f"application/x-protobuf;proto={V2_TYPE}"

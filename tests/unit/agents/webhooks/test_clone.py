@@ -17,7 +17,7 @@ from agents.webhooks.environments import Environments
 from agents.webhooks.forge_event import ForgeEvent
 from agents.webhooks.mapping import ServiceMap, Source
 from agents.webhooks.receiver import Receiver
-from pipeline.errors import BrokerUnavailable
+from pipeline.model.errors import BrokerUnavailable
 from tests.support.repositories import Work
 from tests.unit.agents.webhooks.test_payloads import (
     commit,

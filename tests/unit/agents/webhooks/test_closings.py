@@ -12,11 +12,11 @@ from agents.webhooks.answers import Answer
 from agents.webhooks.closings import CLOSING_EVENTS, YIELDS_S, Closing, read_closing, said_by_closing
 from agents.webhooks.mapping import Forge
 from agents.webhooks.replies import Said
-from pipeline.codec.records import columns_of
-from pipeline.codec.verdicts import verdict_to_row
-from pipeline.errors import InvalidMessage
-from pipeline.feedback.labeller import Answers, label
+from pipeline.analysis.feedback.labeller import Answers, label
+from pipeline.messages.records import columns_of
+from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import Verdict, VerdictKind
+from pipeline.model.errors import InvalidMessage
 from pipeline.storage.arrays import ArrayStore
 from tests.unit.agents.webhooks.test_receiver import NOW
 from tests.unit.agents.webhooks.test_replies import EVENT, World, alerted, hub_reply

@@ -15,7 +15,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from multidict import CIMultiDict
 
-from agents.gates.flips import flip_change
+from agents.source.gates.flips import flip_change
 from agents.webhooks.answers import Answer
 from agents.webhooks.flag_events import READERS, read_gitlab_flag
 from agents.webhooks.flag_receiver import FlagReceiver
@@ -23,9 +23,9 @@ from agents.webhooks.flag_services import FlagRule, FlagServiceKind, FlagSource
 from agents.webhooks.mapping import ServiceMap, Source, load_service_map
 from agents.webhooks.receiver import Receiver
 from agents.webhooks.server import make_app
-from pipeline.codec.inputs import decode_change, encode_change
-from pipeline.errors import BrokerUnavailable, ConfigError, InvalidMessage
+from pipeline.messages.inputs import decode_change, encode_change
 from pipeline.model import Change, Outgoing
+from pipeline.model.errors import BrokerUnavailable, ConfigError, InvalidMessage
 
 NOW = 1_700_000_100.0
 SECRET = "correct horse"

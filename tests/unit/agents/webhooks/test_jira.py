@@ -22,10 +22,10 @@ from agents.webhooks.replies import Reply
 from agents.webhooks.reply_receiver import ReplyReceiver
 from agents.webhooks.server import make_app
 from agents.webhooks.tracker_receiver import TrackerReceiver
-from pipeline.codec.inputs import decode_feedback
-from pipeline.errors import ConfigError, InvalidMessage
-from pipeline.feedback.labeller import Answers, label
+from pipeline.analysis.feedback.labeller import Answers, label
+from pipeline.messages.inputs import decode_feedback
 from pipeline.model import Verdict
+from pipeline.model.errors import ConfigError, InvalidMessage
 from tests.unit.agents.webhooks.test_receiver import NOW, SERVICES, Broker
 from tests.unit.agents.webhooks.test_replies import EVENT, alerted
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.webhooks.mapping import load_service_map
-from pipeline.errors import ConfigError
+from pipeline.model.errors import ConfigError
 from tests.unit.agents.webhooks.test_receiver import SECRET, TOKEN
 
 MAP = """

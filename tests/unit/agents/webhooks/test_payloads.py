@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agents.webhooks import github, gitlab
 from agents.webhooks.forge_event import ForgeEvent, PayloadCommit, moment
-from pipeline.errors import InvalidMessage
+from pipeline.model.errors import InvalidMessage
 
 A, B, C, ZERO = "a" * 40, "b" * 40, "c" * 40, "0" * 40
 HUB = {"full_name": "acme/shop", "pushed_at": 1_700_000_000}

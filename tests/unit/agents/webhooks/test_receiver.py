@@ -19,9 +19,9 @@ from agents.webhooks.answers import Answer
 from agents.webhooks.mapping import ServiceMap, Source
 from agents.webhooks.receiver import Receiver
 from agents.webhooks.signatures import github_signed, gitlab_signed
-from pipeline.codec.inputs import decode_change
-from pipeline.errors import BrokerUnavailable, InvalidMessage
+from pipeline.messages.inputs import decode_change
 from pipeline.model import Change, Outgoing
+from pipeline.model.errors import BrokerUnavailable, InvalidMessage
 from tests.support.repositories import Work
 from tests.unit.agents.webhooks.test_payloads import (
     B,

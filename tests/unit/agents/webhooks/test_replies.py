@@ -15,10 +15,10 @@ from agents.webhooks.mapping import AnswerRights, Forge, ServiceMap
 from agents.webhooks.receiver import Receiver
 from agents.webhooks.replies import REPLY_EVENTS, Reply, Said, may_answer, read_answer, read_reply
 from agents.webhooks.reply_receiver import ReplyReceiver
-from pipeline.codec.inputs import decode_feedback
-from pipeline.codec.records import columns_of
-from pipeline.errors import InvalidMessage, StoreUnavailable
+from pipeline.messages.inputs import decode_feedback
+from pipeline.messages.records import columns_of
 from pipeline.model import Outgoing, Verdict
+from pipeline.model.errors import InvalidMessage, StoreUnavailable
 from pipeline.storage.arrays import ArrayStore
 from tests.unit.agents.webhooks.test_receiver import NOW, SHOP, TOKEN, WEB, Broker, hub_headers
 

@@ -17,9 +17,9 @@ from agents.webhooks import server
 from agents.webhooks.receiver import Receiver
 from agents.webhooks.sending import ConfirmedSender
 from agents.webhooks.server import make_app
-from pipeline.access import is_loopback
-from pipeline.errors import BrokerUnavailable
+from pipeline.http.access import is_loopback
 from pipeline.model import Outgoing
+from pipeline.model.errors import BrokerUnavailable
 from tests.unit.agents.webhooks.test_payloads import (
     hub_push,
     lab_push,

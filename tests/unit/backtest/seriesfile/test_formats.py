@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.backtest.seriesfile import Series, read_series
-from pipeline.errors import ConfigError
 from pipeline.model import FloatArray
+from pipeline.model.errors import ConfigError
 
 T0 = 1_700_000_000
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.gcpu.count import count_samples, stack_ids
+from pipeline.counting.count import count_samples, stack_ids
+from pipeline.counting.quota.admission import Refused
 from pipeline.model import Profile, Record
-from pipeline.quota.admission import Refused
 from pipeline.stages.gather.counted_rows import COUNTED_COLUMNS
 from pipeline.storage.interface import COUNTED, CountTable
 from tests.support.builders import build_profile

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.model import SeriesMatrix
+from pipeline.model.units import DAY_S
 from pipeline.stages.gather.counted_spans import MOST_WINDOWS, counted_spans
 from pipeline.storage.arrays import ArrayStore
-from pipeline.units import DAY_S
 
 START = 1_700_000_000.0 // DAY_S * DAY_S
 WHERE: dict[str, Any] = {"partition": 0, "last_offset": 0, "stream": "log"}

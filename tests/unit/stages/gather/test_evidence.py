@@ -8,10 +8,10 @@ import numpy as np
 
 from pipeline.backtest.dataset import Dataset
 from pipeline.model import Candidate, FloatArray, Scan, StackMatrix
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.evidence import stacks_around, stacks_on_earlier_days
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import StrataSides
-from pipeline.workloads import Workload
 
 HOUR, DAY = 3600.0, 24
 T0 = 19_675 * DAY * HOUR

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pipeline.model import Scan
+from pipeline.settings.workloads import Workload, load_workloads
 from pipeline.stages.gather.fitting import fit_workload
 from pipeline.storage.arrays import ArrayStore
-from pipeline.workloads import Workload, load_workloads
 from tests.support.fleets import BASE, LIVE, START, as_dataset, record
 
 (PRESET,) = load_workloads(["live"])

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.codec.events import regression_id
-from pipeline.dedup.evidence import Reported
+from pipeline.analysis.dedup.evidence import Reported
+from pipeline.messages.events import regression_id
 from pipeline.model import Candidate, Scan
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.history import memory_rows, read_history
 from pipeline.storage.arrays import ArrayStore
-from pipeline.workloads import Workload
 
 HOUR = 3600.0
 T0 = 472_222 * HOUR

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from pipeline.codec.records import columns_of
+from pipeline.messages.records import columns_of
 from pipeline.model import VerdictKind
+from pipeline.settings.workloads import Workload, known_workloads
 from pipeline.stages.gather.fixes import due_s
 from pipeline.stages.gather.kept_tests import gather_kept
 from pipeline.storage.arrays import ArrayStore
-from pipeline.workloads import Workload, known_workloads
 from tests.support.fixed_regressions import (
     CAUSE,
     T,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.codec.events import encode_event, regression_event, update_event
-from pipeline.codec.lifecycle import regression_columns, update_columns
-from pipeline.lifecycle import OpenRegression, Update, UpdateKind
+from pipeline.analysis.lifecycle import OpenRegression, Update, UpdateKind
+from pipeline.messages.events import encode_event, regression_event, update_event
+from pipeline.messages.lifecycle import regression_columns, update_columns
 from pipeline.model import Regression, Scan
 from pipeline.stages.gather.lifecycle import open_regressions
 from pipeline.storage.arrays import ArrayStore

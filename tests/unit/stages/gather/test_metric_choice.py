@@ -12,8 +12,8 @@ import pytest
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.run import Backtest, run_backtest
 from pipeline.model import MetricPoints
-from pipeline.units import DAY_S, HOUR_S
-from pipeline.workloads import load_workloads
+from pipeline.model.units import DAY_S, HOUR_S
+from pipeline.settings.workloads import load_workloads
 from tests.support.fleets import BASE, LIVE, SLOWER, as_dataset, record
 
 START = 1_767_571_200.0

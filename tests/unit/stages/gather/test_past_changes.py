@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.codec.events import encode_event, regression_event
-from pipeline.codec.lifecycle import regression_columns
-from pipeline.codec.records import columns_of
-from pipeline.codec.verdicts import verdict_to_row
+from pipeline.messages.events import encode_event, regression_event
+from pipeline.messages.lifecycle import regression_columns
+from pipeline.messages.records import columns_of
+from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import Regression, Suspect, Verdict, VerdictKind
 from pipeline.stages.gather.past_changes import caused_regressions, causes_of
 from pipeline.storage.arrays import ArrayStore

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.codec.records import plain
-from pipeline.dedup.evidence import Reported
+from pipeline.analysis.dedup.evidence import Reported
+from pipeline.counting.names import Namings
+from pipeline.messages.records import plain
 from pipeline.model import Profile, Record, Rename, Scan, SeriesKey
-from pipeline.names import Namings
+from pipeline.settings.workloads import load_workloads
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.history import memory_rows, read_history
 from pipeline.stages.gather.renamed import by_present_names
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
-from pipeline.workloads import load_workloads
 from tests.support.builders import build_candidate, build_change
 
 T0 = 1_700_006_400.0

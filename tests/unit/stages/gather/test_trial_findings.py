@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.codec.records import columns_of
+from pipeline.messages.records import columns_of
 from pipeline.stages.gather.trial_findings import all_findings, trial_findings
 from pipeline.storage.arrays import ArrayStore
 from tests.support.trial_verdicts import verdict_row

@@ -9,10 +9,19 @@ from importlib.metadata import EntryPoint
 import numpy as np
 import pytest
 
+from pipeline.experiments.trials import (
+    MODELS,
+    Bounds,
+    Estimates,
+    Experiments,
+    Model,
+    ModelConfig,
+    Sides,
+    judge_trials,
+)
+from pipeline.experiments.trials.choice import ChoiceConfig, choose
 from pipeline.stages.gather import trial_models
 from pipeline.stages.gather.trial_models import load_models
-from pipeline.trials import MODELS, Bounds, Estimates, Experiments, Model, ModelConfig, Sides, judge_trials
-from pipeline.trials.choice import ChoiceConfig, choose
 
 
 def fails(experiments: Experiments, alpha: float) -> Estimates:
@@ -54,7 +63,7 @@ def test_a_model_is_known_by_the_name_of_its_entry_point(installed: Callable[...
     ("points", "reason"),
     [
         ({"mine": "MISSING"}, "model mine left out: it cannot be loaded: AttributeError"),
-        ({"mine": "NO_MODEL"}, "is no pipeline.trials.Model"),
+        ({"mine": "NO_MODEL"}, "is no pipeline.experiments.trials.Model"),
         ({"paired-t-test": "OWN"}, "there is one of that name"),
     ],
 )

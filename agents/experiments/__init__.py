@@ -1,0 +1,1 @@
+"""Experiments on a machine: benchmarks, bisection, replay."""

@@ -1,0 +1,184 @@
+"""Results as JSON: pytest-benchmark, Google Benchmark, JMH, hyperfine, asv and criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+import orjson
+
+from agents.experiments.benchmarks.results import (
+    Content,
+    Entries,
+    Format,
+    Results,
+    commit_of,
+    objects,
+    part,
+    with_parameters,
+)
+
+_JMH_RATES = {"thrpt"}
+_AGGREGATES = "aggregate"
+_CRITERION_BASES = {"new", "base"}
+"""Folders of one benchmark under ``target/criterion`` in which its last estimates lie."""
+
+
+def _pytest_benchmark(content: Content) -> Results:
+    document, entries = content.document, Entries()
+    for each in objects(document["benchmarks"]):
+        stats = part(each, "stats")
+        entries.add(each.get("fullname") or each.get("name"), "s", stats.get("data") or stats.get("median"))
+    commit = part(document, "commit_info")
+    return entries.results(commit.get("id"), document.get("datetime") or commit.get("time"))
+
+
+def _google_benchmark(content: Content) -> Results:
+    document = content.document
+    repeated: dict[tuple[str, str], list[object]] = {}
+    for each in objects(document["benchmarks"]):
+        if each.get("run_type") == _AGGREGATES or each.get("error_occurred"):
+            continue
+        name = _text(each.get("run_name") or each.get("name"))
+        repeated.setdefault((name, _text(each.get("time_unit", "ns"))), []).append(each.get("cpu_time"))
+        for counter, unit in (("items_per_second", "items/s"), ("bytes_per_second", "B/s")):
+            if counter in each:
+                repeated.setdefault((name, unit), []).append(each[counter])
+    return _repeated(repeated).results(time=part(document, "context").get("date"))
+
+
+def _jmh(content: Content) -> Results:
+    entries = Entries()
+    for each in objects(content.document):
+        metric = part(each, "primaryMetric")
+        forks = metric.get("rawData")
+        lists = [fork for fork in forks if isinstance(fork, list)] if isinstance(forks, list) else []
+        values: list[object] | None = [one for fork in lists for one in fork]
+        if values and not all(isinstance(one, int | float) for one in values):
+            values = None  # histograms of the mode sample
+        name = with_parameters(each.get("benchmark"), each.get("params"))
+        entries.add(name, metric.get("scoreUnit"), values or metric.get("score"))
+    return entries.results()
+
+
+def _hyperfine(content: Content) -> Results:
+    entries = Entries()
+    for each in objects(content.document["results"]):
+        entries.add(each.get("command"), "s", each.get("times") or each.get("median") or each.get("mean"))
+    return entries.results()
+
+
+def _asv(content: Content) -> Results:
+    document, entries = content.document, Entries()
+    columns = document.get("result_columns")
+    names = columns if isinstance(columns, list) else ["result"]
+    at = {_text(name): number for number, name in enumerate(names)}
+    for name, row in document["results"].items():
+        cells = row if isinstance(row, list) else [[row]]
+        cell = {key: cells[number] for key, number in at.items() if number < len(cells)}
+        values, parameters = cell.get("result"), cell.get("params")
+        if not isinstance(values, list):
+            values = [values]
+        combinations = _combinations(name, parameters if isinstance(parameters, list) else [])
+        for each, value in zip(combinations, values, strict=False):
+            if value is not None and value == value:  # None: it failed; NaN: it was left out
+                entries.add(each, "", value)
+    return entries.results(document["commit_hash"], document.get("date"))
+
+
+def _combinations(name: str, parameters: Iterable[object]) -> list[str]:
+    found = [""]
+    for values in parameters:
+        found = [f"{one},{value}" for one in found for value in (values if isinstance(values, list) else [])]
+        if len(found) > 100_000:
+            return []
+    return [f"{name}[{one[1:]}]" if one else name for one in found]
+
+
+def _criterion(content: Content) -> Results:
+    """Read ``estimates.json``, whose benchmark is the folder that it lies in."""
+    folders = [one for one in PurePath(content.path).parent.parts if one not in _CRITERION_BASES]
+    if "criterion" in folders:
+        folders = folders[folders.index("criterion") + 1 :]
+    entries = Entries()
+    document = content.document
+    estimate = part(document, "slope") or part(document, "median") or part(document, "mean")
+    entries.add("/".join(folders[-3:]), "ns", estimate.get("point_estimate"))
+    return entries.results()
+
+
+def _cargo_criterion(content: Content) -> Results:
+    entries = Entries()
+    for line in content.text.splitlines():
+        each = _object(line)
+        if each.get("reason") == "benchmark-complete":
+            typical = part(each, "typical") or part(each, "median")
+            entries.add(each.get("id"), typical.get("unit"), typical.get("estimate"))
+    return entries.results()
+
+
+def _critcmp(content: Content) -> Results:
+    document, entries = content.document, Entries()
+    for name, each in document["benchmarks"].items():
+        estimates = part(each, "criterion_estimates_v1")
+        estimate = part(estimates, "slope") or part(estimates, "median") or part(estimates, "mean")
+        entries.add(name, "ns", estimate.get("point_estimate"))
+    return entries.results(commit_of(document.get("name")))
+
+
+def _repeated(repeated: Mapping[tuple[str, str], list[object]]) -> Entries:
+    entries = Entries()
+    for (name, unit), values in repeated.items():
+        entries.add(name, unit, values)
+    return entries
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _object(line: str) -> Mapping[str, Any]:
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _has(*names: str, **kinds: type) -> Callable[[Content], bool]:
+    """Return what recognises an object with these members, of these types."""
+
+    def recognises(content: Content) -> bool:
+        document = content.document
+        return (
+            isinstance(document, dict)
+            and all(name in document for name in names)
+            and all(isinstance(document.get(name), kind) for name, kind in kinds.items())
+        )
+
+    return recognises
+
+
+def _is_jmh(content: Content) -> bool:
+    document = content.document
+    return bool(
+        isinstance(document, list) and document and any("primaryMetric" in each for each in objects(document))
+    )
+
+
+def _is_criterion(content: Content) -> bool:
+    return "point_estimate" in part(content.document, "mean")
+
+
+FORMATS = (
+    Format("pytest-benchmark", _has("machine_info", benchmarks=list), _pytest_benchmark),
+    Format("google-benchmark", _has("context", benchmarks=list), _google_benchmark),
+    Format("jmh", _is_jmh, _jmh),
+    Format("asv", _has("commit_hash", results=dict), _asv),
+    Format("hyperfine", _has(results=list), _hyperfine),
+    Format("critcmp", _has(benchmarks=dict), _critcmp),
+    Format("criterion", _is_criterion, _criterion),
+    Format("cargo-criterion", lambda content: '"benchmark-complete"' in content.text, _cargo_criterion),
+)
+"""Of several that recognise a file the first reads it."""

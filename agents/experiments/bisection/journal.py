@@ -1,0 +1,107 @@
+"""The state file of a bisection: what is bisected, and then a line for each build and each measurement."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import orjson
+
+from pipeline.model.errors import ConfigError, file_errors
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is bisected; a state file is of one task."""
+
+    first: str  # id of the version before the range
+    last: str
+    build: str
+    run: str
+    reads: str
+
+
+@dataclass(slots=True)
+class Journal:
+    """Builds and measurements in order, kept in a file if there is one, so that another call can go on.
+
+    Each line has ``commit`` and either ``built``, ``value`` or ``skipped``, and what it took in ``seconds``.
+    """
+
+    path: Path | None
+    task: Task
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    _file: IO[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        """Open the file and read what it has.
+
+        Raises:
+            ConfigError: it cannot be read or written, is of another task, or in use.
+        """
+        if self.path is None:
+            return self
+        with file_errors(self.path):
+            self._file = self.path.open("a+b")
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConfigError(f"--state: {self.path}: another bisection uses it") from None
+            self._file.seek(0)
+            content = self._file.read()
+            whole = content.rfind(b"\n") + 1  # what follows was being written when its writer ended
+            self._file.truncate(whole)
+        header = {"bisection": FORMAT, **asdict(self.task)}
+        found = list(self._parsed(content[:whole]))
+        if not found:
+            self._write(header)
+        elif found[0] != header:
+            differs = [name for name in header if found[0].get(name) != header[name]]
+            raise ConfigError(f"--state: {self.path}: is of another bisection; {', '.join(differs)} differ")
+        self.lines = found[1:]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the file."""
+        if self._file:
+            self._file.close()
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        """Add what was done, and write it down at once."""
+        self.lines.append(dict(line))
+        self._write(line)
+
+    def of(self, kind: str) -> Sequence[Mapping[str, Any]]:
+        """Return the lines of a kind: built, value or skipped."""
+        return [line for line in self.lines if kind in line]
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        if self._file and self.path:
+            with file_errors(self.path):
+                self._file.write(orjson.dumps(line) + b"\n")
+                self._file.flush()
+
+    def _parsed(self, content: bytes) -> Iterator[dict[str, Any]]:
+        for number, line in enumerate(content.splitlines(), 1):
+            try:
+                found = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                found = None
+            if not isinstance(found, dict) or (number > 1 and not _is_entry(found)):
+                raise ConfigError(f"--state: {self.path}: line {number}: is not of a bisection")
+            yield found
+
+
+def _is_entry(line: Mapping[str, Any]) -> bool:
+    kinds = {"built": bool, "value": float | int, "skipped": str}
+    seconds = isinstance(line.get("seconds"), float | int)
+    found = [name for name, kind in kinds.items() if name in line and isinstance(line[name], kind)]
+    return isinstance(line.get("commit"), str) and seconds and len(found) == 1

@@ -1,0 +1,95 @@
+"""What one run of a command measures: a number it prints, its exit code, or a file of results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from agents.experiments.benchmarks import arrange, read_results
+from agents.experiments.bisection.shell import Finished
+from pipeline.files.listing import listed
+from pipeline.model.errors import ConfigError
+
+SKIP_CODE = 125
+"""Exit code by which a command says that a commit cannot be measured, as `git bisect run` has it."""
+
+_BAD_CODES = range(1, 128)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One measurement, or why there is none.
+
+    Args:
+        value: In any unit; NaN if there is none.
+        failure: Why; empty if there is one.
+    """
+
+    value: float
+    failure: str = ""
+
+
+Reading = Callable[[Finished, Path], Measure]
+"""Reads what a run that ended measured in the folder of its work tree."""
+
+
+def reading_of(*, exit_code: bool, results: Path | None, benchmark: str | None) -> Reading:
+    """Return how runs are read.
+
+    Args:
+        exit_code: 0 is good and 1 to 127 bad, as `git bisect run` has it.
+        results: File of results that a run leaves, as of the folder of its work tree.
+        benchmark: Which of several in it.
+    """
+    if exit_code:
+        return _exit_code
+    if results is not None:
+        return lambda finished, folder: _results(finished, folder / results, benchmark)
+    return _number
+
+
+def _exit_code(finished: Finished, folder: Path) -> Measure:
+    del folder
+    if finished.code in (0, None) or finished.code == SKIP_CODE or finished.code not in _BAD_CODES:
+        return Measure(0.0) if finished.code == 0 else _failed(finished)
+    return Measure(1.0)
+
+
+def _number(finished: Finished, folder: Path) -> Measure:
+    del folder
+    if finished.code != 0:
+        return _failed(finished)
+    last = next((line.strip() for line in reversed(finished.output.split("\n")) if line.strip()), "")
+    try:
+        value = float(last)
+    except ValueError:
+        value = math.nan
+    if math.isfinite(value):
+        return Measure(value)
+    return _none(f"its last line is no number: {last[:80]!r}")
+
+
+def _results(finished: Finished, path: Path, benchmark: str | None) -> Measure:
+    if finished.code != 0:
+        return _failed(finished)
+    try:
+        series = arrange(read_results([path]).runs).series
+    except ConfigError as error:
+        return _none(str(error))
+    named = [one for one in series if benchmark is None or one.name == benchmark]
+    if len(named) != 1:
+        names = listed(sorted({one.name for one in series}), benchmark or "")
+        return _none(f"{path.name}: not one benchmark{f' {benchmark}' if benchmark else ''}, but {names}")
+    return Measure(float(np.nanmedian(named[0].levels)))
+
+
+def _failed(finished: Finished) -> Measure:
+    return _none(f"run: {finished.reason}")
+
+
+def _none(failure: str) -> Measure:
+    return Measure(math.nan, failure)

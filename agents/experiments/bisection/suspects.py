@@ -1,0 +1,68 @@
+"""Suspects of a regression as weights of commits: of an event, of `smidgen benchmarks watch`, or a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from pipeline.model.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """Weights of commits by id, perhaps shortened, and the range ``A..B`` that they are of, if it is said."""
+
+    weights: Mapping[str, float]
+    range: str | None = None
+
+    def of(self, shas: Sequence[str]) -> dict[str, float]:
+        """Return the weights by the whole ids of commits; those of other commits are left out."""
+        found: dict[str, float] = {}
+        for name, weight in self.weights.items():
+            sha = next((one for one in shas if one.startswith(name)), None)
+            if sha:
+                found[sha] = found.get(sha, 0.0) + weight
+        return found
+
+
+def read_suspects(content: bytes, name: str) -> Suspects:
+    """Read suspects: the first line, or the whole file, as JSON.
+
+    An event has ``data.root_causes``, whose changes are commits by their ids; `smidgen benchmarks watch
+    --json` has ``suspects`` and their ``range``; a list has objects with ``commit`` and,
+    perhaps, ``weight``.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    try:
+        document = _first(content)
+        found = suspects_of(document)
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        found = None
+    if found is None or any(not key or not 0.0 <= weight < 1e300 for key, weight in found.weights.items()):
+        raise ConfigError(f"{name}: no event, no change of smidgen benchmarks watch, and no list of commits")
+    return found
+
+
+def suspects_of(document: Any) -> Suspects | None:
+    """Return the suspects of a document; None if it has none."""
+    if isinstance(document, list):
+        return Suspects({str(one["commit"]): float(one.get("weight", 1.0)) for one in document})
+    if not isinstance(document, dict):
+        return None
+    if "suspects" in document:
+        weights = {str(one["commit"]): float(one["posterior"]) for one in document["suspects"]}
+        return Suspects(weights, str(document["range"]))
+    causes = document["data"]["root_causes"]
+    return Suspects({str(one["change"]["id"]): float(one["score"]) for one in causes})
+
+
+def _first(content: bytes) -> Any:
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return orjson.loads(content.split(b"\n", 1)[0])

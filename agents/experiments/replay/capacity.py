@@ -1,0 +1,141 @@
+"""Capacity: the rate at which a service breaks its objective, found by steps; and how two of them compare."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.experiments.replay.outcome import pace_of
+from agents.experiments.replay.plan import (
+    NamedRequest,
+    Rewriting,
+    at_rate,
+    planned,
+)
+from agents.experiments.replay.replayer import Replayed, Replayer
+from agents.experiments.replay.trace import Trace
+from pipeline.experiments.trials.student import paired_t_test
+from pipeline.model import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What a service has to hold (SLO)."""
+
+    p99_s: float = 0.5
+    errors: float = 0.01
+    """Share of requests without an answer, or with status 500 and more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Rates that are tried, each a factor above the last."""
+
+    start: float = 10.0
+    factor: float = 1.1
+    most: float = 10_000.0
+    seconds: float = 10.0
+    """Of each step; its first fifth is not counted."""
+
+    def rates(self) -> list[float]:
+        """Return the rates, requests a second."""
+        count = 1 + math.floor(math.log(self.most / self.start) / math.log(self.factor) + 1e-9)
+        return [self.start * self.factor**step for step in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How a side held at one rate."""
+
+    rate: float
+    p99_s: float
+    errors: float
+    lag_p99_s: float  # of the replayer
+
+    def holds(self, objective: Objective) -> bool:
+        """Return whether the side held its objective."""
+        return self.p99_s <= objective.p99_s and self.errors <= objective.errors
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """The rate at which a side breaks its objective."""
+
+    rate: float
+    broke: bool  # otherwise it held at all rates that were tried
+    loads: tuple[Load, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Knees of both sides over repeats."""
+
+    a: float  # mean requests a second
+    b: float
+    difference: float  # relative to side A
+    low: float  # interval of 95 %; infinite with one repeat
+    high: float
+    p_value: float
+
+
+async def load_at(
+    replayer: Replayer, chosen: Sequence[NamedRequest], rewriting: Rewriting, rate: float, seconds: float
+) -> Load:
+    """Put a rate on the single side of a replayer, and return how it held."""
+    count = max(5, round(rate * seconds))
+    schedule = at_rate(chosen, rate, count - count // 5, count // 5)
+    replayed = await replayer.run(planned(schedule, rewriting), Trace(secrets.token_hex(8)))
+    return load_of(rate, replayed)
+
+
+def load_of(rate: float, replayed: Replayed) -> Load:
+    """Return how the single side of a replay held, without its warm-up."""
+    counted = [one.served[0] for one in replayed.exchanges if not one.request.warm_up]
+    latencies = np.array([served.latency_s for served in counted])
+    bad = sum(not served.status or served.status >= 500 for served in counted)
+    return Load(rate, float(np.percentile(latencies, 99)), bad / len(counted), pace_of(replayed).lag_p99_s)
+
+
+async def find_knee(steps: Steps, objective: Objective, load: Callable[[float], Awaitable[Load]]) -> Knee:
+    """Raise the rate until the objective breaks, and return where.
+
+    Between the last rate that held and the one that broke, the knee is where the logarithm of p99 crosses the
+    objective on a straight line; their geometric mean if errors broke it.
+
+    Args:
+        steps: Rates that are tried.
+        objective: What has to hold.
+        load: Puts a rate on the side.
+    """
+    loads: list[Load] = []
+    for rate in steps.rates():
+        loads.append(await load(rate))
+        if not loads[-1].holds(objective):
+            return Knee(_crossing(loads, objective), True, tuple(loads))
+    return Knee(loads[-1].rate, False, tuple(loads))
+
+
+def compare_knees(a: Sequence[float], b: Sequence[float], alpha: float = 0.05) -> Comparison:
+    """Compare the knees of both sides, repeat by repeat, by Student's test of relative differences."""
+    mean = float(np.mean(a))
+    differences: FloatArray = ((np.array(b) - np.array(a)) / mean)[None]
+    if len(a) < 2:
+        return Comparison(mean, float(np.mean(b)), float(differences.mean()), -math.inf, math.inf, 1.0)
+    found = paired_t_test(differences, alpha)
+    figures = (found.difference, found.low, found.high, found.p_value)
+    return Comparison(mean, float(np.mean(b)), *(float(figure[0]) for figure in figures))
+
+
+def _crossing(loads: Sequence[Load], objective: Objective) -> float:
+    broken = loads[-1]
+    if len(loads) < 2:
+        return broken.rate
+    held = loads[-2]
+    if broken.p99_s <= objective.p99_s or held.p99_s <= 0:
+        return math.sqrt(held.rate * broken.rate)
+    share = math.log(objective.p99_s / held.p99_s) / math.log(broken.p99_s / held.p99_s)
+    return held.rate * math.exp(share * math.log(broken.rate / held.rate))

@@ -1,0 +1,350 @@
+"""HTTP/1.1 as a client, as little of it as a replay takes: one request at a time on each connection.
+
+The moments of writing and of the answer's last byte are taken where they happen, with nothing in between; a
+client of many features takes four times as long for a request, and so could not keep pace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from urllib.parse import urlsplit
+
+from pipeline.model.errors import ConfigError
+
+MAX_HEAD_BYTES = 2**16
+MAX_BODY_BYTES = 64 * 2**20
+"""Largest answer; a larger one counts as broken off."""
+
+CONNECT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where one side is."""
+
+    host: str
+    port: int
+    authority: str  # for the header Host
+    prefix: str = ""  # before every path
+    tls: bool = False
+
+
+def address_of_url(url: str) -> Address:
+    """Return the address of ``http://host:port``.
+
+    Raises:
+        ConfigError: it is no such address.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ConfigError(f"{url}: should be http://HOST:PORT") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ConfigError(f"{url}: should be http://HOST:PORT")
+    tls = parts.scheme == "https"
+    authority = parts.netloc.rpartition("@")[2]
+    return Address(parts.hostname, port or (443 if tls else 80), authority, parts.path.rstrip("/"), tls)
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came of one request. Times are of ``time.perf_counter``."""
+
+    status: int = 0  # 0: none came
+    sent: float = 0.0
+    ended: float = 0.0
+    head: bytes = b""
+    body: bytes = b""
+    error: str = ""
+
+    def header(self, name: str) -> list[str]:
+        """Return the values of a header."""
+        wanted = name.lower().encode("latin-1")
+        lines = (line.partition(b":") for line in self.head.split(b"\r\n")[1:])
+        return [value.strip().decode("latin-1") for key, _, value in lines if key.strip().lower() == wanted]
+
+
+def request_head(
+    method: str, target: str, authority: str, headers: Sequence[tuple[str, str]], body_bytes: int
+) -> bytes:
+    """Return the head of a request without the line that ends it."""
+    lines = [f"{method} {target} HTTP/1.1"]
+    if not any(name.lower() == "host" for name, _ in headers):
+        lines.append(f"Host: {authority}")
+    lines += [f"{name}: {value}" for name, value in headers]
+    if body_bytes or method in ("POST", "PUT", "PATCH"):
+        lines.append(f"Content-Length: {body_bytes}")
+    return "\r\n".join((*lines, "")).encode("latin-1", "replace")
+
+
+Done = Callable[[Answer], None]
+
+
+class Connection(asyncio.Protocol):
+    """One connection, with at most one request on its way."""
+
+    def __init__(self, released: Callable[[Connection], None]) -> None:
+        self._released = released
+        self._transport: asyncio.Transport | None = None
+        self._answer: Answer | None = None
+        self._done: Done | None = None
+        self._buffer = bytearray()
+        self._reader: _Reader | None = None
+        self._no_body = False
+        self.open = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.open = True
+
+    def send(self, data: bytes, *, head_only: bool, done: Done) -> None:
+        """Write a request; ``done`` is given its answer."""
+        assert self._transport
+        assert self._done is None
+        self._answer, self._done, self._no_body = Answer(sent=perf_counter()), done, head_only
+        self._transport.write(data)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of the answer."""
+        if self._answer is None:  # more than was asked for
+            self.close()
+            return
+        self._buffer += data
+        try:
+            if self._reader is None and not self._read_head():
+                return
+            assert self._reader
+            ended = self._reader.read(self._buffer)
+        except ValueError as error:
+            self._fail(str(error))
+            return
+        if ended:
+            self._finish()
+
+    def eof_received(self) -> bool:
+        """End an answer that ends with its connection."""
+        self.open = False
+        if self._reader and self._reader.until_eof:
+            self._finish()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail the request on its way, if there is one."""
+        self.open = False
+        if self._answer is not None:
+            self._fail("the connection was closed")
+
+    def close(self) -> None:
+        """Close it."""
+        self.open = False
+        if self._transport:
+            self._transport.abort()
+
+    def _read_head(self) -> bool:
+        assert self._answer
+        while True:
+            end = self._buffer.find(b"\r\n\r\n")
+            if end < 0:
+                if len(self._buffer) > MAX_HEAD_BYTES:
+                    raise ValueError("the head of the answer has no end")
+                return False
+            head = bytes(self._buffer[:end])
+            del self._buffer[: end + 4]
+            status = head[9:12]
+            if not head.startswith(b"HTTP/1.") or not status.isdigit():
+                raise ValueError("the answer is no HTTP/1")
+            if status[0:1] != b"1":  # 100 Continue and its like come before the answer
+                break
+        self._answer.head, self._answer.status = head, int(status)
+        self._reader = _reader_of(self._answer, no_body=self._no_body)
+        return True
+
+    def _finish(self) -> None:
+        assert self._answer
+        assert self._reader
+        answer = self._answer
+        answer.ended, answer.body = perf_counter(), bytes(self._reader.body)
+        closes = [value.lower() for value in answer.header("Connection")]
+        if "close" in closes or self._reader.until_eof or answer.head.startswith(b"HTTP/1.0"):
+            self.close()
+        self._hand_over(answer)
+
+    def _fail(self, error: str) -> None:
+        assert self._answer
+        answer = self._answer
+        answer.ended, answer.status, answer.error = perf_counter(), 0, error
+        self.close()
+        self._hand_over(answer)
+
+    def _hand_over(self, answer: Answer) -> None:
+        done, self._done, self._answer, self._reader = self._done, None, None, None
+        self._buffer.clear()
+        assert done
+        self._released(self)
+        done(answer)
+
+
+class _Reader:
+    """Takes a body out of a buffer, by its length, in chunks, or to the end of the connection."""
+
+    def __init__(self, length: int | None, *, chunked: bool) -> None:
+        self._left = 0 if chunked else length
+        self._chunked = chunked
+        self._trailer = False
+        self.until_eof = length is None and not chunked
+        self.body = bytearray()
+
+    def read(self, buffer: bytearray) -> bool:
+        """Take what is there, and return whether the body is complete.
+
+        Raises:
+            ValueError: it is too large or no HTTP.
+        """
+        if len(self.body) + len(buffer) > MAX_BODY_BYTES:
+            raise ValueError("the answer is too large")
+        if self._chunked:
+            return self._read_chunks(buffer)
+        taken = len(buffer) if self._left is None else min(self._left, len(buffer))
+        self.body += buffer[:taken]
+        del buffer[:taken]
+        if self._left is None:
+            return False
+        self._left -= taken
+        return not self._left
+
+    def _read_chunks(self, buffer: bytearray) -> bool:
+        while True:
+            end = buffer.find(b"\r\n")
+            if end < 0:
+                if len(buffer) > MAX_HEAD_BYTES:
+                    raise ValueError("a chunk has no size")
+                return False
+            line = bytes(buffer[:end])
+            if self._trailer:
+                del buffer[: end + 2]
+                if not line:
+                    return True
+                continue
+            size = int(line.partition(b";")[0].strip() or b"x", 16)
+            if size < 0:
+                raise ValueError("a chunk has no size")
+            if not size:
+                self._trailer = True
+                del buffer[: end + 2]
+                continue
+            if len(buffer) < end + 2 + size + 2:
+                return False
+            self.body += buffer[end + 2 : end + 2 + size]
+            del buffer[: end + 2 + size + 2]
+
+
+def _reader_of(answer: Answer, *, no_body: bool) -> _Reader:
+    if no_body or answer.status in (204, 304):
+        return _Reader(0, chunked=False)
+    if any("chunked" in value.lower() for value in answer.header("Transfer-Encoding")):
+        return _Reader(None, chunked=True)
+    lengths = answer.header("Content-Length")
+    return _Reader(int(lengths[0]) if lengths else None, chunked=False)
+
+
+class Pool:
+    """The connections to one side: as many as there are requests on their way, up to a bound."""
+
+    def __init__(self, address: Address, most: int) -> None:
+        self._address = address
+        self._most = most
+        self._free: list[Connection] = []
+        self._waiting: deque[asyncio.Future[Connection]] = deque()
+        self._reopening: set[asyncio.Task[None]] = set()
+        self._open = 0
+        self._tls = ssl.create_default_context() if address.tls else None
+        self.address = address
+
+    def free(self) -> Connection | None:
+        """Return a connection that waits for a request, None if there is none."""
+        while self._free:
+            connection = self._free.pop()
+            if connection.open:
+                return connection
+            self._open -= 1
+        return None
+
+    async def take(self) -> Connection:
+        """Return a connection: a free one, a new one, or the next one if there are as many as there may be.
+
+        Raises:
+            OSError: the side cannot be reached.
+        """
+        found = self.free()
+        if found:
+            return found
+        if self._open >= self._most:
+            waiter: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            return await waiter
+        self._open += 1
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: Connection(self.release),
+                    self._address.host,
+                    self._address.port,
+                    ssl=self._tls,
+                )
+        except BaseException:
+            self._open -= 1
+            raise
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """Take a connection back; a closed one makes room for another."""
+        if not connection.open:
+            self._open -= 1
+            if self._waiting:
+                self._reopen(self._waiting.popleft())
+            return
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(connection)
+                return
+        self._free.append(connection)
+
+    def _reopen(self, waiter: asyncio.Future[Connection]) -> None:
+        async def reopen() -> None:
+            try:
+                connection = await self.take()
+            except (OSError, TimeoutError) as error:
+                if not waiter.done():
+                    waiter.set_exception(error)
+                return
+            if waiter.done():
+                self.release(connection)
+            else:
+                waiter.set_result(connection)
+
+        task = asyncio.ensure_future(reopen())
+        self._reopening.add(task)
+        task.add_done_callback(self._reopening.discard)
+
+    async def open_up(self, count: int) -> None:
+        """Open connections before they are needed.
+
+        Raises:
+            OSError: the side cannot be reached.
+        """
+        for connection in [await self.take() for _ in range(min(count, self._most))]:
+            self.release(connection)
+
+    def close(self) -> None:
+        """Close all that are free."""
+        for connection in self._free:
+            connection.close()

@@ -1,0 +1,179 @@
+"""An experiment: trials in which both sides are sent the same requests, with what they call counted."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from agents.experiments.replay.connection import Address
+from agents.experiments.replay.downstream import CallCounts, CannedAnswer, make_downstream
+from agents.experiments.replay.outcome import (
+    EndpointOutcome,
+    Pace,
+    measured,
+    outcomes,
+    pace_of,
+)
+from agents.experiments.replay.plan import (
+    NamedRequest,
+    PlannedRequest,
+    Rewriting,
+    at_rate,
+    at_recorded_times,
+    planned,
+)
+from agents.experiments.replay.replayer import (
+    Exchange,
+    ReplayConfig,
+    Replayed,
+    Replayer,
+)
+from agents.experiments.replay.trace import Trace
+from agents.experiments.replay.trial_rows import Calls, TrialRows
+from agents.gateway.server import listening
+
+ReadCpu = Callable[[], tuple[float | None, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class PaceConfig:
+    """How much is sent, and when."""
+
+    rate: float | None = 50.0
+    """Requests a second; None is at recorded times."""
+    speed: float = 1.0
+    """Of recorded times: 2 is twice as fast."""
+    requests: int = 1000
+    """That are measured in each trial; at recorded times 0 is all."""
+    warm_up: int = 100
+    """Requests before them in each trial, which are not."""
+    trials: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DownstreamConfig:
+    """Where the sides call what they depend on."""
+
+    listen: tuple[tuple[str, int], tuple[str, int]]  # addresses for side A and side B
+    upstream: str = ""
+    answers: tuple[CannedAnswer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Sides and how they are asked."""
+
+    sides: tuple[Address, Address]
+    pace: PaceConfig = field(default_factory=PaceConfig)
+    rewriting: Rewriting = field(default_factory=Rewriting)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+
+
+@dataclass(slots=True)
+class Result:
+    """What an experiment measured."""
+
+    rows: TrialRows
+    exchanges: list[Exchange] = field(default_factory=list)  # without warm-up, of all trials
+    calls: tuple[Counter[int], Counter[int]] = field(default_factory=lambda: (Counter(), Counter()))
+    """Downstream calls of each side by the number of the exchange."""
+    called: tuple[Counter[str], Counter[str]] = field(default_factory=lambda: (Counter(), Counter()))
+    """Downstream calls of each side by their own endpoint."""
+    unmatched: int = 0
+    paces: list[Pace] = field(default_factory=list)
+
+    def by_endpoint(self) -> dict[str, EndpointOutcome]:
+        """Return what became of the requests of each endpoint."""
+        return outcomes(self.exchanges, self.calls)
+
+    def add(self, trial: str, replayed: Replayed, counts: Sequence[CallCounts]) -> None:
+        """Add one trial."""
+        calls = None
+        if counts:
+            a, b = counts
+            calls = Calls((a.by_request, b.by_request), (a.alone, b.alone))
+            self.unmatched += a.unmatched + b.unmatched
+        self.rows.add(trial, replayed, calls)
+        self.paces.append(pace_of(replayed))
+        first = len(self.exchanges)
+        for number, one in enumerate(measured(replayed)):
+            for side, count in enumerate(counts):
+                self.calls[side][first + number] += count.by_request[one.index]
+            self.exchanges.append(Exchange(one.request, first + number, one.served))
+        for side, count in enumerate(counts):
+            self.called[side].update(count.by_endpoint)
+
+
+def make_plan(chosen: Sequence[NamedRequest], experiment: Experiment, began: int) -> list[PlannedRequest]:
+    """Return what one trial sends.
+
+    Args:
+        chosen: Requests that may be replayed.
+        experiment: How.
+        began: How many earlier trials have sent, so that this one goes on from there.
+    """
+    pace = experiment.pace
+    if pace.rate is None:
+        schedule = at_recorded_times(chosen, pace.speed, pace.requests, pace.warm_up)
+    else:
+        schedule = at_rate(chosen, pace.rate, pace.requests, pace.warm_up, began)
+    return planned(schedule, experiment.rewriting)
+
+
+async def run_trials(
+    chosen: Sequence[NamedRequest],
+    experiment: Experiment,
+    *,
+    read_cpu: ReadCpu | None = None,
+    counts: Sequence[CallCounts] = (),
+    ended: Callable[[], None] = lambda: None,
+    into: Result | None = None,
+    first: int = 1,
+) -> Result:
+    """Replay the trials of an experiment one after another.
+
+    Args:
+        chosen: Requests that may be replayed.
+        experiment: How.
+        read_cpu: Returns CPU seconds of both sides so far.
+        counts: Of the downstream calls of both sides, if they are counted.
+        ended: Is called after each trial.
+        into: What earlier trials measured, to which these are added.
+        first: Number of the first trial, which is its name.
+
+    Raises:
+        ConfigError: a side cannot be reached.
+    """
+    result = into or Result(TrialRows(experiment.replay.timings))
+    replayer = Replayer(experiment.sides, experiment.replay, read_cpu)
+    began = 0
+    try:
+        for number in range(first, first + experiment.pace.trials):
+            trace = Trace(secrets.token_hex(8))
+            for count in counts:
+                count.begin(trace)
+            plan = make_plan(chosen, experiment, began)
+            began += len(plan)
+            result.add(str(number), await replayer.run(plan, trace), counts)
+            ended()
+    finally:
+        replayer.close()
+    return result
+
+
+@asynccontextmanager
+async def counted_downstream(config: DownstreamConfig) -> AsyncIterator[tuple[CallCounts, CallCounts]]:
+    """Serve what both sides call, and yield the counts of their calls.
+
+    Raises:
+        ConfigError: an address cannot be listened on.
+    """
+    counts = (CallCounts(), CallCounts())
+    async with AsyncExitStack() as servers:
+        for (host, port), count in zip(config.listen, counts, strict=True):
+            app = make_downstream(count, upstream=config.upstream, answers=config.answers)
+            await servers.enter_async_context(listening(app, host, port))
+        yield counts

@@ -1,0 +1,203 @@
+"""What is replayed: which requests of a recording, in which proportions, and when."""
+
+from __future__ import annotations
+
+import fnmatch
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+
+from agents.experiments.replay.recording import RecordedRequest
+from agents.logs.request_type import RequestTypes
+from pipeline.files.listing import listed
+from pipeline.model.errors import ConfigError
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing (RFC 9110, 9.2.1), of which TRACE is left out."""
+
+_LEFT_OUT = frozenset(
+    {"host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"}
+    | {"transfer-encoding", "upgrade", "expect"}
+)
+"""Headers that the replayer writes itself, or that belong to the recorded connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which requests are replayed."""
+
+    endpoints: tuple[str, ...] = ()
+    """Globs over endpoints such as ``GET /cart/:id``; all if there are none."""
+    allowed: tuple[str, ...] = ()
+    """Globs over endpoints whose methods may change something."""
+    mix: tuple[tuple[str, float], ...] = ()
+    """Shares of endpoints, by globs; as recorded if there are none."""
+    seed: int = 0
+    """Of the order where a mix is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """What is put over recorded headers."""
+
+    headers: tuple[tuple[str, str], ...] = ()  # Host among them; an empty value leaves the header out
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRequest:
+    """One request as it is sent to both sides."""
+
+    offset_s: float  # from the beginning of the replay
+    endpoint: str
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    session: str
+    warm_up: bool
+    source: int  # its number in the recording
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """What a plan leaves out."""
+
+    unsafe: Counter[str] = field(default_factory=Counter)  # by endpoint: methods that may change something
+    unselected: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRequest:
+    """A recorded request with its endpoint and its number."""
+
+    endpoint: str
+    number: int
+    request: RecordedRequest
+
+
+def name_endpoints(
+    requests: Sequence[RecordedRequest], rules: Sequence[tuple[str, str]] = ()
+) -> list[NamedRequest]:
+    """Return requests with their endpoints: method and path, with what names one of many folded."""
+    types = RequestTypes(rules, most=1000)
+    lines = [f"{request.method} {request.target}" for request in requests]
+    types.learn(lines)
+    return [
+        NamedRequest(types.of(line), number, request)
+        for number, (line, request) in enumerate(zip(lines, requests, strict=True))
+    ]
+
+
+def choose(requests: Sequence[NamedRequest], choice: Choice) -> tuple[list[NamedRequest], Blocked]:
+    """Return the requests that may be replayed, and what is left out.
+
+    Raises:
+        ConfigError: a glob matches nothing, or nothing is left.
+    """
+    known = sorted({one.endpoint for one in requests})
+    for glob in (*choice.endpoints, *choice.allowed, *(name for name, _ in choice.mix)):
+        if not any(matches(endpoint, (glob,)) for endpoint in known):
+            raise ConfigError(f"{glob}: matches no endpoint; there are {listed(known, glob)}")
+    blocked = Blocked()
+    kept, unselected = [], 0
+    for one in requests:
+        if choice.endpoints and not matches(one.endpoint, choice.endpoints):
+            unselected += 1
+        elif one.request.method not in SAFE_METHODS and not matches(one.endpoint, choice.allowed):
+            blocked.unsafe[one.endpoint] += 1
+        else:
+            kept.append(one)
+    if choice.mix:
+        kept = _mixed(kept, choice)
+    if not kept:
+        raise ConfigError(
+            "no request is left to replay; methods that may change something are blocked unless --allow "
+            f"names their endpoint: {listed(sorted(blocked.unsafe))}"
+        )
+    return kept, Blocked(blocked.unsafe, unselected)
+
+
+def at_rate(
+    chosen: Sequence[NamedRequest], rate: float, count: int, warm_up: int, began: int = 0
+) -> Schedule:
+    """Return a plan at a fixed rate: requests in recorded order, over and over if there are too few.
+
+    Args:
+        chosen: What is replayed.
+        rate: Requests a second.
+        count: Requests that are measured.
+        warm_up: Requests before these, which are not.
+        began: How many earlier plans have sent.
+    """
+    every = list(islice(cycle(chosen), began % len(chosen), began % len(chosen) + warm_up + count))
+    return [(index / rate, one, index < warm_up) for index, one in enumerate(every)]
+
+
+def at_recorded_times(chosen: Sequence[NamedRequest], speed: float, count: int, warm_up: int) -> Schedule:
+    """Return a plan at recorded times, ``speed`` times as fast; at most as many requests as there are.
+
+    Raises:
+        ConfigError: all that there are would be warm-up.
+    """
+    if len(chosen) <= warm_up:
+        raise ConfigError(f"--warm-up {warm_up}: the recording has {len(chosen)} requests, which leaves none")
+    every = chosen[: warm_up + count] if count else chosen
+    first = every[0].request.time
+    return [((one.request.time - first) / speed, one, index < warm_up) for index, one in enumerate(every)]
+
+
+Schedule = list[tuple[float, NamedRequest, bool]]
+"""When after the beginning, what, and whether it is warm-up."""
+
+
+def planned(schedule: Schedule, rewriting: Rewriting) -> list[PlannedRequest]:
+    """Return what is sent: recorded headers but for those of the connection, with others put over them."""
+    return [
+        PlannedRequest(
+            offset_s=offset,
+            endpoint=one.endpoint,
+            method=one.request.method,
+            target=one.request.target,
+            headers=_headers(one.request.headers, rewriting),
+            body=one.request.body,
+            session=one.request.session,
+            warm_up=warm_up,
+            source=one.number,
+        )
+        for offset, one, warm_up in schedule
+    ]
+
+
+def matches(endpoint: str, globs: Iterable[str]) -> bool:
+    """Return whether an endpoint is one that a glob names, by method and path or by the path alone."""
+    path = endpoint.partition(" ")[2]
+    return any(
+        re.match(fnmatch.translate(glob), endpoint) or re.match(fnmatch.translate(glob), path)
+        for glob in globs
+    )
+
+
+def _mixed(requests: Sequence[NamedRequest], choice: Choice) -> list[NamedRequest]:
+    """Draw as many requests as there are with the shares of a mix, each group in recorded order."""
+    groups: dict[str, list[NamedRequest]] = defaultdict(list)
+    for one in requests:
+        glob = next((glob for glob, _ in choice.mix if matches(one.endpoint, (glob,))), None)
+        if glob is not None:
+            groups[glob].append(one)
+    shares = [(glob, share) for glob, share in choice.mix if groups[glob]]
+    if not shares:
+        return []
+    rng = random.Random(choice.seed)
+    names, weights = [glob for glob, _ in shares], [share for _, share in shares]
+    order = rng.choices(names, weights, k=max(len(requests), len(shares)))
+    turns = {name: cycle(group) for name, group in groups.items()}
+    return [next(turns[name]) for name in order]
+
+
+def _headers(recorded: Sequence[tuple[str, str]], rewriting: Rewriting) -> tuple[tuple[str, str], ...]:
+    put = {name.lower() for name, _ in rewriting.headers}
+    kept = [(name, value) for name, value in recorded if name.lower() not in _LEFT_OUT | put]
+    return (*kept, *((name, value) for name, value in rewriting.headers if value))

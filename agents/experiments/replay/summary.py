@@ -1,0 +1,75 @@
+"""What a recording holds: endpoints with their shares and rates, and sessions."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.experiments.replay.plan import SAFE_METHODS, name_endpoints
+from agents.experiments.replay.recording import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSummary:
+    """Requests of one endpoint."""
+
+    endpoint: str
+    recorded: int
+    share: float  # of all requests that came, by weights
+    rate: float  # requests a second that came, by weights; NaN of a single moment
+    p50_ms: float  # as the service answered
+    errors: float  # share of status 500 and more, or none
+    safe: bool  # whether it is replayed without --allow
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingSummary:
+    """What a recording holds."""
+
+    endpoints: tuple[EndpointSummary, ...]  # those with the largest share first
+    requests: int
+    came: float  # requests that they stand for
+    duration_s: float
+    sessions: int
+    longest_session: int
+    body_bytes: int
+
+
+def summarise(recording: Recording, rules: Sequence[tuple[str, str]] = ()) -> RecordingSummary:
+    """Return what a recording holds.
+
+    Args:
+        recording: With at least one request.
+        rules: Globs over method and path, with the name of each endpoint.
+    """
+    requests = recording.requests
+    duration_s = requests[-1].time - requests[0].time
+    came = sum(request.weight for request in requests)
+    by_endpoint = defaultdict(list)
+    for one in name_endpoints(requests, rules):
+        by_endpoint[one.endpoint].append(one.request)
+    endpoints = [
+        EndpointSummary(
+            endpoint=endpoint,
+            recorded=len(found),
+            share=sum(request.weight for request in found) / came if came else 0.0,
+            rate=sum(request.weight for request in found) / duration_s if duration_s else float("nan"),
+            p50_ms=1000 * float(np.median([request.duration_s for request in found])),
+            errors=sum(request.status >= 500 or not request.status for request in found) / len(found),
+            safe=all(request.method in SAFE_METHODS for request in found),
+        )
+        for endpoint, found in by_endpoint.items()
+    ]
+    sessions = Counter(request.session for request in requests if request.session)
+    return RecordingSummary(
+        tuple(sorted(endpoints, key=lambda one: (-one.share, one.endpoint))),
+        len(requests),
+        came,
+        duration_s,
+        len(sessions),
+        max(sessions.values(), default=0),
+        sum(len(request.body) for request in requests),
+    )

@@ -1,6 +1,0 @@
-"""Subroutines that a gate switches, read from Python source."""
-
-from agents.gates.mapping import map_gates
-from agents.gates.source import Module, read_module
-
-__all__ = ["Module", "map_gates", "read_module"]

@@ -1,0 +1,1 @@
+"""Profiles: formats of files, conversion, and the message that a sample becomes."""

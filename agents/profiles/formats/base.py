@@ -1,0 +1,183 @@
+"""Profile files: the interface of a format, and the registry of those that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from typing import NamedTuple, Protocol
+
+from agents.profiles.formats.source import Damaged, ProfileSource
+from pipeline.model.errors import ConfigError
+
+AUTO = "auto"
+"""Stands for the first format that recognises a file."""
+
+MAX_WEIGHT = 2**62
+"""Largest weight of one sample: sums of two still fit 64 bits."""
+
+MAX_DEPTH = 100_000
+"""Most frames of a stack that a table spells out: some kilobytes may stand for any number of frames."""
+
+Stack = tuple[str, ...]
+"""Frames, root first, each as ``agents.profiles.formats.frames`` spells it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What the weights of a profile count.
+
+    ``unit`` is ``count``, ``nanoseconds``, ``microseconds``, ``milliseconds``, ``seconds`` or ``bytes``, or
+    what the file says; ``period`` is the weight of one sample in that unit, 0 where it is not known.
+    """
+
+    type: str = "samples"
+    unit: str = "count"
+    period: float = 0.0
+
+    @property
+    def per_sample(self) -> float:
+        """The weight of one sample; 0 where weights cannot be converted to samples."""
+        return 1.0 if self.unit == "count" else self.period
+
+
+class Sample(NamedTuple):
+    """One sample, or several of one stack; without frames if the stack is empty."""
+
+    stack: Stack
+    weight: float
+
+
+class Invalid(NamedTuple):
+    """A line or record that holds no stack with its weight: where and what it is."""
+
+    where: str
+
+
+Record = Sample | Invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """When and how a profile was sampled, as far as the file says it; 0 is not known."""
+
+    start: float = 0.0  # epoch seconds
+    duration_s: float = 0.0
+    rate_hz: float = 0.0  # samples a second and CPU
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A profile that is being read: its records come as the file is read, once."""
+
+    measure: Measure
+    records: Iterator[Record]
+    recorded: Recorded = Recorded()
+
+
+@dataclass(frozen=True, slots=True)
+class StackSamples:
+    """The stacks of a file with their samples, and what was left out."""
+
+    stacks: Mapping[Stack, int]
+    frameless: int = 0  # samples of threads that had no frame
+    invalid: int = 0  # lines or records that hold no stack with its count
+    first_invalid: str = ""  # where and what the first of them is
+    measure: Measure = field(default_factory=Measure)
+
+    @property
+    def samples(self) -> int:
+        """All samples that have a stack."""
+        return sum(self.stacks.values())
+
+
+class Format(Protocol):
+    """A format of profile files. Nothing in a file is fatal: what makes no sense is counted as invalid."""
+
+    name: str
+    content: str
+    """What a file of it holds, for a message about one that holds nothing of it."""
+
+    def recognises(self, head: bytes) -> bool:
+        """Return whether a file is of this format, by its first bytes (``ProfileSource.head``)."""
+
+    def read(self, source: ProfileSource, value: str) -> Reading:
+        """Begin to read a file; ``value`` names what to count where a file has several, empty: the usual.
+
+        Raises:
+            ConfigError: the file has no such value; the message names those that it has.
+            Damaged: the file cannot be read at all. From the records it is raised where they end.
+        """
+
+
+_registry: dict[str, Format] = {}
+
+
+def register(format_: Format) -> None:
+    """Add a format; ``auto`` asks those that were added later first."""
+    _registry[format_.name] = format_
+
+
+def format_names() -> tuple[str, ...]:
+    """Return the names of all formats, ``auto`` first."""
+    return (AUTO, *_registry)
+
+
+def find_format(name: str, head: bytes) -> Format:
+    """Return a format by its name, for ``auto`` the one that recognises a file by its first bytes.
+
+    Raises:
+        ConfigError: there is no such format, or none that recognises the file.
+    """
+    if name == AUTO:
+        for format_ in reversed(_registry.values()):
+            if format_.recognises(head):
+                return format_
+        raise ConfigError(f"is of no format that is known here: {', '.join(_registry)}")
+    if name not in _registry:
+        raise ConfigError(f"--format: should be one of {', '.join(format_names())}, not {name!r}")
+    return _registry[name]
+
+
+def read_profile(format_: Format, source: ProfileSource, value: str = "") -> Reading:
+    """Read a file; where it is cut or damaged, the last record is an invalid one.
+
+    Raises:
+        ConfigError: the file has no such value.
+    """
+    try:
+        reading = format_.read(source, value)
+    except Damaged as damage:
+        return Reading(Measure(), iter((Invalid(str(damage)),)))
+    return replace(reading, records=_until_damage(reading.records))
+
+
+def choose_value(names: Iterable[str], wanted: str, usual: str) -> str:
+    """Return which of a file's values to count.
+
+    Raises:
+        ConfigError: the wanted one is none of them.
+    """
+    known = tuple(dict.fromkeys(names))
+    if wanted and wanted not in known:
+        raise ConfigError(f"has no value {wanted!r}: there are {', '.join(known) or 'none'}")
+    return wanted or usual
+
+
+def joined(locations: Sequence[Stack | None]) -> Stack | None:
+    """Return the frames of a stack, root first; None if they are too many, or a location is not known.
+
+    Args:
+        locations: The frames of each, from the leaf on, of a location the inlined one first.
+    """
+    if None in locations:
+        return None
+    frames = tuple(islice(chain.from_iterable(frames or () for frames in locations), MAX_DEPTH + 1))
+    return frames[::-1] if len(frames) <= MAX_DEPTH else None
+
+
+def _until_damage(records: Iterator[Record]) -> Iterator[Record]:
+    try:
+        yield from records
+    except Damaged as damage:
+        yield Invalid(str(damage))

@@ -1,0 +1,74 @@
+"""The output of DTrace's ``@[ustack()] = count()``: frames, leaf first, each stack ended by its count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agents.profiles.formats.base import (
+    Measure,
+    Reading,
+    Record,
+    Sample,
+)
+from agents.profiles.formats.collapsed import MAX_LINE_COUNT, invalid_line
+from agents.profiles.formats.source import ProfileSource, head_text
+
+MAX_DEPTH = 10_000
+"""Most frames of one stack: many times what DTrace unwinds."""
+
+_COUNT = re.compile(r"\s*([0-9]{1,13})\s*")
+_PROBE = re.compile(r"\s*(?:CPU\s+ID\s+FUNCTION:NAME|\d+\s+\d+\s+\S*:\S*)\s*")
+_FRAME = re.compile(r"\s+(?:[^\s`]+`\S.*|0x[0-9a-fA-F]+\s*)")
+_OFFSET = re.compile(r"\+0x[0-9a-fA-F]+$")
+_JAVA_INLINED = "->"
+
+
+class DtraceFormat:
+    """Stacks of ``module`function+offset`` lines; frames keep the module."""
+
+    name = "dtrace"
+    content = "stacks of DTrace (frames, then a count)"
+
+    def recognises(self, head: bytes) -> bool:
+        """Take a file whose first lines have a stack with its count."""
+        lines = [line for line in head_text(head).split("\n") if line.strip()]
+        return any(
+            _FRAME.fullmatch(line) and _COUNT.fullmatch(following)
+            for line, following in zip(lines, lines[1:], strict=False)
+        )
+
+    def read(self, source: ProfileSource, value: str) -> Reading:
+        """Read one sample of each stack."""
+        return Reading(Measure(), _records(source))
+
+
+def _records(source: ProfileSource) -> Iterator[Record]:
+    frames: list[str] = []
+    first, header = 1, True
+    for number, line in source.lines():
+        text = line.strip()
+        if not text:
+            header = False
+        elif header and not frames and not _FRAME.fullmatch(line) or _PROBE.fullmatch(line):
+            continue
+        elif (count := _COUNT.fullmatch(line)) and int(count[1]) <= MAX_LINE_COUNT:
+            yield Sample(tuple(frame for each in reversed(frames) for frame in _frame(each)), int(count[1]))
+            frames, header = [], False
+        elif len(frames) == MAX_DEPTH:
+            yield invalid_line(first, text)
+            frames = []
+        else:
+            first = number if not frames else first
+            frames.append(text)
+    if frames:
+        yield invalid_line(first, frames[0])
+
+
+def _frame(text: str) -> tuple[str, ...]:
+    """Return a frame without its offset; Java's inlined functions stand with the one that they are in."""
+    name = _OFFSET.sub("", text) or text
+    outer, *inlined = name.split(_JAVA_INLINED)
+    if not outer or not all(inlined):
+        return (name,)
+    return (outer, *(f"{each}_[i]" for each in inlined))

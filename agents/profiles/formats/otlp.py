@@ -1,0 +1,259 @@
+"""OTLP profiles: what OpenTelemetry's profilers export, a protocol buffer of profiles and one dictionary.
+
+The fields are those of ``opentelemetry.proto.profiles.v1development`` (ProfilesData, and the request of the
+export service, which has the same) from version 1.8 of the protocol on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+
+from agents.profiles.formats.base import (
+    MAX_WEIGHT,
+    Invalid,
+    Measure,
+    Reading,
+    Record,
+    Recorded,
+    Sample,
+    Stack,
+    choose_value,
+    joined,
+)
+from agents.profiles.formats.frames import join_frame
+from agents.profiles.formats.protobuf import (
+    Fields,
+    compile_messages,
+    text_of,
+    walk_fields,
+    with_texts,
+)
+from agents.profiles.formats.source import Damaged, ProfileSource
+
+_MESSAGES: Mapping[str, Fields] = {
+    "ValueType": {"type_strindex": (1, "int32", False), "unit_strindex": (2, "int32", False)},
+    "Mapping": {"filename_strindex": (4, "int32", False)},
+    "Line": {"function_index": (1, "int32", False), "line": (2, "int64", False)},
+    "Location": {
+        "mapping_index": (1, "int32", False),
+        "address": (2, "uint64", False),
+        "lines": (3, "Line", True),
+    },
+    "Function": {
+        "name_strindex": (1, "int32", False),
+        "system_name_strindex": (2, "int32", False),
+        "filename_strindex": (3, "int32", False),
+    },
+    "Stack": {"location_indices": (1, "int32", True)},
+    "Dictionary": {
+        "mapping_table": (1, "Mapping", True),
+        "location_table": (2, "Location", True),
+        "function_table": (3, "Function", True),
+        "string_table": (5, "bytes", True),
+        "stack_table": (7, "Stack", True),
+    },
+    "Sample": {
+        "stack_index": (1, "int32", False),
+        "values": (4, "int64", True),
+        "timestamps_unix_nano": (5, "fixed64", True),
+    },
+    "Profile": {
+        "sample_type": (1, "ValueType", False),
+        "samples": (2, "Sample", True),
+        "time_unix_nano": (3, "fixed64", False),
+        "duration_nano": (4, "uint64", False),
+        "period_type": (5, "ValueType", False),
+        "period": (6, "int64", False),
+    },
+    "ScopeProfiles": {"profiles": (2, "Profile", True)},
+    "AnyValue": {"string_value": (1, "bytes", False)},
+    "KeyValue": {"key": (1, "bytes", False), "value": (2, "AnyValue", False)},
+    "Resource": {"attributes": (1, "KeyValue", True)},
+    "ResourceProfiles": {
+        "resource": (1, "Resource", False),
+        "scope_profiles": (2, "ScopeProfiles", True),
+    },
+    "ProfilesData": {
+        "resource_profiles": (1, "ResourceProfiles", True),
+        "dictionary": (2, "Dictionary", False),
+    },
+}
+_FIELDS = {1: (1, 2, 3), 2: range(1, 8)}
+"""Of each field of the whole, the fields that it has itself."""
+
+_COUNTS = ("samples", "sample", "events")
+
+
+class _Measured(NamedTuple):
+    """A profile with what its values count."""
+
+    measure: Measure
+    samples: Any
+
+
+class OtlpFormat:
+    """Profiles of one type, of all resources and scopes, added up."""
+
+    name = "otlp"
+    content = "samples of OTLP profiles (a protocol buffer)"
+
+    def recognises(self, head: bytes) -> bool:
+        """Take a message of profiles and a dictionary, both messages themselves."""
+        walked = False
+        for number, wire, content in walk_fields(head):
+            if number not in _FIELDS or wire != 2:
+                return False
+            inner = next(iter(walk_fields(content)), None)
+            if inner is not None and (inner[0] not in _FIELDS[number] or inner[1] != 2):
+                return False
+            walked = walked or inner is not None
+        return walked
+
+    def read(self, source: ProfileSource, value: str) -> Reading:
+        """Read the profiles of one type: ``value``, else samples, else that of the first profile."""
+        try:
+            data = otlp_messages()["ProfilesData"].FromString(source.read_all())
+        except DecodeError:
+            raise Damaged("no protocol buffer of OTLP profiles") from None
+        tables = _Tables(data.dictionary)
+        profiles = [
+            _Measured(tables.measure(profile), profile.samples)
+            for resource in data.resource_profiles
+            for scope in resource.scope_profiles
+            for profile in scope.profiles
+        ]
+        if not profiles:
+            raise Damaged("has no profiles")
+        names = [measured.measure.type for measured in profiles]
+        chosen = choose_value(names, value, next((name for name in names if name in _COUNTS), names[0]))
+        measure = profiles[names.index(chosen)].measure
+        kind = (measure.type, measure.unit)
+        same = [each for each in profiles if (each.measure.type, each.measure.unit) == kind]
+        return Reading(measure, _records(same, tables))
+
+
+def resource_readings(data: Any) -> Iterator[tuple[Mapping[str, str], Reading]]:
+    """Yield each profile of a request: attributes of its resource that are text, and its reading.
+
+    Args:
+        data: A message ``ProfilesData`` of ``otlp_messages``.
+    """
+    tables = _Tables(data.dictionary)
+    for resource in data.resource_profiles:
+        attributes = {
+            text_of(attribute.key): text_of(attribute.value.string_value)
+            for attribute in resource.resource.attributes
+        }
+        for scope in resource.scope_profiles:
+            for profile in scope.profiles:
+                measured = _Measured(tables.measure(profile), profile.samples)
+                reading = Reading(measured.measure, _records([measured], tables), tables.recorded(profile))
+                yield attributes, reading
+
+
+def otlp_from_json(body: bytes) -> Any:
+    """Return the message ``ProfilesData`` that the JSON of protocol buffers spells.
+
+    Raises:
+        ValueError: it spells none.
+    """
+    try:
+        found = json_format.Parse(body, otlp_messages("string")["ProfilesData"](), ignore_unknown_fields=True)
+    except (json_format.ParseError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return otlp_messages()["ProfilesData"].FromString(found.SerializeToString())
+
+
+@cache
+def otlp_messages(text: str = "bytes") -> Mapping[str, Any]:
+    """Return the classes of the messages, their texts of a type: as bytes, wrong ones can be read, too."""
+    return compile_messages(f"otlp_{text}", with_texts(_MESSAGES, text))
+
+
+class _Tables:
+    """The dictionary: what a stack's frames are called. Index 0 of each table stands for nothing."""
+
+    def __init__(self, dictionary: Any) -> None:
+        self._dictionary = dictionary
+        self._text = [text_of(text) for text in dictionary.string_table]
+        self._locations: list[Stack | None] = [None] * len(dictionary.location_table)
+        self._stacks: dict[int, Stack | None] = {}
+
+    def measure(self, profile: Any) -> Measure:
+        """Return what a profile's values count; without a type, samples."""
+        type_, unit = self._value_type(profile.sample_type)
+        period_type = self._value_type(profile.period_type)
+        if not type_ and not unit:
+            return Measure()
+        its_own = period_type[1] == unit and profile.period > 0
+        return Measure(type_ or "samples", unit or "count", float(profile.period) if its_own else 0.0)
+
+    def recorded(self, profile: Any) -> Recorded:
+        """Return when and how often samples were taken; a period of time is that of CPUs."""
+        timed = self._value_type(profile.period_type)[1] == "nanoseconds" and profile.period > 0
+        return Recorded(
+            start=profile.time_unix_nano / 1e9,
+            duration_s=profile.duration_nano / 1e9,
+            rate_hz=1e9 / profile.period if timed else 0.0,
+        )
+
+    def stack(self, index: int) -> Stack | None:
+        """Return the frames of a stack, root first; None if it is not in the tables."""
+        if index not in self._stacks:
+            table = self._dictionary.stack_table
+            found = (
+                [self._location(location) for location in table[index].location_indices]
+                if 0 <= index < len(table)
+                else [None]
+            )
+            self._stacks[index] = joined(found)
+        return self._stacks[index]
+
+    def _location(self, index: int) -> Stack | None:
+        """Return the frames of a location, the inlined one first."""
+        if not 0 <= index < len(self._locations):
+            return None
+        if self._locations[index] is None:
+            self._locations[index] = self._named(self._dictionary.location_table[index])
+        return self._locations[index]
+
+    def _named(self, location: Any) -> Stack:
+        functions = self._dictionary.function_table
+        found = []
+        for line in location.lines:
+            if not 0 < line.function_index < len(functions):
+                continue
+            function = functions[line.function_index]
+            name = self._string(function.name_strindex) or self._string(function.system_name_strindex)
+            if name:
+                found.append(join_frame(name, self._string(function.filename_strindex), line.line))
+        if found:
+            return tuple(found)
+        mappings, index = self._dictionary.mapping_table, location.mapping_index
+        binary = self._string(mappings[index].filename_strindex) if 0 < index < len(mappings) else ""
+        return (join_frame(f"{location.address:#x}", binary) if location.address or binary else "[unknown]",)
+
+    def _value_type(self, value: Any) -> tuple[str, str]:
+        return self._string(value.type_strindex), self._string(value.unit_strindex)
+
+    def _string(self, index: int) -> str:
+        return self._text[index] if 0 < index < len(self._text) else ""
+
+
+def _records(profiles: Sequence[_Measured], tables: _Tables) -> Iterator[Record]:
+    """Yield the samples; one without values stands for as many as it has timestamps."""
+    for measured in profiles:
+        for number, sample in enumerate(measured.samples, start=1):
+            stack = tables.stack(sample.stack_index)
+            weight = sum(sample.values)
+            if not len(sample.values):
+                weight = len(sample.timestamps_unix_nano) * (measured.measure.per_sample or 1)
+            if stack is None or not 0 <= weight <= MAX_WEIGHT:
+                yield Invalid(f"sample {number}: its values or stack are unknown")
+            else:
+                yield Sample(stack, weight)

@@ -1,0 +1,155 @@
+"""The output of ``perf script``: one event after the other, each a header line and its frames, leaf first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from agents.profiles.formats.base import (
+    Invalid,
+    Measure,
+    Reading,
+    Record,
+    Sample,
+)
+from agents.profiles.formats.source import ProfileSource, head_text
+
+MAX_EVENT_LINES = 100_000
+"""Most lines of one event: many times what perf unwinds; a longer one counts as several."""
+
+_HEADER = re.compile(  # possessive, and the command bounded: a line takes time by its length, and no more
+    r"(?P<command>\S.{0,255}?)(?<!\s)\s++-?\d++(?:/-?\d++)?\s++"  # it may hold spaces; pid or pid/tid
+    r"(?:\[\d++\]\s++)?(?:\S{4,6}\s++)?"  # CPU, flags
+    r"(?:\d++\.\d++:\s*+(?P<event>.*)|(?:\d++\s++)?(?P<untimed>[\w:/-]+:)\s*)"  # time, left out by some
+)
+_TIMED = r"\d+(?:/\d+)?\s+(?:\[\d+\]\s+)?\d+\.\d+:"
+_FRAME = re.compile(
+    rf"(?:\s+[0-9a-f]+|[0-9a-f]{{8,}})\s+(?!{_TIMED})"  # a command named dd is no address
+    r"(?P<symbol>.*?)\s*\((?P<object>[^()]*(?:\([^()]*\))?)\)\s*"
+)
+_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
+_SINGLE = re.compile(r".*?:\s+(?P<frame>[0-9a-f]+\s+.*\(.*\))\s*")  # an event's only frame, on its own line
+_JIT = re.compile(r"(?:.*/)?(?:perf-\d+\.map|jitted-\d+-\d+\.so)")
+_EVENT = re.compile(r"(?:\d+\s+)?([^\s:]+):.*")  # perhaps its period, then its name
+_KERNEL = re.compile(r"\[(?:kernel|guest\.kernel|unknown\.kernel)\b.*|.*\.ko(?:\.\w+)?|\[\w+\]")
+_PYTHON = re.compile(r"py::(?P<name>.*?):(?P<path>.*)", re.DOTALL)
+_INLINED = "->"
+_NOWHERE = ("", "[unknown]", "inlined")
+
+
+class PerfScriptFormat:
+    """Events of Linux perf, as text."""
+
+    name = "perf"
+    content = "events of perf script (a header line, then frames)"
+
+    def recognises(self, head: bytes) -> bool:
+        """Take a file whose first lines have an event with a frame."""
+        lines = head_text(head).split("\n")
+        return any(
+            _HEADER.fullmatch(line.strip())
+            and (_SINGLE.fullmatch(line.strip()) or _FRAME.fullmatch(following))
+            for line, following in zip(lines, [*lines[1:], ""], strict=True)
+        )
+
+    def read(self, source: ProfileSource, value: str) -> Reading:
+        """Read samples of one event, ``value`` or that of the first, one each under the name of its command.
+
+        Other events are left out: each that was recorded has samples of its own of the same time.
+        """
+        return Reading(Measure(), _records(source, value))
+
+
+def _records(source: ProfileSource, wanted: str) -> Iterator[Record]:
+    for number, lines in _events(source):
+        header = _HEADER.fullmatch(lines[0])
+        event = (header["event"] or header["untimed"] or "") if header else ""
+        frames = _frames(lines, event) if header else None
+        if header is None or frames is None:
+            yield Invalid(f"line {number}: {lines[0][:60]!r}")
+            continue
+        named = _EVENT.fullmatch(event)
+        wanted = wanted or (named[1] if named else "")
+        if not named or named[1] == wanted:
+            yield Sample((header["command"], *reversed(frames)) if frames else (), 1)
+
+
+def _events(source: ProfileSource) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each event's first line, and its lines."""
+    first = 0
+    lines: list[str] = []
+    for number, line in source.lines():
+        blank = not line or line.isspace()
+        begins = not blank and _begins_event(line)
+        if lines and (blank or begins):
+            yield first, lines
+            lines = []
+        if not blank and not line.startswith("#"):
+            if not lines:
+                first = number
+            lines.append(line.strip() if begins else line.rstrip("\r"))
+            if len(lines) > MAX_EVENT_LINES:
+                yield first, lines
+                lines = []
+    if lines:
+        yield first, lines
+
+
+def _begins_event(line: str) -> bool:
+    """Return whether a line begins an event: old versions indent no frames, new ones pad commands."""
+    if _frame_of(line) is not None:
+        return False
+    return not line[0].isspace() or bool(_HEADER.fullmatch(line.strip()))
+
+
+def _frames(lines: Sequence[str], event: str) -> list[str] | None:
+    """Return an event's frames, leaf first; None if a line is no frame."""
+    texts = list(lines[1:])
+    if not texts and (single := _SINGLE.fullmatch(event)):
+        texts = [f" {single['frame']}"]
+    found: list[str] = []
+    for text in texts:
+        frames = _frame_of(text)
+        if frames is None:
+            return None
+        found += frames
+    return found
+
+
+def _frame_of(text: str) -> tuple[str, ...] | None:
+    """Return the frames that a line holds, leaf first; None if it is none."""
+    return _cached(text) if len(text) <= _LONGEST_CACHED else _read_frame(text)
+
+
+def _read_frame(text: str) -> tuple[str, ...] | None:
+    match = _FRAME.fullmatch(text)
+    if match is None:
+        return None
+    frame = _frame(match["symbol"], match["object"])
+    if not frame.endswith("_[j]"):
+        return (frame,)
+    outer, *inlined = frame.removesuffix("_[j]").split(_INLINED)  # as Java's map files have them
+    if not outer or not all(inlined):
+        return (frame,)
+    return (*(f"{each}_[i]" for each in reversed(inlined)), f"{outer}_[j]")
+
+
+def _frame(symbol: str, binary: str) -> str:
+    """Return a frame as other samplers spell it: ``name (binary)``, the kernel's with ``_[k]``."""
+    symbol = _OFFSET.sub("", symbol)
+    if python := _PYTHON.fullmatch(symbol):  # Python's own support of perf
+        return f"{python['name']} ({python['path']})"
+    if symbol in ("", "[unknown]"):
+        return f"[{binary.rpartition('/')[2].strip('[]')}]" if binary not in _NOWHERE else "[unknown]"
+    if binary == "inlined":
+        return f"{symbol}_[i]"
+    if _JIT.fullmatch(binary):
+        return f"{symbol}_[j]"
+    if _KERNEL.fullmatch(binary) and binary not in _NOWHERE:
+        return f"{symbol}_[k]"
+    return symbol
+
+
+_LONGEST_CACHED = 1000
+_cached = lru_cache(maxsize=16_384)(_read_frame)

@@ -1,0 +1,207 @@
+"""pprof: profiles of Go and of many other samplers, a protocol buffer, mostly compressed (gzip).
+
+The fields are those of ``perftools.profiles.Profile``, version 3; those that say nothing of stacks are not
+declared here, and are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from agents.profiles.annotate import ANNOTATION_FILE, annotation_name
+from agents.profiles.formats.base import (
+    MAX_WEIGHT,
+    Invalid,
+    Measure,
+    Reading,
+    Record,
+    Recorded,
+    Sample,
+    choose_value,
+    joined,
+)
+from agents.profiles.formats.frames import file_name, join_frame
+from agents.profiles.formats.protobuf import Fields, compile_messages, walk_fields
+from agents.profiles.formats.source import Damaged, ProfileSource
+
+_MESSAGES: Mapping[str, Fields] = {
+    "ValueType": {"type": (1, "int64", False), "unit": (2, "int64", False)},
+    "Label": {"key": (1, "int64", False), "str": (2, "int64", False)},
+    "Sample": {
+        "location_id": (1, "uint64", True),
+        "value": (2, "int64", True),
+        "label": (3, "Label", True),
+    },
+    "Mapping": {"id": (1, "uint64", False), "filename": (5, "int64", False)},
+    "Line": {"function_id": (1, "uint64", False), "line": (2, "int64", False)},
+    "Location": {
+        "id": (1, "uint64", False),
+        "mapping_id": (2, "uint64", False),
+        "line": (4, "Line", True),
+    },
+    "Function": {
+        "id": (1, "uint64", False),
+        "name": (2, "int64", False),
+        "system_name": (3, "int64", False),
+        "filename": (4, "int64", False),
+    },
+    "Profile": {
+        "sample_type": (1, "ValueType", True),
+        "sample": (2, "Sample", True),
+        "mapping": (3, "Mapping", True),
+        "location": (4, "Location", True),
+        "function": (5, "Function", True),
+        "string_table": (6, "bytes", True),
+        "time_nanos": (9, "int64", False),
+        "duration_nanos": (10, "int64", False),
+        "period_type": (11, "ValueType", False),
+        "period": (12, "int64", False),
+    },
+}
+_WIRES = {**dict.fromkeys((1, 2, 3, 4, 5, 6, 11), 2), **dict.fromkeys((7, 8, 9, 10, 12, 14, 15), 0), 13: 2}
+_CPU_TIME = "cpu-time"
+"""Datadog's: its counts hold threads that wait, too."""
+
+_COUNTS = ("samples", "sample", "events")
+_TIMES = ("cpu", "wall", _CPU_TIME)
+
+_NO_PERIOD_NS = 1
+"""What libdatadog writes where it says no period: no sampler takes a sample each nanosecond."""
+
+
+class PprofFormat:
+    """Protocol buffers of pprof.
+
+    Args:
+        endpoints: Names of labels of samples, of which the first that has a value is their endpoint: an
+            annotated frame over the stack.
+    """
+
+    def __init__(self, endpoints: Sequence[str] = ()) -> None:
+        self._endpoints = tuple(endpoints)
+
+    name = "pprof"
+    content = "samples of pprof (a protocol buffer, perhaps compressed)"
+
+    def recognises(self, head: bytes) -> bool:
+        """Take a message of a profile's fields: types of values, or else samples or two kinds of tables."""
+        tables: set[int] = set()
+        samples = 0
+        for number, wire, content in walk_fields(head):
+            if number not in _WIRES or _WIRES[number] != wire:
+                return False
+            if number == 1 and content:
+                return _is_value_type(content)
+            samples += number == 2 and _is_sample(content)  # libdatadog writes all of them before any table
+            tables.add(number)
+        return samples > 1 or len(tables & {3, 4, 5, 6}) > 1
+
+    def read(self, source: ProfileSource, value: str) -> Reading:
+        """Read one value: ``value`` by its type, else Datadog's CPU time, samples, time, or the first."""
+        try:
+            profile = profile_messages()["Profile"].FromString(source.read_all())
+        except DecodeError:
+            raise Damaged("no protocol buffer of pprof") from None
+        if not len(profile.string_table) or not len(profile.sample_type):
+            raise Damaged("no protocol buffer of pprof")
+        tables = _Tables(profile)
+        column, measure = tables.column(value)
+        return Reading(measure, _records(profile.sample, column, tables, self._endpoints), tables.recorded())
+
+
+@cache
+def profile_messages() -> Mapping[str, Any]:
+    """Return the classes of the messages."""
+    return compile_messages("pprof", _MESSAGES)
+
+
+class _Tables:
+    """The tables of a profile: what a location's frames are called."""
+
+    def __init__(self, profile: Any) -> None:
+        self._profile = profile
+        self._text = [text.decode("utf-8", errors="replace") for text in profile.string_table]
+        self._functions = {function.id: function for function in profile.function}
+        self._mappings = {mapping.id: self.string(mapping.filename) for mapping in profile.mapping}
+        self.frames = {location.id: self._named(location) for location in profile.location}
+        self._period_unit = self.string(profile.period_type.unit)
+        is_none = self._period_unit == "nanoseconds" and profile.period == _NO_PERIOD_NS
+        self._period = 0 if is_none else profile.period
+
+    def column(self, wanted: str) -> tuple[int, Measure]:
+        """Return which value to read, and what it counts: time without counts has the profile's period."""
+        types = [(self.string(each.type), self.string(each.unit)) for each in self._profile.sample_type]
+        period = self._period
+        usual = next((type_ for type_, _ in types if type_ == _CPU_TIME), "")
+        usual = usual or next((type_ for type_, unit in types if unit == "count" and type_ in _COUNTS), "")
+        usual = usual or next((type_ for type_, _ in types if type_ in _TIMES and period > 0), types[0][0])
+        chosen = choose_value((type_ for type_, _ in types), wanted, usual)
+        column = [type_ for type_, _ in types].index(chosen)
+        type_, unit = types[column]
+        its_own = self._period_unit in (unit, "")
+        timed = type_ in _TIMES or type_ == self.string(self._profile.period_type.type)
+        return column, Measure(type_, unit, float(period) if timed and its_own and period > 0 else 0.0)
+
+    def endpoint(self, labels: Any, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the annotated frame of a sample's endpoint, if a label of these names has one."""
+        found = {self.string(label.key): self.string(label.str) for label in labels}
+        value = next((found[name] for name in names if found.get(name)), "")
+        return (f"{annotation_name('endpoint', value)} ({ANNOTATION_FILE})",) if value else ()
+
+    def recorded(self) -> Recorded:
+        """Return when and how often samples were taken; a period of time is that of CPUs."""
+        profile = self._profile
+        timed = self._period_unit == "nanoseconds" and self._period > 0
+        return Recorded(
+            start=max(profile.time_nanos, 0) / 1e9,
+            duration_s=max(profile.duration_nanos, 0) / 1e9,
+            rate_hz=1e9 / self._period if timed else 0.0,
+        )
+
+    def _named(self, location: Any) -> tuple[str, ...]:
+        """Return the frames of a location, the inlined one first."""
+        found = []
+        for line in location.line:
+            function = self._functions.get(line.function_id)
+            if function is None:
+                continue
+            name = self.string(function.name) or self.string(function.system_name)
+            if name:
+                found.append(join_frame(name, self.string(function.filename), line.line))
+        if not found:
+            binary = file_name(self._mappings.get(location.mapping_id, ""))
+            return (f"[{binary}]" if binary else "[unknown]",)
+        return tuple(found)
+
+    def string(self, number: int) -> str:
+        return self._text[number] if 0 <= number < len(self._text) else ""
+
+
+def _records(samples: Any, column: int, tables: _Tables, endpoints: Sequence[str]) -> Iterator[Record]:
+    """Yield the samples; in them the leaf comes first, and of a location the frame that was inlined."""
+    frames = tables.frames
+    for number, sample in enumerate(samples, start=1):
+        known = [frames.get(location) for location in sample.location_id]
+        stack = joined(known)
+        weight = sample.value[column] if column < len(sample.value) else -1
+        if not 0 <= weight <= MAX_WEIGHT or stack is None:
+            yield Invalid(f"sample {number}: its values or locations are unknown, or it is too deep")
+        elif endpoints and len(sample.label):
+            yield Sample((*tables.endpoint(sample.label, endpoints), *stack), weight)
+        else:
+            yield Sample(stack, weight)
+
+
+def _is_sample(data: bytes) -> bool:
+    """Return whether a message holds numbers of locations, values, and nothing but labels beside them."""
+    fields = [(number, wire) for number, wire, _ in walk_fields(data)]
+    known = all(number in (1, 2, 3) and (wire == 2 or (wire == 0 and number < 3)) for number, wire in fields)
+    return known and {1, 2} <= {number for number, _ in fields}
+
+
+def _is_value_type(data: bytes) -> bool:
+    return all(wire == 0 and number in (1, 2) for number, wire, _ in walk_fields(data))

@@ -1,0 +1,155 @@
+"""speedscope's own files: JSON with a table of frames, and profiles of samples or of events.
+
+The fields are those of https://www.speedscope.app/file-format-schema.json, version 0.0.1 and later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from agents.profiles.formats.base import (
+    MAX_WEIGHT,
+    Invalid,
+    Measure,
+    Reading,
+    Record,
+    Sample,
+    choose_value,
+)
+from agents.profiles.formats.frames import join_frame
+from agents.profiles.formats.source import Damaged, ProfileSource, head_text
+
+_MARKS = re.compile(r'speedscope\.app/file-format-schema|"shared"\s*:\s*\{\s*"frames"')
+_UNITS = {"none": "count"}
+_EVENLY = 1e-6
+_SMALLEST_PERIOD = 1e-9
+
+
+class SpeedscopeFormat:
+    """Profiles of one unit, added up: one file has one for each thread."""
+
+    name = "speedscope"
+    content = "samples of speedscope (JSON with shared frames)"
+
+    def recognises(self, head: bytes) -> bool:
+        """Take a JSON object that names speedscope's schema, or has its table of frames."""
+        text = head_text(head)
+        return text.lstrip().startswith("{") and bool(_MARKS.search(text))
+
+    def read(self, source: ProfileSource, value: str) -> Reading:
+        """Read the profiles of one unit: ``value``, or that of the first profile."""
+        document = source.read_json()
+        profiles = _list(document, "profiles")
+        frames = [_frame(each) for each in _list(_dict(document, "shared"), "frames")]
+        units = [_unit(profile) for profile in profiles]
+        if not units:
+            raise Damaged("has no profiles")
+        unit = choose_value(units, value, units[0])
+        chosen = [profile for profile, its in zip(profiles, units, strict=True) if its == unit]
+        period = _period(chosen) if unit != "count" else 0.0
+        measure = Measure("samples" if unit == "count" else "weight", unit, period)
+        return Reading(measure, _records(chosen, frames))
+
+
+def _records(profiles: Sequence[Any], frames: Sequence[str | None]) -> Iterator[Record]:
+    for number, profile in enumerate(profiles, start=1):
+        read = _events if isinstance(profile, dict) and profile.get("type") == "evented" else _samples
+        for record in read(profile, frames):
+            yield Invalid(f"profile {number}: {record.where}") if isinstance(record, Invalid) else record
+
+
+def _samples(profile: Any, frames: Sequence[str | None]) -> Iterator[Record]:
+    """Yield the samples of a profile: a list of frames and a weight each."""
+    samples, weights = _list(profile, "samples"), _list(profile, "weights")
+    if len(samples) != len(weights):
+        yield Invalid(f"has {len(samples)} samples and {len(weights)} weights")
+    for number, (indexes, weight) in enumerate(zip(samples, weights, strict=False), start=1):
+        stack = _stack(indexes, frames) if isinstance(indexes, list) else None
+        if stack is None or not _is_weight(weight):
+            yield Invalid(f"sample {number}: has no weight, or a frame that is not in the table")
+        else:
+            yield Sample(stack, weight)
+
+
+def _events(profile: Any, frames: Sequence[str | None]) -> Iterator[Record]:
+    """Yield what lies between one event and the next, as the stack that was open then."""
+    events = _list(profile, "events")
+    stack: list[int] = []
+    last = profile.get("startValue", 0) if isinstance(profile, dict) else 0
+    last = last if _is_weight(last) else 0
+    for number, event in enumerate(events, start=1):
+        at, frame = _number(event, "at"), event.get("frame") if isinstance(event, dict) else None
+        if at is None or at < last or _stack([frame], frames) is None:
+            yield Invalid(f"event {number}: has no time after the one before, or no frame of the table")
+            continue
+        if at > last:
+            yield Sample(_stack(stack, frames) or (), at - last)
+            last = at
+        if event.get("type") == "O" and frame is not None:
+            stack.append(frame)
+        elif event.get("type") == "C" and stack and stack[-1] == frame:
+            stack.pop()
+        else:
+            yield Invalid(f"event {number}: closes no frame that is the last to have been opened")
+    if stack:
+        end = _number(profile, "endValue")
+        yield Invalid(f"event {len(events)}: leaves frames open")
+        if end is not None and end > last:
+            yield Sample(_stack(stack, frames) or (), end - last)
+
+
+def _stack(indexes: Sequence[Any], frames: Sequence[str | None]) -> tuple[str, ...] | None:
+    """Return the frames of a stack, None if one is not in the table."""
+    found = [frames[index] if type(index) is int and 0 <= index < len(frames) else None for index in indexes]
+    return tuple(frame for frame in found if frame is not None) if None not in found else None
+
+
+def _frame(value: Any) -> str | None:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        return None
+    file, line = value.get("file"), value.get("line")
+    name = value["name"] if value["name"].strip() else "[unknown]"
+    return join_frame(name, file if isinstance(file, str) else "", line if type(line) is int else 0)
+
+
+def _period(profiles: Sequence[Any]) -> float:
+    """Return the smallest weight if all others are multiples of it, as a sampler writes them; else 0."""
+    weights = [
+        float(weight)
+        for profile in profiles
+        for weight in _list(profile, "weights")
+        if _is_weight(weight) and weight
+    ]
+    if not weights or any(isinstance(each, dict) and each.get("type") == "evented" for each in profiles):
+        return 0.0
+    smallest = min(weights)
+    if smallest < _SMALLEST_PERIOD:
+        return 0.0
+    even = all(abs(weight / smallest - round(weight / smallest)) <= _EVENLY for weight in weights)
+    return smallest if even else 0.0
+
+
+def _unit(profile: Any) -> str:
+    unit = profile.get("unit") if isinstance(profile, dict) else None
+    return _UNITS.get(unit, unit) if isinstance(unit, str) else "count"
+
+
+def _is_weight(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= MAX_WEIGHT
+
+
+def _number(value: Any, name: str) -> float | None:
+    number = value.get(name) if isinstance(value, dict) else None
+    return number if _is_weight(number) else None
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _dict(value: Any, name: str) -> dict[str, Any]:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,74 @@
+"""Conversion of a profile file into another format, as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from agents.profiles.formats import (
+    AUTO,
+    Measure,
+    ProfileSource,
+    Sample,
+)
+from agents.profiles.formats.tally import Found, merge_samples
+from agents.profiles.formats.writers import Writer
+from agents.profiles.profile_source import begin_profile
+from pipeline.model.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How a file is read, and what writes it."""
+
+    writer: Writer
+    format: str = AUTO
+    value: str = ""  # which of several values
+    period: float = 0.0  # weight of one sample, 0: as the file says
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What was written, and what was left out."""
+
+    measure: Measure
+    weight: float
+    frameless: float
+    invalid: int
+    first_invalid: str
+
+    def summary(self, path: Path) -> str:
+        """Say in one line what the file held and what was left out."""
+        unit = "samples" if self.measure.unit == "count" else f"{self.measure.unit} ({self.measure.type})"
+        text = f"{path}: {self.weight:.15g} {unit}"
+        if self.invalid:
+            text += f"; {self.invalid} invalid records left out, first {self.first_invalid}"
+        if self.frameless:
+            text += f"; {self.frameless:.15g} without frames left out"
+        return text
+
+
+def convert_profile(source: ProfileSource, out: IO[bytes], request: Conversion) -> Converted:
+    """Read a profile and write it: stacks, weights with their unit and period, files and lines.
+
+    Memory is bounded for formats that are read by line or chunk: every frame is kept once, and stacks are
+    added up as far as they fit.
+
+    Raises:
+        ConfigError: the file is of no known format, has no such value, or holds no stack.
+    """
+    content, reading = begin_profile(source, request.format, request.value, request.period)
+    found = Found()
+    total = [0.0]
+
+    def summed() -> Iterator[Sample]:
+        for sample in found.samples(reading.records):
+            total[0] += sample.weight
+            yield sample
+
+    request.writer(merge_samples(summed()), reading.measure, out)
+    if not total[0]:
+        raise ConfigError(f"has no {content}" + (f"; {found.first_invalid}" if found.invalid else ""))
+    return Converted(reading.measure, total[0], found.frameless, found.invalid, found.first_invalid)

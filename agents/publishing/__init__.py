@@ -1,0 +1,1 @@
+"""Publishing of messages: queues, spool, broker."""

@@ -1,0 +1,61 @@
+"""How often to sample, and which samples are worth their aggregation (Atys §5)."""
+
+from agents.sampling.rates.base_rate import RatedSamples, at_base_rate, effective_rate_hz
+from agents.sampling.rates.divergence import (
+    Divergence,
+    compare_samples,
+    expected_divergence,
+    js_divergence,
+    top_divergence,
+)
+from agents.sampling.rates.frequency import (
+    FrequencyConfig,
+    FrequencyState,
+    adjust,
+    adjust_as_published,
+    config_for,
+    first_state,
+    fit_theta,
+)
+from agents.sampling.rates.pruning import (
+    SHARES,
+    Curve,
+    PruningPlan,
+    Trial,
+    busy_threads,
+    choose_share,
+    fit_curve,
+    percentage_error,
+    plan_pruning,
+    thin_stacks,
+    try_pruning,
+)
+
+__all__ = [
+    "SHARES",
+    "Curve",
+    "Divergence",
+    "FrequencyConfig",
+    "FrequencyState",
+    "PruningPlan",
+    "RatedSamples",
+    "Trial",
+    "adjust",
+    "adjust_as_published",
+    "at_base_rate",
+    "busy_threads",
+    "choose_share",
+    "compare_samples",
+    "config_for",
+    "effective_rate_hz",
+    "expected_divergence",
+    "first_state",
+    "fit_curve",
+    "fit_theta",
+    "js_divergence",
+    "percentage_error",
+    "plan_pruning",
+    "thin_stacks",
+    "top_divergence",
+    "try_pruning",
+]

@@ -1,0 +1,1 @@
+"""Source code and its history: changes, gates, routes."""

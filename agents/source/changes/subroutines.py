@@ -1,0 +1,177 @@
+"""Subroutines that differ between two versions of a Python file.
+
+Every function, and every class body and the module itself without the functions in them, is one scope. A
+scope is modified if its own code differs: its syntax tree, so that comments, formatting, docstrings and
+moves count for nothing. Nested functions are scopes of their own, as they are in stack frames, while
+lambdas and comprehensions belong to the scope around them. Decorators belong to their function.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.model.frames import MODULE
+
+MAX_NAME = 500
+"""Longest qualified name, in characters: a long outer name is kept again with each of its inner ones."""
+
+MAX_BOTH_BYTES = 1024**2
+"""Of larger versions together one tree is in memory at a time."""
+
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_DEFINITION = re.compile(r"(?P<indent>[ \t]*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The scopes that differ, by qualified name, and whether both versions were parsed."""
+
+    modified: tuple[str, ...]
+    parsed: bool
+
+
+def compare_python(old: bytes | None, new: bytes | None, *, parse: bool = True) -> Comparison:
+    """Find the scopes that differ, ``<module>`` for top-level code.
+
+    ``None`` is a file that does not exist: all scopes of the other version were added or deleted. If one
+    version is not valid Python, or without ``parse``, both are read by their indentation alone. A syntax
+    tree takes up to six hundred times the memory of its source.
+    """
+    versions = (old or b"", new or b"")
+    before, after = _parsed(*versions) if parse else (None, None)
+    parsed = before is not None and after is not None
+    if before is None or after is None:
+        before, after = map(_outline, versions)
+    names = before.keys() | after.keys()
+    return Comparison(
+        tuple(sorted(name for name in names if before.get(name, ()) != after.get(name, ()))), parsed
+    )
+
+
+Scopes = dict[str, tuple[str, ...]]
+
+
+def _parsed(old: bytes, new: bytes) -> tuple[Scopes, Scopes] | tuple[None, None]:
+    """Return the scopes of two versions that may differ, nothing if one of them is not valid Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as invalid escapes: not ours to complain about
+            if len(old) + len(new) > MAX_BOTH_BYTES:
+                return _scopes(ast.parse(old)), _scopes(ast.parse(new))
+            before, after = ast.parse(old), ast.parse(new)
+        _drop_same(before, after, old.splitlines(), new.splitlines())
+        return _scopes(before), _scopes(after)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None, None
+
+
+def _scopes(module: ast.Module) -> Scopes:
+    collector = _Collector()
+    collector.collect(module)
+    return {name: tuple(pieces) for name, pieces in collector.scopes.items()}
+
+
+def _drop_same(
+    before: ast.Module | ast.ClassDef,
+    after: ast.Module | ast.ClassDef,
+    old: Sequence[bytes],
+    new: Sequence[bytes],
+) -> None:
+    """Drop functions and classes of the same text in both versions: most of a file, and costly to compare.
+
+    A name that is defined twice is left: which definition comes last makes a difference.
+    """
+    olds, news = _definitions(before), _definitions(after)
+    same = set()
+    for name in olds.keys() & news.keys():
+        one, other = olds[name], news[name]
+        if _lines_of(one, old) == _lines_of(other, new):
+            same |= {one, other}
+        elif isinstance(one, ast.ClassDef) and isinstance(other, ast.ClassDef):
+            _drop_same(one, other, old, new)
+    before.body = [one for one in before.body if one not in same]
+    after.body = [one for one in after.body if one not in same]
+
+
+def _definitions(node: ast.Module | ast.ClassDef) -> dict[str, _Definition]:
+    found = [one for one in node.body if isinstance(one, _Definition)]
+    count = Counter(one.name for one in found)
+    return {one.name: one for one in found if count[one.name] == 1}
+
+
+def _lines_of(node: _Definition, lines: Sequence[bytes]) -> Sequence[bytes]:
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return lines[first - 1 : node.end_lineno]
+
+
+class _Collector(ast.NodeTransformer):
+    """Takes scopes out of a tree from the inside, so that what is left of each is its own code."""
+
+    def __init__(self) -> None:
+        self.scopes: dict[str, list[str]] = {}
+        self._around = ""
+
+    def collect(self, module: ast.Module) -> None:
+        self.generic_visit(module)
+        _remove_docstring(module)
+        if module.body:
+            self.scopes[MODULE] = [ast.dump(module)]
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._take(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self._take(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._take(node)
+
+    def _take(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        around, name = self._around, _qualified(self._around, node.name)
+        self._around = name
+        self.generic_visit(node)
+        _remove_docstring(node)
+        self.scopes.setdefault(name, []).append(ast.dump(node))
+        self._around = around
+
+
+def _qualified(around: str, name: str) -> str:
+    return (f"{around}.{name}" if around else name)[:MAX_NAME]
+
+
+def _remove_docstring(node: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+    first = node.body[0] if node.body else None
+    if (
+        isinstance(first, ast.Expr)
+        and isinstance(first.value, ast.Constant)
+        and isinstance(first.value.value, str)
+    ):
+        del node.body[0]
+
+
+def _outline(source: bytes) -> dict[str, tuple[str, ...]]:
+    """Return the scopes of a broken file, as far as indentation shows them: each with its lines."""
+    scopes: dict[str, list[str]] = {}
+    path: list[tuple[int, str]] = []
+    decorators: list[str] = []
+    for line in source.decode("utf-8", errors="replace").splitlines():
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        indent = len(line.expandtabs()) - len(line.expandtabs().lstrip())
+        while path and indent <= path[-1][0] and not text.startswith((")", "]", "}")):
+            path.pop()
+        if text.startswith("@"):
+            decorators.append(text)
+            continue
+        if definition := _DEFINITION.match(line):
+            path.append((indent, _qualified(path[-1][1] if path else "", definition["name"])))
+        name = path[-1][1] if path else MODULE
+        scopes.setdefault(name, []).extend([*decorators, text])
+        decorators = []
+    return {name: tuple(lines) for name, lines in scopes.items()}

@@ -1,0 +1,308 @@
+"""Python source as far as gates need it: each function's calls, and what names stand for."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pipeline.model.frames import MODULE
+
+_CONVERSIONS = ("bool", "int", "float", "str")
+_SPELLINGS = ("lower", "upper", "casefold", "strip")
+"""Functions and methods of texts after which a value is still the one that was read."""
+
+_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
+
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a call. It is computed if it is neither a text nor a name nor something else."""
+
+    keyword: str = ""  # empty if it is given by its place
+    text: str | None = None
+    name: str = ""  # "Flags.NEW_CART"; of self.NEW_CART too
+    is_other: bool = False  # a number, None, or an empty text, none of which is a gate
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: what is called, as it is written, and with what."""
+
+    target: str  # "self.conf.get"; begins with a dot if it is an attribute of something computed
+    arguments: tuple[Argument, ...]
+    line: int
+    returned: bool  # whether the function returns it, or what it chooses
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # equal by identity: it may be defined twice
+class Function:
+    """A function, or a module's top-level code, with its own calls; those of nested functions are theirs."""
+
+    module: str
+    qualified: str  # Class.method
+    parameters: tuple[str, ...]
+    calls: tuple[Call, ...]
+
+    @property
+    def subroutine(self) -> str:
+        """Its name as stack frames spell it."""
+        return f"{self.module}.{self.qualified}"
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module: its functions in the order in which they end, and what its names stand for."""
+
+    path: str
+    functions: tuple[Function, ...]
+    texts: Mapping[str, str]  # whole name of a constant, "shop.flags.Flags.NEW_CART" → its text
+    imports: Mapping[str, str]  # whole name, "shop.cart.on" → the one that it was imported from
+
+
+def read_module(path: str, source: str) -> Module:
+    """Read a module.
+
+    Args:
+        path: Its path from where imports start, with slashes: ``shop/cart.py`` is the module shop.cart.
+        source: Its text.
+
+    Raises:
+        SyntaxError: it is not valid Python.
+        ValueError, RecursionError, MemoryError: the parser gave up.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as invalid escapes: not ours to complain about
+        tree = ast.parse(source)
+    reader = _Reader(path)
+    reader.read(tree)
+    texts = {name: text for name, text in reader.texts.items() if text is not None}
+    return Module(path, tuple(reader.found), texts, reader.imports)
+
+
+@dataclass(slots=True)
+class _Scope:
+    qualified: tuple[str, ...]
+    parameters: tuple[str, ...] = ()
+    calls: list[tuple[ast.Call, str, tuple[Argument, ...]]] = field(default_factory=list)  # and targets
+    texts: dict[str, str | None] = field(default_factory=dict)  # local name → the only text that it gets
+    held: dict[ast.Call, set[str]] = field(default_factory=dict)  # call → names that hold its value
+    returned: list[ast.expr] = field(default_factory=list)  # calls and names that are returned
+    choosing: list[ast.expr] = field(default_factory=list)  # those by which a constant is returned
+    only_constants: bool = True  # whether nothing else is returned
+
+    def settled(self) -> tuple[Call, ...]:
+        """Return the calls, with what the whole of the function says of them."""
+        returned = {*self.returned, *(self.choosing if self.only_constants else ())}
+        names = {one.id for one in returned if isinstance(one, ast.Name)}
+        return tuple(
+            Call(
+                target,
+                tuple(self._settled(one) for one in arguments) if self.texts else arguments,
+                node.lineno,
+                node in returned or not names.isdisjoint(self.held.get(node, ())),
+            )
+            for node, target, arguments in self.calls
+        )
+
+    def _settled(self, argument: Argument) -> Argument:
+        head, _, rest = argument.name.partition(".")
+        if head in self.parameters or head not in self.texts:
+            return argument
+        return Argument(argument.keyword, None if rest else self.texts[head])
+
+
+class _Reader(ast.NodeVisitor):
+    """Collects the calls of each function, and the texts and imports of the module."""
+
+    def __init__(self, path: str) -> None:
+        self.found: list[Function] = []
+        self.texts: dict[str, str | None] = {}  # None where a name has several, or something else
+        self.imports: dict[str, str] = {}
+        parts = path.removesuffix(".py").split("/")
+        self._package = parts[:-1]
+        self._module = ".".join(parts[:-1] if parts[-1] == "__init__" and self._package else parts)
+        self._path: tuple[str, ...] = ()
+        self._class: tuple[str, ...] = ()  # path of the class around
+        self._scope = _Scope((MODULE,))
+
+    def read(self, tree: ast.Module) -> None:
+        self.generic_visit(tree)
+        self._keep(self._scope)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for one in node.names:
+            first = one.name.partition(".")[0]
+            self.imports[f"{self._module}.{one.asname or first}"] = one.name if one.asname else first
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        above = self._package[: len(self._package) - node.level + 1] if node.level else []
+        origin = [*above, *([node.module] if node.module else [])]
+        for one in node.names:
+            self.imports[f"{self._module}.{one.asname or one.name}"] = ".".join([*origin, one.name])
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        outer = self._path, self._class
+        self._path = self._class = (*self._path, node.name)
+        self.generic_visit(node)
+        self._path, self._class = outer
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._enter(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self._enter(node)
+
+    def visit_Return(self, node: ast.Return) -> None:
+        self._scope.returned += _values(node.value)
+        self._scope.only_constants &= node.value is None or isinstance(node.value, ast.Constant)
+        self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> None:
+        if any(_returns_constant(statement) for statement in (*node.body, *node.orelse)):
+            self._scope.choosing += _values(node.test)
+        self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self._hold(node.targets, node.value)
+        self._visit_others(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            # In a class, what is annotated and not in capitals is as often a field of its instances.
+            in_class = bool(self._class) and self._path == self._class
+            is_field = in_class and isinstance(node.target, ast.Name) and not node.target.id.isupper()
+            self._hold([node.target], node.value, is_constant=not is_field)
+        self._visit_others(node)
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        self._hold([node.target], node.value)
+        self._visit_others(node)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Store):
+            self._bind(node.id, None)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        owner = _dotted(node.value)
+        if isinstance(node.ctx, ast.Store) and owner in ("self", "cls") and self._class:
+            self._record(self._class, node.attr, None)
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        target = _dotted(node.func)
+        if target:
+            arguments = [self._argument("", one) for one in node.args]
+            arguments += [self._argument(one.arg or "**", one.value) for one in node.keywords]
+            self._scope.calls.append((node, target, tuple(arguments)))
+        self.generic_visit(node)
+
+    def _argument(self, keyword: str, value: ast.expr) -> Argument:
+        if isinstance(value, ast.Constant):
+            return Argument(keyword, _text(value), is_other=_text(value) is None)
+        name = _dotted(value)
+        owner, _, rest = name.partition(".")
+        if owner in ("self", "cls") and rest and self._class:
+            name = ".".join((*self._class, rest))
+        return Argument(keyword, name="" if name.startswith(".") else name)
+
+    def _hold(self, targets: Sequence[ast.expr], value: ast.expr, *, is_constant: bool = True) -> None:
+        names = {one.id for one in targets if isinstance(one, ast.Name)}
+        for one in _values(value):
+            if isinstance(one, ast.Call):
+                self._scope.held.setdefault(one, set()).update(names)
+        for name in names:
+            self._bind(name, _text(value) if is_constant else None)
+
+    def _visit_others(self, node: ast.AST) -> None:
+        """Visit what an assignment has besides the names that ``_hold`` bound."""
+        for child in ast.iter_child_nodes(node):
+            if not (isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)):
+                self.visit(child)
+
+    def _bind(self, name: str, text: str | None) -> None:
+        if self._path != self._scope.qualified:  # the module's or a class's
+            self._record(self._path, name, text)
+        else:
+            known = self._scope.texts
+            known[name] = text if known.get(name, text) == text else None
+
+    def _record(self, owner: tuple[str, ...], name: str, text: str | None) -> None:
+        whole = ".".join((self._module, *owner, name))
+        self.texts[whole] = text if self.texts.get(whole, text) == text else None
+
+    def _enter(self, node: _Definition) -> None:
+        arguments = node.args
+        names = tuple(one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+        outer = self._scope, self._path
+        self._path = (*self._path, node.name)
+        self._scope = _Scope(self._path, names)
+        self.generic_visit(node)
+        self._keep(self._scope)
+        self._scope, self._path = outer
+
+    def _keep(self, scope: _Scope) -> None:
+        self.found.append(
+            Function(self._module, ".".join(scope.qualified), scope.parameters, scope.settled())
+        )
+
+
+def _values(node: ast.expr | None) -> Iterator[ast.expr]:
+    """Yield the calls and names whose value an expression has, perhaps through logic and conversions.
+
+    What goes into another call is computed from, so that its value is no longer the one that was read.
+    """
+    if isinstance(node, ast.Name | ast.Call):
+        yield node
+    for part in _parts(node):
+        yield from _values(part)
+
+
+def _parts(node: ast.expr | None) -> Sequence[ast.expr]:
+    match node:
+        case ast.Call(func=ast.Name(id=name)) if name in _CONVERSIONS:
+            return node.args[:1]
+        case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in _SPELLINGS:
+            return [value]
+        case ast.BoolOp(values=values):
+            return values
+        case ast.Compare(left=left, comparators=others):
+            return [left, *others]
+        case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _BITS):
+            return [left, right]
+        case ast.IfExp(test=test, body=ast.Constant(), orelse=ast.Constant()):
+            return [test]
+        case ast.IfExp(body=body, orelse=orelse):
+            return [body, orelse]
+        case ast.UnaryOp(operand=value):
+            return [value]
+        case ast.Await() | ast.NamedExpr() | ast.Attribute() | ast.Subscript():
+            return [node.value]
+    return []
+
+
+def _text(node: ast.expr) -> str | None:
+    """Return a text that can be a gate's name, None for anything else."""
+    return node.value or None if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _returns_constant(statement: ast.stmt) -> bool:
+    """Return whether a statement is ``return True`` or of another constant; a bare one only leaves."""
+    value = statement.value if isinstance(statement, ast.Return) else None
+    return isinstance(value, ast.Constant) and value.value is not None
+
+
+def _dotted(node: ast.expr) -> str:
+    """Return a name or attribute as it is written; of anything computed only a dot and what follows it."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(node.id)
+    elif parts:
+        parts.append("")
+    return ".".join(reversed(parts))

@@ -1,0 +1,316 @@
+"""A source tree of Python as route finders ask it: calls, decorators, constants, handlers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from agents.source.routes.mounts import Key
+from agents.source.routes.python_source import Definition, PythonFile, chain_of
+from agents.source.routes.resolve import Entity, Resolver, Scope
+from agents.source.routes.route import Route
+from agents.source.routes.source import Class, Unit
+
+VERBS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
+
+_DEEPEST = 10
+_NESTED = (ast.stmt, ast.excepthandler, ast.match_case)
+"""Nodes that hold statements, or are some."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A call, and the name that its value is bound to; empty for none."""
+
+    node: ast.Call
+    scope: Scope
+    bound: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decorated:
+    """A function or class and one of its decorators."""
+
+    node: Definition | ast.ClassDef
+    qualified: str
+    decorator: ast.expr
+    scope: Scope  # around it
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """What one file has for route finders."""
+
+    file: PythonFile
+    calls: list[CallSite] = field(default_factory=list)
+    decorated: list[Decorated] = field(default_factory=list)
+    constants: dict[str, ast.expr] = field(default_factory=dict)  # qualified name → its last value
+    assigned: list[tuple[str, ast.expr, Scope]] = field(default_factory=list)  # also by +=
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """What answers requests: a function, or a class with methods."""
+
+    entity: Entity
+    name: str
+    path: str
+    line: int
+
+
+class PythonTree:
+    """The Python files of a source tree, with what resolves their names."""
+
+    def __init__(self, files: Sequence[PythonFile], resolver: Resolver) -> None:
+        self.resolver = resolver
+        self._modules = resolver.modules
+        self.sites = [_Walker(file).sites for file in files]
+        self._sites = {sites.file.unit.path: sites for sites in self.sites}
+
+    def module(self, dotted: str, scope: Scope) -> Unit | None:
+        """Return the module of a whole dotted name."""
+        found = self._modules.python(dotted, scope.unit)
+        return found[0] if found and not found[1] else None
+
+    def decorators(self, unit: Unit, qualified: str) -> list[ast.expr]:
+        """Return the decorators of a function or class."""
+        sites = self._sites.get(unit.path)
+        return [each.decorator for each in sites.decorated if each.qualified == qualified] if sites else []
+
+    def base_names(self, unit: Unit, type_: Class, depth: int = 0) -> set[str]:
+        """Return the names of all base classes, also of those beyond the tree."""
+        names = {base[-1] for base in type_.bases}
+        for base in self.resolver.bases(unit, type_):
+            if base.type and base.unit and depth < _DEEPEST:
+                names |= self.base_names(base.unit, base.type, depth + 1)
+        return names
+
+    def text(self, node: ast.expr | None, scope: Scope, depth: int = 0) -> str | None:
+        """Return the text that an expression has by constants, joins and ``os.environ.get`` defaults."""
+        if depth > _DEEPEST:
+            return None
+        match node:
+            case ast.Constant(value=str(value)):
+                return value
+            case ast.JoinedStr(values=values):
+                parts = [self._part(part, scope, depth) for part in values]
+                return None if None in parts else "".join(part for part in parts if part)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                first, second = (self.text(each, scope, depth + 1) for each in (left, right))
+                return None if first is None or second is None else first + second
+            case ast.Call(args=[ast.Constant(value=str(value))]) if chain_of(node.func)[-1:] == ("_",):
+                return value  # translated
+            case ast.Call(keywords=keywords) if chain_of(node.func)[-1:] == ("Field",):
+                default = next((each.value for each in keywords if each.arg == "default"), None)
+                return self.text(default or (node.args[0] if node.args else None), scope, depth + 1)
+            case ast.Name() | ast.Attribute():
+                return self._constant(node, scope, depth)
+        return None
+
+    def texts(self, node: ast.expr | None, scope: Scope) -> list[str]:
+        """Return the texts of a list, tuple or set."""
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            return [text for each in node.elts if (text := self.text(each, scope)) is not None]
+        found = self.expression(node, scope) if node is not None else None
+        return self.texts(*found) if found and found[0] is not node else []
+
+    def expression(self, node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:
+        """Return the expression that a name of a module or class was bound to, and where it stands."""
+        chain = chain_of(node)
+        if not chain:
+            return None
+        *owner, last = chain
+        unit, qualified = scope.unit, last
+        if owner:
+            entity = self.resolver.entity(tuple(owner), scope)
+            if entity is None or entity.unit is None:
+                return None
+            unit, qualified = entity.unit, f"{entity.type.qualified}.{last}" if entity.type else last
+        else:
+            local = f"{scope.function.qualified}.{last}" if scope.function else ""
+            if local in self._sites[unit.path].constants:
+                return self._sites[unit.path].constants[local], scope
+            entity = self.resolver.used(chain, scope)[0]
+            if entity and entity.unit and entity.variable:
+                unit, qualified = entity.unit, entity.variable
+        sites = self._sites.get(unit.path)
+        value = sites.constants.get(qualified) if sites else None
+        return (value, Scope(unit)) if value is not None else None
+
+    def key(self, node: ast.expr | None, scope: Scope) -> Key | None:
+        """Return the object that an expression names."""
+        chain = chain_of(node)
+        if not chain:
+            return None
+        if scope.function and len(chain) == 1 and chain[0] in scope.function.variables:
+            return (scope.unit.path, f"{scope.function.qualified}.{chain[0]}")
+        entity = self.resolver.used(chain, scope)[0]
+        if entity and entity.unit and entity.variable:
+            return (entity.unit.path, entity.variable)
+        return (scope.unit.path, ".".join(chain))
+
+    def method_called(self, each: Decorated) -> tuple[ast.Call, str, Key | None] | None:
+        """Return a decorator that calls a method, the method's name and its object; None of any other."""
+        call = each.decorator
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return None
+        return call, call.func.attr, self.key(call.func.value, each.scope)
+
+    def bound_key(self, site: CallSite) -> Key | None:
+        """Return the object that a call makes."""
+        if not site.bound:
+            return None
+        function = site.scope.function
+        inside = function and "." not in site.bound and site.bound in function.variables
+        return (
+            site.scope.unit.path,
+            f"{function.qualified}.{site.bound}" if function and inside else site.bound,
+        )
+
+    def handler(self, node: ast.expr | None, scope: Scope, depth: int = 0) -> Handler | None:
+        """Return what an expression of a handler names: through decorators, ``partial`` and ``as_view()``."""
+        if depth > _DEEPEST or node is None:
+            return None
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in (
+                "as_view",
+                "as_asgi",
+                "as_handler",
+            ):
+                return self.handler(node.func.value, scope, depth + 1)
+            inner = [*node.args, *(one.value for one in node.keywords)]
+            found = (self.handler(each, scope, depth + 1) for each in inner)
+            wrapped = next((each for each in found if each), None)
+            return wrapped or (
+                self.handler(node.func, scope, depth + 1) if isinstance(node.func, ast.Call) else None
+            )
+        chain = chain_of(node)
+        entity = self.resolver.used(chain, scope)[0]
+        if entity is None and len(chain) > 1 and scope.function:
+            entity = self.resolver.method_beside(scope.unit, chain[-1])
+        if entity and entity.variable and entity.unit:
+            value = self.expression(node, scope)
+            return self.handler(*value, depth + 1) if value else None
+        return handler_of(entity)
+
+    def routes_of(
+        self, handler: Handler, pattern: str, methods: Sequence[str], framework: str
+    ) -> list[Route]:
+        """Return the routes of a handler; of a class one for each of its methods that answers a verb."""
+        entity = handler.entity
+        wanted = tuple(method.upper() for method in methods)
+        if entity.type and entity.unit:
+            found = []
+            for verb in VERBS:
+                method = self.resolver.method(entity.unit, entity.type, verb.lower())
+                answers = handler_of(method) if method and method.function else None
+                if answers and (not wanted or verb in wanted):
+                    found.append(Route((verb,), pattern, answers.name, answers.path, answers.line, framework))
+            if found:
+                return found
+        return [Route(wanted, pattern, handler.name, handler.path, handler.line, framework)]
+
+    def _part(self, node: ast.expr, scope: Scope, depth: int) -> str | None:
+        return self.text(node.value if isinstance(node, ast.FormattedValue) else node, scope, depth + 1)
+
+    def _constant(self, node: ast.expr, scope: Scope, depth: int) -> str | None:
+        found = self.expression(node, scope)
+        return self.text(found[0], found[1], depth + 1) if found and found[0] is not node else None
+
+
+def handler_of(entity: Entity | None) -> Handler | None:
+    """Return a function or class as a handler."""
+    if entity is None or entity.unit is None:
+        return None
+    found = entity.function or entity.type
+    return Handler(entity, found.name, entity.unit.path, found.line) if found else None
+
+
+def decorated_handler(each: Decorated) -> Handler | None:
+    """Return the definition under a decorator as a handler."""
+    unit = each.scope.unit
+    function, type_ = unit.functions.get(each.qualified), unit.classes.get(each.qualified)
+    return handler_of(Entity(unit, type_ if function is None else None, function))
+
+
+def owner_of(node: ast.Call) -> ast.expr | None:
+    """Return the object whose method a call is of."""
+    return node.func.value if isinstance(node.func, ast.Attribute) else None
+
+
+def argument(node: ast.Call, index: int, name: str) -> ast.expr | None:
+    """Return an argument by its index or its name; ``-1`` for one that has only a name."""
+    for keyword in node.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    given = node.args[index] if 0 <= index < len(node.args) else None
+    return None if isinstance(given, ast.Starred) else given
+
+
+class _Walker:
+    """Collects the sites of a file, outer ones first."""
+
+    def __init__(self, file: PythonFile) -> None:
+        self.sites = Sites(file)
+        self._unit = file.unit
+        self._read(file.tree.body, Scope(file.unit), "")
+
+    def _read(self, nodes: Sequence[ast.AST], scope: Scope, around: str) -> None:
+        left = list(reversed(nodes))  # and no recursion: each elif is nested in the one before
+        while left:
+            node = left.pop()
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                self._definition(node, scope, around)
+                continue
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+                self._assignment(node, scope, around)
+            for call, bound in _calls(node):
+                self.sites.calls.append(CallSite(call, scope, bound))
+            left += reversed(_statements(node))
+
+    def _definition(self, node: Definition | ast.ClassDef, scope: Scope, around: str) -> None:
+        qualified = f"{around}.{node.name}" if around else node.name
+        for decorator in node.decorator_list:
+            self.sites.decorated.append(Decorated(node, qualified, decorator, scope))
+        if isinstance(node, ast.ClassDef):
+            inner = Scope(self._unit, owner=self._unit.classes.get(qualified))
+        else:
+            function = self._unit.functions.get(qualified)
+            inner = Scope(self._unit, function, scope.owner if function and function.owner else None)
+        self._read(node.body, inner, qualified)
+
+    def _assignment(
+        self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, scope: Scope, around: str
+    ) -> None:
+        if node.value is None:
+            return
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in targets:
+            name = ".".join(chain_of(target))
+            if not name:
+                continue
+            qualified = f"{around}.{name}" if around else name
+            self.sites.assigned.append((qualified, node.value, scope))
+            if not isinstance(node, ast.AugAssign):
+                self.sites.constants[qualified] = node.value
+
+
+def _statements(node: ast.AST) -> list[ast.AST]:
+    return [child for child in ast.iter_child_nodes(node) if isinstance(child, _NESTED)]
+
+
+def _calls(node: ast.AST) -> Iterator[tuple[ast.Call, str]]:
+    """Yield the calls in a statement's own expressions, and what the outermost is bound to."""
+    bound = ""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        bound = ".".join(chain_of(node.targets[0]))
+    elif isinstance(node, ast.AnnAssign):
+        bound = ".".join(chain_of(node.target))
+    outermost = getattr(node, "value", None)
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, _NESTED):
+            continue
+        for inner in ast.walk(child):
+            if isinstance(inner, ast.Call):
+                yield inner, bound if inner is outermost else ""

@@ -1,0 +1,90 @@
+"""What the handlers of an application reach, and how near commits come to its routes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import orjson
+
+from agents.source.changes import Described
+from agents.source.routes.application import Application
+from agents.source.routes.call_graph import Reach
+from agents.source.routes.route import Route
+from pipeline.analysis.rootcause import RequestReach, attribute_reach
+from pipeline.model import Change, RouteCall, RouteReach
+
+ROUTES_BYTES = 150_000
+MOST_ROUTES = 2000
+MOST_CALLS = 50
+"""What the routes of a change may take of its message; a way of more calls ends with its last ones."""
+
+
+class Reaches:
+    """What each handler of an application reaches, computed when it is asked for."""
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+        self._subroutines = frozenset(application.graph.defined)
+        self._reaches: dict[str, Reach] = {}
+        self._requests: Counter[str] = Counter()
+        for handler in {route.handler for route in application.routes}:
+            self._requests.update(self.of(handler).depths.keys())
+
+    def of(self, handler: str) -> Reach:
+        """Return what a handler reaches."""
+        if handler not in self._reaches:
+            self._reaches[handler] = self.application.graph.reach(handler)
+        return self._reaches[handler]
+
+    def request(self, type_: str, route: Route) -> RequestReach:
+        """Return what a type of request runs that a route answers."""
+        return RequestReach(type_, self.of(route.handler).depths, self._requests, self._subroutines)
+
+    def describe(self, described: Sequence[Described]) -> list[Described]:
+        """Return commits with how near each comes to every route of the application, in the same order.
+
+        Those of which it is not known what they modify are returned as they are.
+        """
+        changes = [each.change for each in described]
+        found: list[list[RouteReach]] = [[] for _ in changes]
+        unknown: set[int] = set()
+        for route in {route.name: route for route in self.application.routes}.values():
+            parts = attribute_reach(self.request(route.name, route), changes)
+            for index, (change, part) in enumerate(zip(changes, parts, strict=True)):
+                if part is None:
+                    unknown.add(index)
+                elif part.chance >= 1.0:
+                    found[index].append(RouteReach(route.name))
+                else:
+                    calls = self._calls(route, change)
+                    reach = RouteReach(route.name, part.counted, part.nearness, part.rank, part.chance, calls)
+                    found[index].append(reach)
+        return [
+            each if index in unknown else _with_routes(each, found[index])
+            for index, each in enumerate(described)
+        ]
+
+    def _calls(self, route: Route, change: Change) -> tuple[RouteCall, ...]:
+        reach, nearness = self.of(route.handler), self.request(route.name, route).nearness
+        modified = [name for name in change.subroutines if name in reach.depths]
+        nearest = max(modified, key=lambda name: (nearness[name], name))
+        defined = self.application.graph.defined
+        return tuple(
+            RouteCall(name, *defined.get(name, ("", 0))) for name in reach.way(nearest)[-MOST_CALLS:]
+        )
+
+
+def _with_routes(described: Described, routes: Sequence[RouteReach]) -> Described:
+    """Return a commit with as many routes as fit, the nearest first."""
+    size, kept = 0, []
+    for each in sorted(routes, key=lambda each: -each.nearness)[:MOST_ROUTES]:
+        size += len(orjson.dumps(each)) + 1
+        if size > ROUTES_BYTES:
+            break
+        kept.append(each)
+    lost = len(routes) - len(kept)
+    left_out = (f"{lost} of {len(routes)} routes",) if lost else ()
+    change = replace(described.change, routes=tuple(kept))
+    return replace(described, change=change, left_out=(*described.left_out, *left_out))

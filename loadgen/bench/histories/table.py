@@ -1,0 +1,155 @@
+"""Watchers × histories: how many of the known changes each finds, how exactly, and what else it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadgen.bench.histories.simulate import NOISES, History, draw_history
+from loadgen.bench.histories.watchers import Answer, Watch
+from pipeline.model import FloatArray
+
+MARGIN = 5
+"""Commits by which a change that is found may be off."""
+
+STEPS = (0.0, 0.02, 0.05, 0.1)
+SPREADS = (0.01, 0.03)
+
+POSITIONS = (0.25, 0.4, 0.55, 0.7)
+"""Where in a real history a step is put, as shares of its length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Histories that are counted together, such as those with one kind of noise and one size of step."""
+
+    name: str
+    histories: Sequence[History]
+    known: bool = True
+    """Whether all changes of the histories are known; else what is found besides is not false."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How one watcher does in one case; shares are NaN where there is nothing to count."""
+
+    case: str
+    watcher: str
+    histories: int
+    changes: int
+    reported: int
+    found: int
+    exact: int
+    """Of those found, with the commit itself."""
+    near: int
+    """With it or one next to it."""
+    seconds: float
+    """Of processor time (of benchstat by the clock), all histories together."""
+    known: bool
+
+    @property
+    def precision(self) -> float:
+        """Share of what is reported that is a change."""
+        return self.found / self.reported if self.reported and self.known else float("nan")
+
+    @property
+    def recall(self) -> float:
+        """Share of the changes that are found."""
+        return self.found / self.changes if self.changes else float("nan")
+
+
+def simulated(histories: int, seed: int) -> list[Case]:
+    """Return so many histories of each kind of noise, of each spread of runs and of each size of step."""
+    cases = []
+    for kind in NOISES:
+        for noise in SPREADS:
+            for step in STEPS:
+                rng = np.random.default_rng((seed, list(NOISES).index(kind), SPREADS.index(noise)))
+                drawn = [draw_history(kind, noise, step, rng) for _ in range(histories)]
+                size = f"{step:.0%}" if step else "none"
+                cases.append(Case(f"{kind} | {noise:.0%} | {size}", drawn))
+    return cases
+
+
+def injected(every: Mapping[str, FloatArray], step: float) -> Case:
+    """Return real histories of one run a commit, with a step up and one down at each of some commits.
+
+    A history may have changes of its own, so what else is found is not counted as false.
+    """
+    histories = []
+    for values in every.values():
+        for at in (round(share * len(values)) for share in POSITIONS):
+            for factor in (1.0 + step, 1.0 / (1.0 + step)):
+                changed = np.where(np.arange(len(values)) >= at, values * factor, values)
+                histories.append(History(changed[:, None], (at,)))
+    return Case(f"real, step injected | – | {step:.0%}", histories, known=False)
+
+
+def measure(
+    cases: Sequence[Case], watchers: Mapping[str, Watch], advance: Callable[[], None] = lambda: None
+) -> list[Row]:
+    """Return a row for each case and watcher; all watchers see the same histories.
+
+    Args:
+        cases: What is watched.
+        watchers: Name → what watches.
+        advance: Called after each watcher.
+    """
+    values = [history.values for case in cases for history in case.histories]
+    answers = {}
+    for name, watch in watchers.items():
+        answers[name] = iter(watch(values))
+        advance()
+    return [
+        _row(case, name, [next(answers[name]) for _ in case.histories]) for case in cases for name in watchers
+    ]
+
+
+def totals(rows: Sequence[Row]) -> list[Row]:
+    """Return a row for each watcher, of all cases whose changes are known."""
+    names = dict.fromkeys(row.watcher for row in rows if row.known)
+    return [_sum(name, [row for row in rows if row.watcher == name and row.known]) for name in names]
+
+
+def _sum(watcher: str, rows: Sequence[Row]) -> Row:
+    counts = ("histories", "changes", "reported", "found", "exact", "near")
+    summed = {name: sum(getattr(row, name) for row in rows) for name in counts}
+    return Row("all", watcher, seconds=sum(row.seconds for row in rows), known=True, **summed)
+
+
+def _row(case: Case, watcher: str, answers: Sequence[Answer]) -> Row:
+    offsets = [
+        offset
+        for history, answer in zip(case.histories, answers, strict=True)
+        for offset in offsets_of(history.changes, answer.changes)
+    ]
+    return Row(
+        case.name,
+        watcher,
+        len(case.histories),
+        sum(len(history.changes) for history in case.histories),
+        sum(len(answer.changes) for answer in answers),
+        len(offsets),
+        sum(offset == 0 for offset in offsets),
+        sum(offset <= 1 for offset in offsets),
+        sum(answer.seconds for answer in answers),
+        case.known,
+    )
+
+
+def offsets_of(changes: Sequence[int], reported: Sequence[int], margin: int = MARGIN) -> list[int]:
+    """Return by how many commits each change that is found is off; one report answers one change.
+
+    >>> offsets_of([20, 50], [19, 20, 80])
+    [0]
+    """
+    left = list(reported)
+    offsets = []
+    for change in changes:
+        nearest = min(left, key=lambda one: abs(one - change), default=None)
+        if nearest is not None and abs(nearest - change) <= margin:
+            left.remove(nearest)
+            offsets.append(abs(nearest - change))
+    return offsets

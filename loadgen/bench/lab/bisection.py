@@ -1,0 +1,147 @@
+"""Ranges of commits of the demo's shop, one of which makes an endpoint slower, bisected as users do it."""
+
+from __future__ import annotations
+
+import random
+import shlex
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.experiments.bisection import (
+    Journal,
+    Plan,
+    Session,
+    Span,
+    Task,
+    Workbench,
+    bisect_range,
+    read_span,
+    reading_of,
+)
+from loadgen.bench.lab.commits import write_code
+from loadgen.target.history import Edit
+from loadgen.target.repository import apply_edit, git
+from pipeline.experiments.bisection import (
+    BeliefConfig,
+    Outcome,
+    SearchConfig,
+    prior_of,
+)
+
+COMMITS = 16
+STEP = 0.05
+"""Rounds of a password's hash that the slow commit adds; steps of less than THRESHOLD do not count."""
+THRESHOLD = 0.02
+CONFIDENCE = 0.99
+RUN = f"{shlex.quote(sys.executable)} -m front.cost"
+RUN_TIMEOUT_S = 300.0
+
+_IDENTITY = {f"GIT_{role}_{key}": "lab" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
+_SETTINGS = "shop/settings.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Bisected:
+    """What a bisection found.
+
+    Args:
+        slow: Number of the slow commit, from 1 on.
+        found: What is named instead or as well: several if which of them is not known; none if no commit is.
+        builds: Versions that were built.
+        runs: Measurements.
+        noise: Standard deviation of runs of the same version, relative to their mean.
+    """
+
+    slow: int
+    found: tuple[int, ...]
+    builds: int
+    runs: int
+    noise: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the slow commit alone is named."""
+        return self.found == (self.slow,)
+
+    def __str__(self) -> str:
+        named = " or ".join(f"commit {number}" for number in self.found) or "no commit"
+        return (
+            f"commit {self.slow} is slower, {named} found by {self.builds} builds and {self.runs} runs, "
+            f"noise {self.noise:.2%}: {'right' if self.right else 'wrong'}"
+        )
+
+
+def summary(done: Sequence[Bisected]) -> str:
+    """Return how many are right, with the means of builds and runs and the median of the noise."""
+    return (
+        f"{sum(one.right for one in done)} of {len(done)} right; on average "
+        f"{statistics.mean(one.builds for one in done):.1f} builds and "
+        f"{statistics.mean(one.runs for one in done):.1f} runs; "
+        f"noise of this machine {statistics.median(one.noise for one in done):.2%}"
+    )
+
+
+def write_range(folder: Path, slow: int) -> Span:
+    """Make a git repository of the shop with COMMITS commits on its base; ``slow`` counts from 1.
+
+    Raises:
+        ConfigError: git is missing or fails.
+    """
+    write_code(folder)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    for number in range(COMMITS + 1):
+        if number:
+            apply_edit(folder, _slow() if number == slow else _harmless(number))
+        git(folder, "add", "--all")
+        git(folder, "commit", "--quiet", f"--message=Commit {number}", environ=_IDENTITY)
+    return read_span(folder, f"HEAD~{COMMITS}..HEAD")
+
+
+def bisect_drawn(folder: Path, rng: random.Random) -> Bisected:
+    """Make a range in a new folder whose slow commit is drawn, and bisect it as ``smidgen trial bisect``."""
+    slow = rng.randint(1, COMMITS)
+    span = write_range(folder, slow)
+    versions = span.versions
+    plan = Plan(
+        span,
+        prior_of(versions[1:], {}),
+        SearchConfig(CONFIDENCE, belief=BeliefConfig(threshold=THRESHOLD)),
+        Session(None, RUN, reading_of(exit_code=False, results=None, benchmark=None), 1.0, RUN_TIMEOUT_S),
+    )
+    with (
+        Journal(None, Task(versions[0], versions[-1], "", RUN, "number")) as journal,
+        Workbench(folder) as workbench,
+    ):
+        standing = bisect_range(plan, workbench, journal)
+    found = tuple(number + 1 for number in standing.likeliest) if standing.outcome is Outcome.FOUND else ()
+    runs = len(journal.of("value"))
+    return Bisected(slow, found, len(journal.of("built")), runs, _noise(journal))
+
+
+def _noise(journal: Journal) -> float:
+    """Return the pooled relative standard deviation of runs of the same version."""
+    values = defaultdict(list)
+    for line in journal.of("value"):
+        values[line["commit"]].append(float(line["value"]))
+    repeated = [found for found in values.values() if len(found) > 1]
+    squares = sum(
+        (len(found) - 1) * (statistics.stdev(found) / statistics.mean(found)) ** 2 for found in repeated
+    )
+    return float((squares / max(1, sum(len(found) - 1 for found in repeated))) ** 0.5)
+
+
+def _slow() -> Edit:
+    old = 60_000
+    return Edit(
+        path=_SETTINGS,
+        old=f"PASSWORD_ROUNDS = {old:_}",
+        new=f"PASSWORD_ROUNDS = {round(old * (1 + STEP)):_}",
+    )
+
+
+def _harmless(number: int) -> Edit:
+    return Edit(path=f"shop/note_{number}.py", new=f'"""Note {number}."""\n\nNOTE = {number}\n')

@@ -1,0 +1,154 @@
+"""``smidgen lab``: commits of the demo's shop, judged by replayed traffic; what ``make lab`` runs."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeline.commands.options import FiniteRange
+
+if TYPE_CHECKING:
+    from loadgen.bench.lab.experiments import Judged, LabConfig
+
+
+@click.command()
+@click.option("--repeats", type=click.IntRange(1), default=10, show_default=True, help="Of each commit.")
+@click.option("--bisect", is_flag=True, help="Bisect 16 commits instead, of which one is slower.")
+@click.option("--trials", type=click.IntRange(1), default=24, show_default=True, help="Of each experiment.")
+@click.option("--history", type=click.IntRange(2), default=12, show_default=True, help="A/A trials first.")
+@click.option(
+    "--requests", type=click.IntRange(20), default=20, show_default=True, help="Measured in each trial."
+)
+@click.option(
+    "--rate",
+    type=FiniteRange(min=0, min_open=True, max=1000),
+    default=20.0,
+    show_default=True,
+    help="Requests a second.",
+)
+@click.option(
+    "--threshold",
+    type=FiniteRange(min=0, min_open=True),
+    default=0.006,
+    show_default=True,
+    help="Relative difference that is a regression.",
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the traffic.")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Keep code, recording, trials and logs in a new folder.",
+)
+def lab(
+    repeats: int,
+    bisect: bool,
+    trials: int,
+    history: int,
+    requests: int,
+    rate: float,
+    threshold: float,
+    seed: int,
+    keep: Path | None,
+) -> int:
+    """Judge three commits of the demo's shop before their release, again and again.
+
+    One is 1 % slower in one endpoint, one is harmless, one calls downstream more often. Traffic is recorded
+    at the base, A/A trials say how noisy this machine is, and the judge's own code decides on each
+    experiment. With --bisect a commit that makes one endpoint 5 % slower is looked for among 16, another one
+    in each repeat. Exit code: 0 if every verdict, or every commit that is found, is right, 1 if one is not.
+    """
+    from loadgen.bench.lab.experiments import LabConfig
+    from pipeline.model.errors import ConfigError
+
+    config = LabConfig(
+        repeats=repeats,
+        trials=trials,
+        history=history,
+        requests=requests,
+        rate=rate,
+        threshold=threshold,
+        seed=seed,
+    )
+    if keep and keep.exists():
+        raise ConfigError(f"--keep: {keep} is there already")
+    folder = keep.resolve() if keep else Path(tempfile.mkdtemp(prefix="smidgen-lab-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        if bisect:
+            return _bisect(folder, config)
+        found = asyncio.run(_run(folder, config))
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+    _show(found)
+    return 0 if all(judged.right for row in found for judged in row) else 1
+
+
+def _bisect(folder: Path, config: LabConfig) -> int:
+    """Bisect a range of commits in each repeat, and print what is found; 0 if all of it is right."""
+    import random
+
+    from loadgen.bench.lab.bisection import bisect_drawn, summary
+
+    rng = random.Random(config.seed)
+    done = []
+    for repeat in range(1, config.repeats + 1):
+        one = bisect_drawn(folder / f"range-{repeat}", rng)
+        click.echo(f"repeat {repeat} of {config.repeats}: {one}")
+        done.append(one)
+    click.echo(summary(done))
+    return 0 if all(one.right for one in done) else 1
+
+
+async def _run(folder: Path, config: LabConfig) -> list[list[Judged]]:
+    from loadgen.bench.lab.experiments import Lab, noise
+    from pipeline.commands.terminal import print_note
+
+    run = Lab(folder, config, print_note)
+    try:
+        await run.record()
+        past = await run.history()
+        for verdict in noise(past, config):
+            found = verdict.measured
+            click.echo(
+                f"A/A: {verdict.metric}: {found.difference:+.2%} ({found.low:+.2%} to {found.high:+.2%}) "
+                f"in {verdict.trials} trials: {verdict.decision.value}"
+            )
+        return await run.judge()
+    finally:
+        await run.processes.stop_all()
+
+
+def _show(found: list[list[Judged]]) -> None:
+    """Print a row a commit: how many verdicts are right, and what they were."""
+    from collections import Counter
+
+    from rich.box import SIMPLE
+    from rich.table import Column, Table
+
+    from pipeline.commands.terminal import table_console
+
+    figures = ("right", "pass", "fail", "not enough", "differences")
+    table = Table(
+        "commit", "metric", "expected", *(Column(name, justify="right") for name in figures), box=SIMPLE
+    )
+    for column in zip(*found, strict=True):
+        commit = column[0].commit
+        about = [judged.about for judged in column if judged.about]
+        counts = Counter(verdict.decision.value for verdict in about)
+        differences = sorted(verdict.measured.difference for verdict in about)
+        table.add_row(
+            commit.name,
+            commit.judged,
+            commit.expected,
+            f"{sum(judged.right for judged in column)} of {len(column)}",
+            *(str(counts[name]) for name in ("pass", "fail", "not enough")),
+            f"{differences[0]:+.2%} to {differences[-1]:+.2%}" if differences else "none",
+        )
+    table_console().print(table)

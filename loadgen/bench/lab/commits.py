@@ -1,0 +1,58 @@
+"""The commits that a lab judges, with what a verdict on each should be."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Literal
+
+from loadgen.target.history import Edit
+from loadgen.target.repository import PACKAGE, apply_edit
+from pipeline.files.validation import StrictModel, read_yaml, validate
+
+FRONT = Path(__file__).with_name("front")
+
+
+class LabCommit(StrictModel):
+    """One commit on the base."""
+
+    name: str
+    title: str
+    endpoint: str
+    """That is replayed."""
+    metric: Literal["cpu_timing_ms", "downstream"]
+    """Of this endpoint, which the commit is about."""
+    expected: Literal["fail", "pass"]
+    """Verdict on it; no other metric may fail."""
+    trials: int | None = None
+    """Of an experiment, where not as many are needed as for CPU time."""
+    edits: tuple[Edit, ...]
+
+    @property
+    def judged(self) -> str:
+        """The metric as trials name it."""
+        return f"{self.metric} {self.endpoint}"
+
+
+class _Commits(StrictModel):
+    commits: tuple[LabCommit, ...]
+
+
+def read_commits() -> tuple[LabCommit, ...]:
+    """Return the commits of commits.yaml."""
+    path = Path(__file__).with_name("commits.yaml")
+    return validate(_Commits, {"commits": read_yaml(path)}, str(path)).commits
+
+
+def write_code(folder: Path, commit: LabCommit | None = None) -> Path:
+    """Write the shop and its front into a new folder: the base, or a commit on it.
+
+    Raises:
+        ValueError: an edit does not fit.
+    """
+    folder.mkdir(parents=True)
+    for package in (PACKAGE, FRONT):
+        shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+    for edit in commit.edits if commit else ():
+        apply_edit(folder, edit)
+    return folder

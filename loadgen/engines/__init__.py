@@ -1,0 +1,1 @@
+"""Engines for tests and benches: Apache Kafka and ClickHouse's server."""

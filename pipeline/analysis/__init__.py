@@ -1,0 +1,1 @@
+"""Judgement of one scan and its history: pure functions over arrays and frozen values."""

@@ -1,0 +1,48 @@
+"""What the subroutines of one service have in common in their noise, learnt once for a scan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pipeline.analysis.detect.count_histories import CountHistories
+from pipeline.analysis.detect.noise.shared_prior import fit_shared_prior
+from pipeline.analysis.detect.short_term import ScanConfig, Windows, count_histories
+from pipeline.model import SeriesMatrix
+from pipeline.model.metric_kind import is_gcpu
+
+
+def with_shared_prior(
+    matrix: SeriesMatrix,
+    windows: Windows,
+    *,
+    config: ScanConfig | None = None,
+    histories: CountHistories | None = None,
+) -> SeriesMatrix:
+    """Return gCPU series together with what they know of each other's noise.
+
+    It is learnt from subroutines at all levels, the same ones in whatever order they come; a service with too
+    few of them comes back as it is, and so do service-level metrics, which have no noise in common.
+    """
+    config = config or ScanConfig()
+    if not matrix.kinds or not is_gcpu(matrix.kinds[0]):
+        return matrix
+    past = matrix.samples[:, : windows.analysis].sum(axis=1)
+    # As many blocks as the noise is measured on: see pipeline.analysis.detect.noise.scale.
+    blocks = max(windows.analysis / max(windows.end - windows.analysis, 1), config.normalise.noise.min_blocks)
+    enough = past >= config.shared_prior.min_samples * blocks
+    plain = np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
+    usable = np.flatnonzero(plain & enough)
+    if len(usable) < config.shared_prior.min_series:
+        return matrix
+    ranked = sorted(usable.tolist(), key=lambda row: (past[row], matrix.names[row]))
+    ranks = np.linspace(0, len(ranked) - 1, min(len(ranked), config.shared_prior.most_series)).round()
+    rows = np.sort([ranked[int(rank)] for rank in ranks])
+    histories = histories or count_histories(matrix, windows, config)
+    if histories is None:
+        return matrix
+    variance, degrees = histories.sample_noise(rows)
+    return replace(
+        matrix, noise=fit_shared_prior(histories.scale[rows], variance, degrees, config.shared_prior)
+    )

@@ -1,0 +1,158 @@
+"""What the series of a service know of each other's noise.
+
+Two dozen blocks give a series' variance to about a quarter, and a test among thousands of series has to
+allow for the unlucky ones: Student's t with 31 degrees of freedom asks for a third more than the normal
+distribution does. But the variances of one service's subroutines are similar where their levels are: most of
+it is sampling, and the rest comes from the same servers under the same load. How similar they are can be
+measured, by what they scatter beyond the error of their estimates. From that follows how many degrees of
+freedom the others are worth to each (Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004), and a series that is
+noisier than they can account for keeps its own (after Phipson et al., Ann. Appl. Stat. 10, 2016).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from pipeline.model import BoolArray, FloatArray, SharedVariancePrior
+
+_NORMAL_QUARTILES = 1.349
+"""Distance of a normal distribution's quartiles, in standard deviations."""
+
+_QUARTILES_ERROR = 1.166
+"""Standard error of a deviation that is estimated from n quartiles, times √n, in deviations."""
+
+_MOST_DEGREES = 1000.0
+"""Beyond, Student's t is the normal distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPriorConfig:
+    """Settings of the estimate."""
+
+    min_series: int = 100  # fewer do not show how similar they are
+    most_series: int = 512  # that are looked at, spread over all levels: more add little
+    min_samples: float = 5.0  # in the longest block: below, a variance's estimate is no chi-squared
+    knot_series: int = 50  # for each knot of the trend of noise over level
+    outlying: float = 0.01  # series that the others say nothing of, by the F-test of their variances
+
+
+def fit_shared_prior(
+    level: FloatArray,
+    variance: FloatArray,
+    degrees_of_freedom: FloatArray,
+    config: SharedPriorConfig | None = None,
+) -> SharedVariancePrior | None:
+    """Learn from the noise of many series what it is like at each level, and how similar it is.
+
+    Args:
+        level: (series,) above 0.
+        variance: (series,) estimates, see pipeline.analysis.detect.noise.scale.
+        degrees_of_freedom: (series,) degrees of freedom of those.
+        config: Settings.
+
+    Returns:
+        None if there are too few series, or they have nothing in common.
+    """
+    config = config or SharedPriorConfig()
+    known = (level > 0) & (variance > 0)
+    level, variance, degrees_of_freedom = level[known], variance[known], degrees_of_freedom[known]
+    if len(level) < config.min_series:
+        return None
+    order = np.lexsort((variance, level))
+    own = float(np.median(degrees_of_freedom))
+    log_level, log_variance = np.log(level[order]), np.log(variance[order])
+    parts = np.array_split(np.arange(len(order)), max(1, len(order) // config.knot_series))
+    knots = np.array([log_level[0], *(np.median(log_level[part]) for part in parts)])
+    trend = np.array([np.median(log_variance[part]) for part in (parts[0], *parts)])
+    scatter = log_variance - np.interp(log_level, knots, trend)
+    # The scatter may be that much larger: what the others are worth is not to be overestimated.
+    spread = _spread(scatter) * (1 + _QUARTILES_ERROR / np.sqrt(len(scatter)))
+    worth = _degrees_of_freedom(float(spread**2 - special.polygamma(1, own / 2)))
+    if worth < 1:
+        return None
+    # The median of a quotient of variances is not quite 1.
+    return SharedVariancePrior(knots, trend - np.log(_f_quantile(own, worth, 0.5)), worth)
+
+
+def moderated(
+    common: SharedVariancePrior,
+    level: FloatArray,
+    variance: FloatArray,
+    degrees_of_freedom: FloatArray,
+    config: SharedPriorConfig | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return variances and their degrees of freedom in the light of what other series of the service have.
+
+    Args:
+        common: Of the service.
+        level: (series,).
+        variance: (series,) each one's own estimate.
+        degrees_of_freedom: (series,) degrees of freedom of that.
+        config: Settings.
+    """
+    config = config or SharedPriorConfig()
+    usable, expected = _expected(common, level)
+    total = degrees_of_freedom + common.degrees_of_freedom
+    likely = variance <= expected * _f_quantile(
+        degrees_of_freedom, common.degrees_of_freedom, 1 - config.outlying
+    )
+    usable &= likely
+    shared = (degrees_of_freedom * variance + common.degrees_of_freedom * expected) / total
+    return np.where(usable, shared, variance), np.where(usable, total, degrees_of_freedom)
+
+
+def least_moderated(
+    common: SharedVariancePrior,
+    level: FloatArray,
+    variance: FloatArray,
+    degrees_of_freedom: tuple[float, float],
+) -> FloatArray:
+    """Return what ``moderated`` variances are at least: (series,).
+
+    Args:
+        common: Of the service.
+        level: (series,).
+        variance: (series,) what each one's own estimate is at least.
+        degrees_of_freedom: Between which it has them.
+    """
+    usable, expected = _expected(common, level)
+    # One that is no longer likely is larger than expected, and a shared one lies between the two.
+    shared = [
+        (degrees * variance + common.degrees_of_freedom * expected) / (degrees + common.degrees_of_freedom)
+        for degrees in degrees_of_freedom
+    ]
+    return np.where(usable, np.minimum(*shared), variance)
+
+
+def _expected(common: SharedVariancePrior, level: FloatArray) -> tuple[BoolArray, FloatArray]:
+    """Return at which levels something is known of the others, and their variance there: (series,) each."""
+    known = level > 0
+    at = np.log(np.where(known, level, 1.0))
+    expected: FloatArray = np.exp(np.interp(at, common.log_levels, common.log_variances))
+    # Below the levels that were looked at, nothing is.
+    return known & (at >= common.log_levels[0]), expected
+
+
+def _spread(values: FloatArray) -> float:
+    low, high = np.quantile(values, [0.25, 0.75])
+    return float(high - low) / _NORMAL_QUARTILES
+
+
+def _degrees_of_freedom(log_variance: float) -> float:
+    """Return the degrees of freedom of a chi-squared variable whose logarithm has a variance."""
+    from scipy.optimize import brentq  # slow to import, and every worker imports this module
+
+    if log_variance <= special.polygamma(1, _MOST_DEGREES / 2):
+        return _MOST_DEGREES
+    if log_variance >= special.polygamma(1, 0.25):
+        return 0.5
+    half = brentq(lambda x: float(special.polygamma(1, x)) - log_variance, 0.25, _MOST_DEGREES / 2)
+    return 2.0 * float(half)
+
+
+def _f_quantile(numerator: FloatArray | float, denominator: float, probability: float) -> FloatArray:
+    quantile: FloatArray = special.fdtri(numerator, denominator, probability)
+    return quantile

@@ -1,0 +1,197 @@
+"""Two settings side by side in the list (KDD 2018 §3.3): what each reports of the ledger's candidates.
+
+The ledger holds size, p-value and the step that dropped each candidate, so what another bound of threshold
+and significance drops is computed. What later steps would have said of a candidate that a bound did drop is
+not known without another run of them: such a line is ``open``, at most one more event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from pipeline.analysis.feedback.precision import is_right
+from pipeline.analysis.feedback.thresholds import Measure
+from pipeline.analysis.filters.significance import BY_CHANCE, judge_significance
+from pipeline.analysis.filters.threshold import judge_threshold
+from pipeline.model import Candidate, SeriesKey, Verdict
+
+TRIED = ("threshold", "significance")
+"""Steps with a bound that can be tried on the ledger, in the order in which they are asked."""
+
+Fate = Literal["reported", "open", "silent"]
+"""Of a regression under a setting; open: it passes what dropped it, and later steps were never asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Bounds of a workload that are tried."""
+
+    measure: Measure
+    threshold: float
+    by_chance: float = BY_CHANCE  # false change points per scan that are tolerated
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerCandidate:
+    """A candidate as the ledger has it; ``step`` dropped it, empty if it was reported."""
+
+    id: str
+    service: str
+    workload: str
+    candidate: Candidate
+    scan_end: float  # epoch seconds
+    scan_series: int  # how many series its scan looked at
+    step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of a regression under one setting, and the step that drops it if one does."""
+
+    fate: Fate
+    step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One regression, all scans that saw it together, under two settings."""
+
+    shown: LedgerCandidate  # the one that was reported, else the last
+    first: Outcome
+    second: Outcome
+    state: Verdict | None = None  # of its event, or of one of the same series at the same time
+    right: bool | None = None  # None: nobody said
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two settings treat it differently."""
+        return self.first.fate != self.second.fate
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What people say of an event, for lines of the same series and time."""
+
+    event: str
+    service: str
+    series: SeriesKey
+    change_time: float
+    state: Verdict | None
+    cause: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many lines, and what people say of them."""
+
+    lines: int
+    right: int
+    wrong: int
+
+
+def compare_settings(
+    found: Iterable[LedgerCandidate],
+    first: Setting,
+    second: Setting,
+    *,
+    same_s: float,
+    answers: Sequence[Answer] = (),
+) -> tuple[Line, ...]:
+    """Return what two settings make of candidates, the latest change first.
+
+    Candidates that a step before the threshold dropped are left out: neither setting changes them.
+
+    Args:
+        found: Of one workload; one service or several.
+        first: The setting on the left.
+        second: The setting on the right.
+        same_s: Within how many seconds change points of one series are one regression.
+        answers: What people said of events.
+    """
+    lines = [_line(seen, first, second, same_s, answers) for seen in _regressions(found, same_s)]
+    return tuple(sorted(lines, key=lambda line: (-line.shown.candidate.change_time, line.shown.id)))
+
+
+def tally(lines: Iterable[Line]) -> Tally:
+    """Count lines by what people say of them."""
+    said = [line.right for line in lines]
+    return Tally(len(said), said.count(True), said.count(False))
+
+
+def fewer(lines: Iterable[Line]) -> list[Line]:
+    """Return the lines that the first setting reports and the second does not."""
+    return [line for line in lines if line.first.fate == "reported" and line.second.fate != "reported"]
+
+
+def more(lines: Iterable[Line]) -> list[Line]:
+    """Return the lines that the second setting may report though the first is silent."""
+    return [line for line in lines if line.first.fate == "silent" and line.second.fate != "silent"]
+
+
+def _line(
+    seen: Sequence[LedgerCandidate], first: Setting, second: Setting, same_s: float, answers: Sequence[Answer]
+) -> Line:
+    reported = [one for one in seen if not one.step]
+    shown = reported[-1] if reported else seen[-1]
+    answer = _answer(shown, answers, same_s)
+    state, cause = (answer.state, answer.cause) if answer else (None, None)
+    return Line(shown, _outcome(seen, first), _outcome(seen, second), state, is_right(state, cause))
+
+
+def _outcome(seen: Sequence[LedgerCandidate], setting: Setting) -> Outcome:
+    """Return what becomes of a regression that several scans saw."""
+    each = [_outcome_of(one, setting) for one in seen]
+    for fate in ("reported", "open"):
+        if any(one.fate == fate for one in each):
+            return Outcome(fate)
+    # What dropped a later sight of it as known does so no more where the earlier one is silent.
+    if any(not one.step for one in seen) and any(one.step == "same_regression" for one in each):
+        return Outcome("open")
+    return each[-1]
+
+
+def _outcome_of(one: LedgerCandidate, setting: Setting) -> Outcome:
+    size = {setting.measure: setting.threshold}
+    for decision in (
+        judge_threshold(one.candidate, absolute=size.get("absolute"), relative=size.get("relative")),
+        judge_significance(one.candidate, series=one.scan_series, expected=setting.by_chance),
+    ):
+        if not decision.passed:
+            return Outcome("silent", decision.step)
+    if one.step in TRIED:
+        return Outcome("open")
+    return Outcome("silent", one.step) if one.step else Outcome("reported")
+
+
+def _regressions(found: Iterable[LedgerCandidate], same_s: float) -> list[list[LedgerCandidate]]:
+    """Group the candidates of one series whose change points follow each other closely, in order of scans."""
+    ordered = sorted(
+        found, key=lambda one: (one.service, one.candidate.series, one.candidate.change_time, one.scan_end)
+    )
+    groups = [[one] for one in ordered[:1]]
+    for last, one in pairwise(ordered):
+        same = (last.service, last.candidate.series) == (one.service, one.candidate.series)
+        if same and one.candidate.change_time - last.candidate.change_time <= same_s:
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return [sorted(group, key=lambda one: one.scan_end) for group in groups]
+
+
+def _answer(shown: LedgerCandidate, answers: Sequence[Answer], same_s: float) -> Answer | None:
+    """Return what was said of a line's event, else of the nearest event of its series."""
+    near = [
+        (
+            answer.event != shown.id,
+            abs(answer.change_time - shown.candidate.change_time),
+            answer.event,
+            answer,
+        )
+        for answer in answers
+        if (answer.service, answer.series) == (shown.service, shown.candidate.series)
+        and (answer.event == shown.id or abs(answer.change_time - shown.candidate.change_time) <= same_s)
+    ]
+    return min(near, key=lambda one: one[:3])[3] if near else None

@@ -1,0 +1,120 @@
+"""Precision by verdicts: which share of the events is right, in all and by service, workload and step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.analysis.feedback.state import Reported
+from pipeline.model import Decision, Verdict, VerdictKind
+
+RIGHT: tuple[VerdictKind, ...] = ("true", "expected", "fixed")
+WRONG: tuple[VerdictKind, ...] = ("false", "cost-shift", "duplicate")
+"""What verdicts count as; FBDetect §5.5.2 counts cost shifts and duplicates as false positives, too."""
+
+Z_95 = 1.959964
+"""Standard errors on each side of a 95 % interval."""
+
+Grouped = Literal["all", "service", "workload", "step", "step, near its bound"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An event of which people said whether it is right, and the steps that let it through."""
+
+    reported: Reported
+    right: bool
+    passed: tuple[Decision, ...] = ()
+    p_value: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many of several, with Wilson's interval of 95 %."""
+
+    hits: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        """Hits over all; NaN of none."""
+        return self.hits / self.of if self.of else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval of the share: the lower and the upper bound, 0 and 1 of none."""
+        return wilson(self.hits, self.of)
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """Which share of some events is right."""
+
+    by: Grouped
+    name: str
+    right: Share
+
+
+def wilson(hits: int, of: int, z: float = Z_95) -> tuple[float, float]:
+    """Return Wilson's interval of a share (JASA 22, 1927); it holds for few of them, too."""
+    if not of:
+        return 0.0, 1.0
+    share, spread = hits / of, z * z / of
+    centre = share + spread / 2
+    half = math.sqrt(share * (1 - share) * spread + spread * spread / 4)
+    return max(0.0, (centre - half) / (1 + spread)), min(1.0, (centre + half) / (1 + spread))
+
+
+def is_right(state: Verdict | None, cause: Verdict | None = None) -> bool | None:
+    """Return whether an event is right by its state; None where that says nothing of it.
+
+    Whoever names the change that did it says that it is right, unless the state says otherwise.
+    """
+    if state and state.verdict in WRONG:
+        return False
+    if (state and state.verdict in RIGHT) or cause:
+        return True
+    return None
+
+
+def precision_table(judged: Sequence[Judged]) -> tuple[Precision, ...]:
+    """Return precision in all, by service, by workload and by step, each in the order of its names.
+
+    A step's is that of the events which it let through; those near its bound are the half of them whose
+    statistic was nearest to it, as a ratio: a step that lets false ones through narrowly asks for too little.
+    """
+    found = [_of("all", "", judged)] if judged else []
+    grouped: tuple[Grouped, ...] = ("service", "workload")
+    for by in grouped:
+        names = sorted({getattr(one.reported, by) for one in judged})
+        found += [
+            _of(by, name, [one for one in judged if getattr(one.reported, by) == name]) for name in names
+        ]
+    for step in _steps(judged):
+        held = [(distance, one) for one in judged if (distance := _distance(one, step)) is not None]
+        found.append(_of("step", step, [one for _, one in held]))
+        near = sorted((pair for pair in held if math.isfinite(pair[0])), key=lambda pair: pair[0])
+        if len(near) > 1:
+            found.append(_of("step, near its bound", step, [one for _, one in near[: len(near) // 2]]))
+    return tuple(found)
+
+
+def _of(by: Grouped, name: str, judged: Iterable[Judged]) -> Precision:
+    rights = [one.right for one in judged]
+    return Precision(by, name, Share(sum(rights), len(rights)))
+
+
+def _steps(judged: Sequence[Judged]) -> list[str]:
+    """Return the steps that judged any of the events, in the order in which they did."""
+    return list(dict.fromkeys(decision.step for one in judged for decision in one.passed))
+
+
+def _distance(one: Judged, step: str) -> float | None:
+    """Return how far an event was from a step's bound, as a logarithm; None if it was not judged by it."""
+    decisions = [decision for decision in one.passed if decision.step == step]
+    if not decisions:
+        return None
+    statistic, bound = decisions[-1].statistic, decisions[-1].bound
+    return abs(math.log(statistic / bound)) if statistic > 0 and bound > 0 else math.inf

@@ -1,0 +1,27 @@
+"""Filters: which candidates are lasting regressions that matter and are not known yet."""
+
+from pipeline.analysis.filters.decision import (
+    Filter,
+    Filtered,
+    decide_filters,
+    load_filters,
+)
+from pipeline.analysis.filters.evidence import (
+    ChangeSpans,
+    FilterCase,
+    FilterConfig,
+    FilterEvidence,
+    Known,
+)
+
+__all__ = [
+    "ChangeSpans",
+    "Filter",
+    "FilterCase",
+    "FilterConfig",
+    "FilterEvidence",
+    "Filtered",
+    "Known",
+    "decide_filters",
+    "load_filters",
+]

@@ -1,0 +1,266 @@
+"""Decisions on silences: which regressions people expected or muted, and which go beyond what they said.
+
+An expectation silences as much as it announces: the regressions that it is about are added up, each with
+its uncertainty, and what makes the sum significantly larger than the announced cost is reported. A mute
+silences whatever it names until it ends; what rises beside that in a group is not hidden by it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from pipeline.analysis.stacks import StackIndex
+from pipeline.model import AppliedSilence, Candidate, Decision, Silence
+from pipeline.model.frames import element
+from pipeline.model.metric_kind import is_gcpu
+
+ERRORS = 2.0
+"""Standard errors by which a rise must go beyond an announced cost to be reported."""
+
+OTHERS_ERRORS = 3.0
+"""Standard errors by which a member must rise beside muted subroutines: a group has many members."""
+
+SHORTEST_CHANGE = 7
+"""Shortest beginning of a change's id that names it, in characters, as git shortens ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What one regression takes of an announced cost."""
+
+    regression: str  # its id
+    silence: str  # id of the expectation
+    size: float  # share of the service's CPU
+    error: float  # standard error of that
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceEvidence:
+    """What one scan has to decide on silences with."""
+
+    now: float  # end of the scan, epoch seconds
+    silences: tuple[Silence, ...]
+    spendings: tuple[Spending, ...] = ()  # of all regressions so far that are still there
+
+    def with_spending(self, case: SilenceCase, decision: SilenceDecision) -> SilenceEvidence:
+        """Return it after one more regression was decided on."""
+        more = (
+            Spending(case.id, applied.silence.id, decision.size, decision.error)
+            for applied in decision.applied
+            if applied.silence.kind == "expected"
+        )
+        others = (one for one in self.spendings if one.regression != case.id)
+        return replace(self, spendings=(*others, *more))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SilenceCase:
+    """A regression as silences look at it."""
+
+    id: str
+    candidate: Candidate  # with its group
+    suspects: frozenset[str] = frozenset()  # ids of its first suspect and of what that switches
+    stacks: StackIndex | None = None  # around its change point; None where they were not asked for
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceDecision:
+    """What silences say of a regression: decisions in order, of which the last may have dropped it."""
+
+    decisions: tuple[Decision, ...]
+    applied: tuple[AppliedSilence, ...]  # as many; each decision's silence
+    size: float = 0.0  # what it takes of an expectation
+    error: float = 0.0
+
+    @property
+    def silent(self) -> bool:
+        """Whether the regression is not to be reported."""
+        return any(not decision.passed for decision in self.decisions)
+
+
+def decide_silence(case: SilenceCase, evidence: SilenceEvidence) -> SilenceDecision:
+    """Return what silences say of a regression; no decisions where none is about it."""
+    size, error = size_of(case.candidate)
+    found = [_expected(case, evidence)]
+    if found[0] is None or found[0][0].passed:
+        found.append(_muted(case, running_mutes(evidence)))
+    given = [one for one in found if one is not None]
+    decisions, applied = tuple(one for one, _ in given), tuple(one for _, one in given)
+    return SilenceDecision(decisions, applied, size, error)
+
+
+def is_in_force(silence: Silence, now: float) -> bool:
+    """Return whether a scan that ends now knows of a silence."""
+    return silence.time <= now and (silence.removed is None or now < silence.removed)
+
+
+def matches(silence: Silence, candidate: Candidate) -> bool:
+    """Return whether a silence is about a series."""
+    return not silence.subroutine or fnmatchcase(candidate.metric, silence.subroutine)
+
+
+def running_mutes(evidence: SilenceEvidence) -> list[Silence]:
+    """Return the mutes of a service that have begun and not ended when the scan ends."""
+    now = evidence.now
+    return [
+        one
+        for one in evidence.silences
+        if one.kind == "muted"
+        and is_in_force(one, now)
+        and one.start <= now
+        and (one.end is None or now < one.end)
+    ]
+
+
+def asks_for_stacks(candidate: Candidate, evidence: SilenceEvidence) -> bool:
+    """Return whether the decision needs the stacks around a change point: a mute leaves members out."""
+    mutes = running_mutes(evidence)
+    return any(matches(mute, candidate) for mute in mutes) and any(
+        is_gcpu(member.metric_kind) and not any(matches(mute, member) for mute in mutes)
+        for member in candidate.group
+    )
+
+
+def size_of(candidate: Candidate) -> tuple[float, float]:
+    """Return how large a regression is as a share of the service's CPU, and the standard error of that.
+
+    It is the rise of the member that surely rises most: what stands for a group may rise by less than it. Of
+    a service-level metric it is its own change, in its own unit.
+    """
+    own = standard_error(candidate)
+    if not is_gcpu(candidate.metric_kind):
+        return abs(candidate.delta), own
+    rises = [(candidate.delta, own)]
+    for member in candidate.group:
+        if is_gcpu(member.metric_kind):
+            # Members of a stored event have no statistic; the noise of counts goes with the level's root.
+            scale = math.sqrt(max(member.after, 0.0) / candidate.after) if candidate.after > 0 else 1.0
+            rises.append((member.delta, standard_error(member) or own * max(scale, 1.0)))
+    return max(rises, key=lambda rise: rise[0] - ERRORS * rise[1])
+
+
+def standard_error(candidate: Candidate) -> float:
+    """Return the standard error of a candidate's rise; 0 where its statistic is not known.
+
+    The statistic of a step is the square of the rise in standard errors, that of a slow rise the rise itself.
+    """
+    if candidate.statistic <= 0:
+        return 0.0
+    errors = candidate.statistic if candidate.kind == "long_term" else math.sqrt(candidate.statistic)
+    return abs(candidate.delta) / errors
+
+
+def _expected(case: SilenceCase, evidence: SilenceEvidence) -> tuple[Decision, AppliedSilence] | None:
+    """Hold a regression against the costs that were announced for it; the one with most room left counts."""
+    candidate = case.candidate
+    own_unit = not is_gcpu(candidate.metric_kind)
+    if not own_unit and candidate.delta <= 0:
+        return None
+    judged = [
+        (*_total(case, one, evidence), one)
+        for one in evidence.silences
+        if one.kind == "expected"
+        and one.is_of_metric == own_unit
+        and is_in_force(one, evidence.now)
+        and _is_expected_by(case, one)
+    ]
+    if not judged:
+        return None
+    total, bound, one = max(judged, key=lambda each: (each[1] - each[0], each[2].id))
+    within = total <= bound
+    decision = Decision("expected", not within, total, bound, "within" if within else "beyond", (one.id,))
+    return decision, AppliedSilence(one, total, announced(one, candidate))
+
+
+def _total(case: SilenceCase, expectation: Silence, evidence: SilenceEvidence) -> tuple[float, float]:
+    """Return what regressions take of an announced cost, this one too, and the most it may be."""
+    size, error = size_of(case.candidate)
+    others = [
+        one for one in evidence.spendings if one.silence == expectation.id and one.regression != case.id
+    ]
+    variance = error**2 + sum(one.error**2 for one in others)
+    allowed = announced(expectation, case.candidate)
+    return size + sum(one.size for one in others), allowed + ERRORS * math.sqrt(variance)
+
+
+def announced(expectation: Silence, candidate: Candidate) -> float:
+    """Return an announced cost as a share of the service's CPU, or in the unit of the candidate's metric."""
+    if expectation.measure == "relative":
+        return expectation.cost * abs(candidate.before)
+    return expectation.cost
+
+
+def _is_expected_by(case: SilenceCase, expectation: Silence) -> bool:
+    """Return whether a regression is what an expectation is about.
+
+    A change's cost is what it is suspected of; where nothing is suspected, what it names in its time.
+    """
+    candidate = case.candidate
+    members = (candidate,) if expectation.is_of_metric else (candidate, *candidate.group)
+    named = any(matches(expectation, one) for one in members)
+    if not named:
+        return False
+    if expectation.change and case.suspects:
+        return any(_is_named(suspect, expectation.change) for suspect in case.suspects)
+    if expectation.change and not expectation.subroutine:
+        return False
+    earliest, latest = candidate.change_time_span
+    return latest >= expectation.start and (expectation.end is None or earliest < expectation.end)
+
+
+def _is_named(change: str, name: str) -> bool:
+    return change == name or (len(name) >= SHORTEST_CHANGE and change.startswith(name))
+
+
+def _muted(case: SilenceCase, mutes: Sequence[Silence]) -> tuple[Decision, AppliedSilence] | None:
+    """Hold a regression against the running mutes; the last to end speaks for all."""
+    about = [mute for mute in mutes if matches(mute, case.candidate)]
+    if not about:
+        return None
+    last = max(about, key=lambda mute: (mute.end or math.inf, mute.id))
+    beside = _largest_beside(case, mutes)
+    if beside is None:
+        return Decision("muted", False, 0.0, 0.0, "muted", (last.id, last.owner)), AppliedSilence(last)
+    member, rise, bound = beside
+    if rise > bound:
+        decision = Decision("muted", True, rise, bound, "others", (last.id, last.owner, member.metric))
+    else:
+        decision = Decision("muted", False, rise, bound, "muted", (last.id, last.owner))
+    return decision, AppliedSilence(last)
+
+
+def _largest_beside(case: SilenceCase, mutes: Sequence[Silence]) -> tuple[Candidate, float, float] | None:
+    """Return the member that rises most beside what is muted, its rise there, and the noise of that."""
+    every = (case.candidate, *case.candidate.group)
+    muted = [one for one in every if any(matches(mute, one) for mute in mutes)]
+    beside = [(one, *_rise_beside(one, muted, case)) for one in case.candidate.group if one not in muted]
+    return max(beside, key=lambda each: each[1] - each[2], default=None)
+
+
+def _rise_beside(member: Candidate, muted: Sequence[Candidate], case: SilenceCase) -> tuple[float, float]:
+    """Return by how much a member rises in stacks without any muted subroutine, and the noise of that.
+
+    Without stacks, as of service-level metrics, nothing of its rise is known to be theirs; of gCPU, what
+    the largest muted one rises by.
+    """
+    own = standard_error(member) or standard_error(case.candidate)
+    index = case.stacks
+    if not is_gcpu(member.metric_kind):
+        return abs(member.delta), 0.0
+    if index is None or not index.matrix.total_before or not index.matrix.total_after:
+        return member.delta - max(one.delta for one in muted), OTHERS_ERRORS * own
+    apart = index.holding([element(*member.series)])
+    apart &= ~index.holding([element(*one.series) for one in muted])
+    variance = own**2
+    for counts, total in (
+        (index.matrix.before, index.matrix.total_before),
+        (index.matrix.after, index.matrix.total_after),
+    ):
+        share = float(np.sum(counts[apart])) / total
+        variance += share * (1.0 - share) / total
+    return float(np.sum(index.rise[apart])), OTHERS_ERRORS * math.sqrt(variance)

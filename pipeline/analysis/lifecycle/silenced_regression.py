@@ -1,0 +1,129 @@
+"""The course of a silenced regression: it stays silent, is gone, or is reported after all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from pipeline.analysis.lifecycle.courses import Courses
+from pipeline.analysis.lifecycle.silence import (
+    SilenceCase,
+    SilenceDecision,
+    SilenceEvidence,
+    decide_silence,
+    is_in_force,
+)
+from pipeline.analysis.lifecycle.state import OpenRegression, Update
+from pipeline.model import AppliedSilence, Candidate, Decision, Scan
+
+SilencedState = Literal["expected", "muted", "reported", "gone"]
+"""Which step silences a regression; or that it was reported under an announced cost, or has returned."""
+
+THERE = 0.5
+"""Share of a regression that must be left for it to be reported late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silenced:
+    """A regression that was found and not reported so far."""
+
+    regression: OpenRegression
+    workload: str
+    state: SilencedState
+    silence: str  # id of what silenced it
+    suspects: frozenset[str]  # ids of its first suspect and of what that switches
+
+
+@dataclass(frozen=True, slots=True)
+class SilencedNews:
+    """What a scan finds of a silenced regression."""
+
+    silenced: Silenced
+    candidate: Candidate  # as it is now: escalated, joined by others
+    joined: int  # how many series have joined it in this scan
+    state: SilencedState
+    decision: SilenceDecision
+    noted: bool  # whether anything is to be noted of it
+
+
+def decide_news(
+    one: Silenced,
+    case: SilenceCase,
+    update: Update | None,
+    share_left: float | None,
+    evidence: SilenceEvidence,
+) -> SilencedNews:
+    """Return what becomes of a silenced regression in a scan.
+
+    What an announced cost silenced stays silent, whatever is found beside it, until it escalates or the
+    announcement is taken back. What is to be reported after all is reported while it is there: as it
+    escalates, as others join it, or while half of it is left at least. Until then it waits.
+
+    Args:
+        one: As earlier scans left it.
+        case: It as silences look at it, with what this scan found.
+        update: What this scan would report of it if it had been reported; None without news.
+        share_left: How much of it is left in the scan's last windows; None where there is no data.
+        evidence: Silences and spendings.
+    """
+    joined = len(update.joined) if update else 0
+    if update and update.kind == "resolved":
+        return SilencedNews(one, case.candidate, 0, "gone", SilenceDecision((), ()), True)
+    if update is None and one.state == "expected" and not _is_taken_back(one, evidence):
+        return SilencedNews(one, case.candidate, 0, one.state, SilenceDecision((), ()), False)
+    decision = decide_silence(case, evidence)
+    if decision.silent:
+        return SilencedNews(one, case.candidate, joined, _step(decision), decision, update is not None)
+    if update is None and (share_left is None or share_left < THERE):
+        return SilencedNews(one, case.candidate, joined, one.state, decision, False)
+    return SilencedNews(one, case.candidate, joined, "reported", _with_end(one, decision, evidence), True)
+
+
+def share_left(one: Silenced, courses: Courses | None, scan: Scan) -> float | None:
+    """Return how much of a regression is left in the windows that a scan looks at; None without data."""
+    candidate = one.regression.candidate
+    if courses is None or not candidate.delta:
+        return None
+    values, weights = courses.of(candidate, scan.analysis_start, scan.end)
+    known = weights > 0
+    if not known.any():
+        return None
+    return float(np.average(values[known], weights=weights[known]) - candidate.before) / candidate.delta
+
+
+def as_found_now(one: Silenced, update: Update | None) -> Candidate:
+    """Return a silenced regression's candidate with what a scan found of it: a new level, further members."""
+    candidate = one.regression.candidate
+    if update is None:
+        return candidate
+    if update.escalated and update.escalated.series == candidate.series:
+        candidate = replace(candidate, after=update.escalated.after)
+    elif update.escalated:
+        candidate = replace(candidate, group=_escalated(candidate.group, update.escalated))
+    return replace(candidate, group=(*candidate.group, *update.joined))
+
+
+def _escalated(group: Sequence[Candidate], member: Candidate) -> tuple[Candidate, ...]:
+    return tuple(replace(one, after=member.after) if one.series == member.series else one for one in group)
+
+
+def _is_taken_back(one: Silenced, evidence: SilenceEvidence) -> bool:
+    return any(each.id == one.silence and not is_in_force(each, evidence.now) for each in evidence.silences)
+
+
+def _step(decision: SilenceDecision) -> SilencedState:
+    return "expected" if decision.decisions[-1].step == "expected" else "muted"
+
+
+def _with_end(one: Silenced, decision: SilenceDecision, evidence: SilenceEvidence) -> SilenceDecision:
+    """Return the decision with the end of what silenced the regression, unless it speaks of that."""
+    if any(each.step == one.state for each in decision.decisions):
+        return decision
+    known = next((each for each in evidence.silences if each.id == one.silence), None)
+    code = "removed" if one.state == "expected" else "ended"
+    ended = Decision(one.state, True, code=code, subjects=(one.silence, known.owner if known else "?"))
+    applied: tuple[AppliedSilence, ...] = (AppliedSilence(known),) if known else ()
+    return replace(decision, decisions=(ended, *decision.decisions), applied=(*applied, *decision.applied))

@@ -1,0 +1,131 @@
+"""The control of stacks: what each one does at the same hours of earlier days, without anybody's change.
+
+Endpoints have daily cycles of their own. Against the hours just before alone, what the hours of the day do to
+an endpoint passes for what a change did to its subroutines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+
+import numpy as np
+
+from pipeline.analysis.stacks.index import StackIndex, share_changes
+from pipeline.model import FloatArray, IntArray, StackMatrix
+
+
+@dataclass(frozen=True, slots=True)
+class ControlConfig:
+    """Settings of the control."""
+
+    spread: float = 0.1
+    """Standard deviation of a callee's logarithmic change around its caller's, as known before any sample.
+
+    Half of the largest cycles that endpoints are seen to have: what thousands of samples show is hardly drawn
+    to the caller by it, and what ten show is nearly the caller's.
+    """
+
+    min_days: int = 3  # of two, one on which something else changed would be half
+
+
+def against_control(
+    index: StackIndex, days: Sequence[StackMatrix], config: ControlConfig | None = None
+) -> StackIndex:
+    """Return the index with the counts before as they would be at the hours after, had nothing changed.
+
+    Args:
+        index: Of the stacks around a change.
+        days: Stacks at the same hours of earlier days; what the index does not know counts in totals alone.
+        config: Settings.
+
+    Returns:
+        The index as it was where too few days are known.
+    """
+    config = config or ControlConfig()
+    days = [day for day in days if day.total_before and day.total_after]
+    if len(days) < config.min_days:
+        return index
+    row_of = {stack: row for row, stack in enumerate(index.matrix.stacks)}
+    before, after = np.zeros((2, len(days), index.stacks))
+    # Of so many samples on each side, so that days and sides count the same.
+    samples = float(np.mean([(day.total_before + day.total_after) / 2 for day in days]))
+    for number, day in enumerate(days):
+        rows = np.fromiter(map(row_of.get, day.stacks, repeat(-1)), np.int64, len(day.stacks))
+        known = rows >= 0
+        before[number, rows[known]] = day.before[known] * samples / day.total_before
+        after[number, rows[known]] = day.after[known] * samples / day.total_after
+    matrix = index.matrix
+    matrix = replace(matrix, before=matrix.before * usual_factors(index, before, after, config))
+    return replace(index, matrix=matrix, rise=share_changes(matrix))
+
+
+def usual_factors(
+    index: StackIndex, before: FloatArray, after: FloatArray, config: ControlConfig | None = None
+) -> FloatArray:
+    """Return by how much each stack's share usually changes; where samples are few, as its callers' do.
+
+    From the root down, each callee's change is its caller's times a factor of its own, whose logarithm has a
+    normal prior around 0 with the config's spread; the posterior mean is taken, with the sampling variance of
+    a logarithmic ratio of two counts (a random-effects model of nested groups). A callee that is all of its
+    caller adds nothing. The days on which a callee rose most and least do not count for it, since something
+    else may have changed there.
+
+    Args:
+        index: Of the stacks.
+        before: (days, stacks) samples.
+        after: (days, stacks) samples; each side of each day of the same total.
+        config: Settings.
+
+    Returns:
+        (stacks,) 1 where nothing is known.
+    """
+    config = config or ControlConfig()
+    factor = np.ones(index.stacks)
+    node = np.zeros(index.stacks, dtype=np.int64)
+    counts = np.stack([before, after])  # (before and after, days, stacks)
+    callers = np.broadcast_to(counts.sum(axis=2, keepdims=True), counts.shape).copy()
+    left = np.arange(index.stacks)  # stacks whose caller has other stacks besides
+    lengths = np.diff(index.starts)
+    for depth in range(index.deepest + 1):
+        # One that ends here is a callee of its own: what its last frame does by itself.
+        ends = lengths[left] <= depth
+        label = index.label[np.minimum(index.starts[left] + depth, len(index.label) - 1)]
+        node[left], sizes = _children(node[left], np.where(ends, len(index.names) + left, label))
+        sums = _sums(counts[:, :, left], node[left], len(sizes))[:, :, node[left]]
+        own = _posterior(sums[0], sums[1], factor[left], config.spread)
+        factor[left] *= np.where((sums == callers[:, :, left]).all(axis=(0, 1)), 1.0, own)
+        callers[:, :, left] = sums
+        left = left[~ends & (sizes[node[left]] > 1)]
+        if not len(left):
+            break
+    return factor
+
+
+def _children(node: IntArray, child: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the number of each stack's next node, and how many stacks each node has."""
+    keys = node * (int(child.max(initial=0)) + 1) + child
+    _, number, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    return number.reshape(-1), sizes
+
+
+def _sums(counts: FloatArray, node: IntArray, nodes: int) -> FloatArray:
+    """Return the sums of each node's stacks: (2, days, nodes)."""
+    rows = counts.reshape(-1, counts.shape[2])
+    sums = np.array([np.bincount(node, row, minlength=nodes) for row in rows], dtype=np.float64)
+    return sums.reshape(*counts.shape[:2], nodes)
+
+
+def _posterior(before: FloatArray, after: FloatArray, callers: FloatArray, spread: float) -> FloatArray:
+    """Return the factor of each callee beyond its caller's; half a sample keeps 0 from being certain."""
+    ratio = (after + 0.5) / (before * callers + 0.5)
+    chosen = np.ones(ratio.shape, dtype=np.bool_)
+    columns = np.arange(ratio.shape[1])
+    chosen[ratio.argmax(axis=0), columns] = False
+    # From the other end, so that of equal days two different ones are left out.
+    chosen[len(ratio) - 1 - ratio[::-1].argmin(axis=0), columns] = False
+    before, after = (before * chosen).sum(axis=0), (after * chosen).sum(axis=0)
+    logarithm = np.log((after + 0.5) / (before * callers + 0.5))
+    sampling = 1 / (after + 0.5) + 1 / (before + 0.5)
+    return np.asarray(np.exp(logarithm * spread**2 / (spread**2 + sampling)), dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Statistics that several rooms share: robust scale, bootstrap, isotonic fits, always-valid bounds."""

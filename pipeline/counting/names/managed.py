@@ -1,0 +1,175 @@
+"""Rules for names of languages with a runtime: Java, .NET, JavaScript, PHP, Python, Ruby."""
+
+from __future__ import annotations
+
+from pipeline.counting.names.rule import Rule, cut
+
+_DESCRIPTOR = r"\((?:\[*(?:[BCDFIJSZ]|L[\w/$.-]+;))*"
+
+MANAGED: tuple[Rule, ...] = (
+    Rule(
+        "class-descriptor",
+        "Java",
+        "that a name is written as the JVM describes a class, as perf-map-agent does: Lcom/acme/Shop;::total",
+        (";::", ";."),
+        cut((r"^L([\w/$.-]+);(?:::|\.)(?=[\w$<])", r"\1.")),
+        sign=r"^L[\w/$.-]+;",
+    ),
+    Rule(
+        "jvm-lambda",
+        "Java",
+        "the number and address of a lambda's class: $$Lambda$123/0x00007f1c2401a840",
+        ("$$Lambda",),
+        cut(
+            (
+                r"\$\$Lambda(?:\$(?:0x)?[0-9a-fA-F]+(?=[/.+]|$))?"
+                r"(?:/(?:0x)?[0-9a-fA-F]+(?=[./(]|$)|[.+]0x[0-9a-fA-F]+)?",
+                "$$Lambda",
+            ),
+        ),
+    ),
+    Rule(
+        "hidden-class",
+        "Java",
+        "the address or number of a hidden class",
+        ("/", "+0x", ".0x"),
+        cut(
+            (r"(?<=[\w$])[/.+]0x[0-9a-fA-F]{6,16}(?=[./(]|$)", ""),
+            (r"(LambdaForm\$\w+)/\d+(?=[./(]|$)", r"\1"),
+            (r"(?<=[\w$])/\d{8,}(?=\.|$)", ""),
+        ),
+        sign=r"[/.+]0x|/\d",
+    ),
+    Rule(
+        "signature",
+        "Java",
+        "the signature of a method: (Ljava/lang/String;I)V",
+        ("(",),
+        cut(
+            (_DESCRIPTOR + r"\)\[*(?:[VBCDFIJSZ]|L[\w/$.-]+;?)$", ""),
+            (_DESCRIPTOR + r"\[*L[\w/$.-]+;?$", ""),  # where a format has cut it at its semicolon
+        ),
+    ),
+    Rule(
+        "lambda-method",
+        "Java, Kotlin, Scala",
+        "the number of a lambda's method, which belongs to the method around it: lambda$total$3",
+        ("lambda", "$anonfun"),
+        cut(
+            (r"\.lambda\$new\$\d+$", ".<init>"),
+            (r"\.lambda\$static\$\d+$", ".<clinit>"),
+            (r"\.lambda\$null\$\d+$", ".lambda"),
+            (r"\.lambda\$([\w$]+?)\$(?:lambda\$)?\d+$", r".\1"),
+            (r"(?<=\w)\$lambda[$-]\d+", ""),
+            (r"\$\$anonfun\$([a-zA-Z]\w*)\$\d+\.apply(?:\$\w+)?$", r".\1"),
+            (r"\.\$anonfun\$([a-zA-Z]\w*)\$\d+(?:\$adapted)?$", r".\1"),
+        ),
+        sign=r"lambda[$-]|\$anonfun",
+    ),
+    Rule(
+        "accessor",
+        "Java",
+        "the number of a class that reflection generates",
+        ("Accessor",),
+        cut((r"(Generated(?:Method|Constructor|SerializationConstructor)Accessor)\d+", r"\1")),
+        sign=r"Accessor\d",
+    ),
+    Rule(
+        "proxy",
+        "Java",
+        "the number of a proxy's class and of its module",
+        ("$Proxy", "proxy"),
+        cut((r"\$Proxy\d+", "$Proxy"), (r"\bjdk([./])proxy\d+(?=[./])", r"jdk\1proxy")),
+        sign=r"[Pp]roxy\d",
+    ),
+    Rule(
+        "generated-class",
+        "Java",
+        "the hash of a class that CGLIB, Byte Buddy, Javassist or a mock library generates",
+        ("$$", "$ByteBuddy", "$HibernateProxy", "$MockitoMock", "_$$_"),
+        cut(
+            (r"\$\$((?:\w*By)?\w*CGLIB|\w*ByGuice|FastClass\w*)\$\$[0-9a-fA-F]+", r"$$\1"),
+            (r"\$(ByteBuddy|HibernateProxy|HibernateInstantiator|MockitoMock)\$\w+", r"$\1"),
+            (r"_\$\$_(?:javassist|jvst[0-9a-f]*)(?:_\d+)+", "_$$_javassist"),
+        ),
+    ),
+    Rule(
+        "gensym",
+        "Clojure",
+        "the number of a generated name: fn__1234, eval1234",
+        ("__", "$eval"),
+        cut((r"(\$[a-zA-Z_][\w]*?)__\d+(?=[.$]|$)", r"\1"), (r"\$eval\d+(?=[.$]|$)", "$eval")),
+        sign=r"__\d|\$eval\d",
+    ),
+    Rule(
+        "jit-tier",
+        "JavaScript",
+        "how far V8 has compiled a function: LazyCompile:*, JS:~",
+        (":*", ":~", ":^", ":+", ":'", "LazyCompile:", "Function:"),
+        cut((r"^(?:LazyCompile|Function|JS|Script|Eval):(?!:)[*~^+']*(?=.)", "JS:")),
+    ),
+    Rule(
+        "bound",
+        "JavaScript",
+        "that a function is bound or async",
+        ("bound ", "async "),
+        cut((r"^(?:bound |async )+(?=[\w$#<(])", "")),
+    ),
+    Rule(
+        "bundle-hash",
+        "JavaScript",
+        "the content hash of a bundle's file",
+        (".js", ".mjs", ".cjs"),
+        cut((r"[.-](?=[0-9a-f]*\d)[0-9a-f]{8,32}(?=(?:\.min)?\.[mc]?js\b)", "")),
+    ),
+    Rule(
+        "php-closure",
+        "PHP",
+        "the line of a closure or anonymous class",
+        ("{closure:", "@anonymous"),
+        cut(
+            (r"^\{closure:([^/{}]+?)\(\):\d+\}$", r"\1"),
+            (r"(\{closure:[^{}]*?)(?::\d+|\(\d+\))(?=\})", r"\1"),
+            (r"(@anonymous)\x00?([^:$]*)(?::\d+)?(?:\$[0-9a-f]+)(?=::|$)", r"\1\2"),
+        ),
+    ),
+    Rule(
+        "state-machine",
+        ".NET",
+        "the classes that C# makes of lambdas, local functions and async methods",
+        (">d__", ">b__", ">g__"),
+        cut(
+            (r"[.+]<>c(?:__DisplayClass\d+_\d+)?(?=[.+]<)", ""),
+            (r"[.+]<(\w+)>d__\d+(?:`\d+)?(?:\[[^\[\]]*\])?\.MoveNext(?=\W|$)", r".\1"),
+            (r"[.+]<(\w+)>[bg]__(?:\w+\|)?\d+(?:_\d+)?(?=\W|$)", r".\1"),
+        ),
+    ),
+    Rule(
+        "dynamic-method",
+        ".NET",
+        "the number of a method that is generated at run time",
+        ("lambda_method",),
+        cut((r"\blambda_method\d+", "lambda_method")),
+    ),
+    Rule(
+        "net-type",
+        ".NET",
+        "the types of a generic: List`1[System.__Canon]",
+        ("`",),
+        cut((r"(`\d+)\[[^()]*?\]+(?=[.+(!]|$)", r"\1")),
+    ),
+    Rule(
+        "notebook",
+        "Python",
+        "the process and cell of a notebook",
+        ("ipykernel", "ipython-input"),
+        cut((r"\bipykernel_\d+\.\d+", "ipykernel"), (r"<ipython-input-[\w-]+>", "<ipython-input>")),
+    ),
+    Rule(
+        "ruby-block",
+        "Ruby",
+        "blocks, which belong to the method around them",
+        (" in ",),
+        cut((r"^(?:(?:block|rescue|ensure)(?: \(\d+ levels\))? in )+(?=\S)", "")),
+    ),
+)

@@ -1,0 +1,88 @@
+"""Rules for names of any language: what samplers, kernels and threads add."""
+
+from __future__ import annotations
+
+from pipeline.counting.names.rule import Rule, cut
+
+UNKNOWN = "[unknown]"
+"""The symbol of code that has no name; perf spells it so."""
+
+SYSTEM: tuple[Rule, ...] = (
+    Rule(
+        "frame-type",
+        "any",
+        "whether a frame is interpreted, compiled, inlined or of the kernel: _[j], _[i], _[k]",
+        ("_[",),
+        cut((r"(?<=.)_\[[0-9a-zA-Z]\]$", "")),
+    ),
+    Rule(
+        "address",
+        "any",
+        "addresses, and offsets from a name",
+        ("0x",),
+        cut(
+            (r"(?<=[\w\])>])\+0x[0-9a-fA-F]+(?:/0x[0-9a-fA-F]+)?$", ""),
+            (r"^\[?0x[0-9a-fA-F]+\]?$", UNKNOWN),
+            (r"(?<=\w )at 0x[0-9a-fA-F]{6,16}(?=>|$)", "at 0x"),
+        ),
+    ),
+    Rule(
+        "process",
+        "any",
+        "numbers of processes and threads at the root of a stack",
+        ("pid", "PID", "tid", "TID", "thread", "Thread", "process"),
+        cut(
+            (r"(?i)^(\[?[pt]id)[ =:]\s*\d+(\]?)$", r"\1\2"),
+            (r"(?i)(?<=\S) ?\[[pt]id[ =:]\s*\d+\]$", ""),
+            (r"(?i)(?<=[^\s\[(])[ ,]*\b[pt]id[ =:]\s*\d+(?=\]|\)|$)", ""),
+            (r"(?i)^(process|thread) \(?(?:0x[0-9a-f]+|\d+)\)?(?=$|:| )", r"\1"),
+            (r"\bpool-\d+-thread\b", "pool-thread"),
+            (r"\b(ThreadPoolExecutor|ForkJoinPool|Thread)-\d+(?:[_-][\w-]*?\d+)?(?=\]|$)", r"\1"),
+            (r"(?<=[a-zA-Z])[-#]\d+(?=\]$)", ""),
+        ),
+        sign=r"(?i:[pt]id)[ =:]|^(?i:process|thread) |[-#]\d",
+    ),
+    Rule(
+        "numbered-thread",
+        "any",
+        "the numbers at the end of a process's or thread's name",
+        ("-", "/"),
+        cut(
+            (r"^([\w.:+]+(?:-[\w.:+]+)*?)(?:-\d+)+(?:/\d+)?$", r"\1"),
+            (r"^(kworker)/.+$", r"\1"),
+            (r"^(swapper|ksoftirqd|migration|cpuhp|watchdog|idle_inject|rcuo[ps])/\d+$", r"\1"),
+        ),
+        sign=r"-\d|^kworker/|^\w+/\d",
+    ),
+    Rule(
+        "line",
+        "any",
+        "line numbers after a source file",
+        (":", "("),
+        cut(
+            (r"(?<=[\w/])(\.[a-zA-Z]\w{0,5}):\d+(?::\d+)?(?=[\])}]*$)", r"\1"),
+            (r"(\.php)\(\d+\)(?=[ :}]|$)", r"\1"),
+        ),
+        sign=r":\d|\(\d",
+    ),
+    Rule(
+        "map-file",
+        "any",
+        "the process's number in perf's map file and in perf's own libraries",
+        ("perf-", "jitted-"),
+        cut((r"\bperf-\d+\.map\b", "perf.map"), (r"\bjitted-\d+-\d+\.so\b", "jitted.so")),
+    ),
+    Rule(
+        "uuid",
+        "any",
+        "universally unique identifiers",
+        ("-", "_"),
+        cut(
+            (
+                r"[-_.$]?(?<![0-9a-zA-Z])[0-9a-fA-F]{8}(?:[-_][0-9a-fA-F]{4}){3}[-_][0-9a-fA-F]{12}(?=\b|_)",
+                "",
+            ),
+        ),
+        sign=r"(?:[-_][0-9a-fA-F]{4}){3}",
+    ),
+)

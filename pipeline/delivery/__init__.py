@@ -1,0 +1,1 @@
+"""Delivery of regression events to people and programs: alerts and the client."""

@@ -1,0 +1,10 @@
+"""Alerts: rules decide which events go to whom and when, targets take them, the store remembers."""
+
+from pipeline.delivery.alerts.desk import Desk
+from pipeline.delivery.alerts.dry_run import DryRun, send_test
+from pipeline.delivery.alerts.record import Record
+from pipeline.delivery.alerts.rules_file import AlertRules, load_rules
+from pipeline.delivery.alerts.targets import Http
+from pipeline.delivery.alerts.worker import AlertWorker
+
+__all__ = ["AlertRules", "AlertWorker", "Desk", "DryRun", "Http", "Record", "load_rules", "send_test"]

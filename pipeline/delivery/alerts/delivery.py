@@ -1,0 +1,229 @@
+"""Deliveries: which alert goes to which target, when it is due, and what has become of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+import xxhash
+
+from pipeline.delivery.alerts.alert import Alert
+from pipeline.delivery.alerts.rules import Rule, matching
+from pipeline.delivery.alerts.schedule import (
+    Digest,
+    Limit,
+    QuietHours,
+    next_digest,
+    quiet_until,
+)
+
+Manner = Literal["single", "digest", "unanswered"]
+"""A message of its own, a line of a digest, or a reminder that nobody has answered."""
+
+State = Literal["waiting", "sent", "dropped"]
+
+
+Source = Literal["regressions", "trial-verdicts"]
+"""The topic that an event came on, by its logical name."""
+
+Part = tuple[Source, int]
+"""A partition of one of these topics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One alert on its way to one target. Times are epoch seconds."""
+
+    id: str  # of event, target and manner, so that each is made once
+    alert: Alert
+    target: str
+    manner: Manner
+    partition: int  # of the event on its topic
+    due: float
+    state: State = "waiting"
+    changed: float = 0.0  # when it came into its state
+    thread: str = ""  # what the target calls the conversation that it is in
+    detail: str = ""  # why it waits, or was dropped
+
+    @property
+    def part(self) -> Part:
+        """The partition that its event came on: who has that sends it."""
+        return ("trial-verdicts" if self.alert.trial else "regressions"), self.partition
+
+
+class Manners(Protocol):
+    """When a target may be spoken to."""
+
+    @property
+    def quiet(self) -> tuple[QuietHours, ...]:
+        """Hours in which nothing is sent that is not urgent."""
+
+    @property
+    def digest(self) -> Digest | None:
+        """When it gets a digest; None: it gets single messages."""
+
+    @property
+    def limit(self) -> Limit | None:
+        """The most messages that it gets."""
+
+    @property
+    def follow(self) -> bool:
+        """Whether it hears of what becomes of a regression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The rules with the manners of their targets."""
+
+    rules: tuple[Rule, ...]
+    manners: Mapping[str, Manners]
+    zone: str = "UTC"
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The topics that events come on: that of verdicts on trials only if a rule asks for these."""
+        trials = any(event != "regression" for rule in self.rules for event in rule.events)
+        return ("regressions", "trial-verdicts") if trials else ("regressions",)
+
+
+def delivery_id(event: str, target: str, *, reminds: bool = False) -> str:
+    """Derive the id of a delivery from what it is: a target has each event once, and one reminder of it."""
+    return xxhash.xxh3_128_hexdigest("\n".join((event, target, "reminder" if reminds else "")).encode())
+
+
+def deliveries(
+    plan: Plan, alert: Alert, partition: int, known: Iterable[Delivery], now: float
+) -> tuple[Delivery, ...]:
+    """Return what an alert leads to and is not ``known`` yet.
+
+    It goes to the targets of the rules that are about it, to each once. What becomes of a regression goes
+    besides to every target that has heard of it. ``known`` are the deliveries of the regression so far.
+    """
+    known = tuple(known)
+    rules = matching(plan.rules, alert) if alert.kind != "resolved" else ()
+    urgent = dict.fromkeys(_listening(plan, known), False) if alert.kind != "detected" else {}
+    for rule in rules:
+        urgent |= {target: rule.urgent or urgent.get(target, False) for target in rule.to}
+    found = [_to(plan, alert, target, partition, now, urgent=loud) for target, loud in urgent.items()]
+    if alert.kind == "detected" and alert.trial is None:  # nobody can answer an experiment
+        found += _reminders(rules, alert, partition, now)
+    present = {each.id for each in known}
+    return tuple(each for each in found if each.id not in present)
+
+
+def _listening(plan: Plan, known: Sequence[Delivery]) -> list[str]:
+    """Return the targets that hear of what becomes of a regression; one may have left the file meanwhile."""
+    return [
+        each.target
+        for each in known
+        if each.target in plan.manners
+        and plan.manners[each.target].follow
+        and (each.manner != "unanswered" or each.state == "sent")
+    ]
+
+
+def _to(plan: Plan, alert: Alert, target: str, partition: int, now: float, *, urgent: bool) -> Delivery:
+    manners = plan.manners[target]
+    name = delivery_id(alert.event, target)
+    if manners.digest and not urgent:
+        due = next_digest(manners.digest, plan.zone, now)
+        return Delivery(name, alert, target, "digest", partition, due)
+    due = now if urgent else quiet_until(manners.quiet, plan.zone, now)
+    return Delivery(name, alert, target, "single", partition, due)
+
+
+def _reminders(rules: Sequence[Rule], alert: Alert, partition: int, now: float) -> list[Delivery]:
+    after_s: dict[str, float] = {}
+    for rule in rules:
+        if rule.unanswered:
+            for target in rule.unanswered.to:
+                after_s[target] = min(after_s.get(target, rule.unanswered.after_s), rule.unanswered.after_s)
+    return [
+        Delivery(
+            delivery_id(alert.event, target, reminds=True),
+            alert,
+            target,
+            "unanswered",
+            partition,
+            now + wait_s,
+        )
+        for target, wait_s in after_s.items()
+    ]
+
+
+def settled(found: Iterable[Delivery]) -> dict[str, Delivery]:
+    """Return each delivery in the state that it is in: what was sent or dropped no longer waits."""
+    states: dict[str, Delivery] = {}
+    for each in found:
+        former = states.get(each.id)
+        if former is None or former.state == "waiting":
+            states[each.id] = each
+    return states
+
+
+def due_now(waiting: Iterable[Delivery], now: float) -> dict[str, list[Delivery]]:
+    """Return what is due by target, in the order of events, and of each regression nothing before its turn.
+
+    An update waits for the report that it follows, for as long as that waits.
+    """
+    by_target: dict[str, list[Delivery]] = {}
+    for each in waiting:
+        by_target.setdefault(each.target, []).append(each)
+    found = {}
+    for target, those in by_target.items():
+        those.sort(key=_order)
+        held: set[str] = set()
+        ready = []
+        for each in those:
+            if each.due > now and each.manner != "unanswered":
+                held.add(each.alert.regression)
+            elif each.due <= now and each.alert.regression not in held:
+                ready.append(each)
+        if ready:
+            found[target] = ready
+    return found
+
+
+def _order(each: Delivery) -> tuple[float, int, str]:
+    return (each.alert.time, ("detected", "updated", "resolved").index(each.alert.kind), each.id)
+
+
+def thread_of(known: Iterable[Delivery], each: Delivery) -> str:
+    """Return the conversation of a target that a regression has already; empty if there is none."""
+    return next(
+        (
+            one.thread
+            for one in sorted(known, key=_order)
+            if one.target == each.target and one.alert.regression == each.alert.regression and one.thread
+        ),
+        "",
+    )
+
+
+def unannounced(known: Iterable[Delivery], each: Delivery) -> bool:
+    """Return whether a target was never sent the report that an update or resolution follows."""
+    if each.alert.kind == "detected":
+        return False
+    those = [o for o in known if o.target == each.target and o.alert.regression == each.alert.regression]
+    return each.alert.kind == "resolved" and not any(one.state == "sent" for one in those)
+
+
+def batches(due: Sequence[Delivery], free: int | None, *, bundles: bool) -> list[list[Delivery]]:
+    """Return what goes into one message each: digests together, and what a limit leaves no room for.
+
+    ``free`` is how many messages there is room for, None for any. What finds no room is left out, and waits.
+    """
+    together = [each for each in due if each.manner == "digest"]
+    found = [together] if together else []
+    found += [[each] for each in due if each.manner != "digest"]
+    if free is None or len(found) <= free:
+        return found
+    if free == 0 or not bundles:
+        return found[:free]
+    return [*found[: free - 1], [each for batch in found[free - 1 :] for each in batch]]
+
+
+def changed(each: Delivery, state: State, now: float, *, thread: str = "", detail: str = "") -> Delivery:
+    """Return a delivery in another state."""
+    return replace(each, state=state, changed=now, thread=thread or each.thread, detail=detail)

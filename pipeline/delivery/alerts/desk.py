@@ -1,0 +1,268 @@
+"""The desk: takes events in, keeps what is to be sent, and sends what is due, each target for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pipeline.delivery.alerts.alert import Alert, alert_of
+from pipeline.delivery.alerts.delivery import (
+    Delivery,
+    Part,
+    Source,
+    batches,
+    changed,
+    deliveries,
+    due_now,
+    settled,
+    thread_of,
+    unannounced,
+)
+from pipeline.delivery.alerts.message import Note, digest_of, note_of
+from pipeline.delivery.alerts.numbers import AlertNumbers
+from pipeline.delivery.alerts.record import Record
+from pipeline.delivery.alerts.rules import matching
+from pipeline.delivery.alerts.rules_file import AlertRules
+from pipeline.delivery.alerts.schedule import room
+from pipeline.delivery.alerts.targets import (
+    Http,
+    TargetRefused,
+    TargetUnavailable,
+    Unsuitable,
+)
+from pipeline.kafka import Entry
+from pipeline.messages.events import decode_event
+from pipeline.model.clock import Clock
+from pipeline.model.errors import InvalidMessage
+from pipeline.model.units import DAY_S, HOUR_S
+from pipeline.settings.config import hidden
+from pipeline.telemetry.metrics import Sample
+
+log = logging.getLogger(__name__)
+
+FOLLOWED_S = 45 * DAY_S
+"""How long a delivery is remembered: regressions are followed for 30 days."""
+
+SEND_S = 20.0
+"""How long one message may take, with all requests that it needs."""
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, HOUR_S / 4
+"""How long a target is left alone after it did not take a message; twice as long each time, up to this."""
+
+REFRESH_S = 60.0
+"""How often a digest looks for what other processes have put into it."""
+
+DIGEST_PART: Part = ("regressions", 0)
+"""Who has it sends the digests, so that there is one for all services."""
+
+
+class Desk:
+    """One process's share of the deliveries: those of its partitions."""
+
+    def __init__(self, rules: AlertRules, record: Record, http: Http, clock: Clock) -> None:
+        self._rules = rules
+        self._record = record
+        self._http = http
+        self._clock = clock
+        self._numbers = AlertNumbers(tuple(rules.targets), rules.plan.rules)
+        self._known: dict[str, Delivery] = {}
+        self._mine: frozenset[Part] = frozenset()
+        self._sending: dict[str, asyncio.Task[None]] = {}
+        self._paused: dict[str, tuple[float, float]] = {}  # target → until when, and how long the next time
+        self._refreshed = 0.0
+        self._keeping = asyncio.Lock()  # what is taken in while partitions arrive is read with what was there
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The topics whose events it takes."""
+        return self._rules.plan.sources
+
+    @property
+    def waiting(self) -> int:
+        """How many deliveries of this process's partitions wait."""
+        return sum(1 for each in self._known.values() if each.state == "waiting" and self._is_mine(each))
+
+    def samples(self) -> list[Sample]:
+        """Return what this process has sent, and what waits of its partitions."""
+        waiting = [each for each in self._known.values() if each.state == "waiting" and self._is_mine(each)]
+        paused = {target: until for target, (until, _) in self._paused.items()}
+        return self._numbers.samples(waiting, paused, self._clock())
+
+    async def arrived(self, partitions: frozenset[Part]) -> None:
+        """Take partitions over, with what the processes before left of them."""
+        await self.left(self._mine)
+        async with self._keeping:
+            self._known = settled(await self._record.load(self._clock() - FOLLOWED_S))
+        self._mine = partitions
+        self._refreshed = self._clock()
+
+    async def left(self, _: frozenset[Part]) -> None:
+        """Send nothing more of any partition, once what is being sent has ended and is kept."""
+        self._mine = frozenset()
+        if self._sending:
+            await asyncio.wait(self._sending.values())
+
+    async def take(self, entries: Sequence[Entry]) -> None:
+        """Keep what events lead to, so that their offsets can be committed."""
+        async with self._keeping:
+            await self._take(entries)
+
+    async def _take(self, entries: Sequence[Entry]) -> None:
+        made: list[Delivery] = []
+        for entry in entries:
+            alert = self._read(entry)
+            if alert is None:
+                continue
+            now = self._clock()
+            if alert.time < now - self._rules.max_age_s:
+                log.info("event %s is older than max_age: no alert", alert.event)
+                continue
+            known = [each for each in self._known.values() if each.alert.regression == alert.regression]
+            new = deliveries(self._rules.plan, alert, entry.partition, known, now)
+            if new and alert.kind != "resolved":
+                self._numbers.matched(matching(self._rules.plan.rules, alert))
+            self._known |= {each.id: each for each in new}
+            made += new
+        await self._record.write(made)
+
+    def _read(self, entry: Entry) -> Alert | None:
+        try:
+            alert = alert_of(decode_event(entry.value))
+        except (InvalidMessage, KeyError, TypeError, ValueError) as error:
+            log.warning("partition %d offset %d is no event: %r", entry.partition, entry.offset, error)
+            return None
+        return replace(alert, owners=self._rules.owners.of(alert))
+
+    async def tick(self) -> None:
+        """Begin to send what is due, by every target that is not being sent to."""
+        await self._refresh()
+        now = self._clock()
+        mine = [each for each in self._known.values() if each.state == "waiting" and self._is_mine(each)]
+        for target, due in due_now(mine, now).items():
+            until, _ = self._paused.get(target, (0.0, 0.0))
+            if target not in self._sending and until <= now:
+                task = asyncio.create_task(self._send_all(target, due))
+                self._sending[target] = task
+                task.add_done_callback(lambda done, target=target: self._ended(target, done))  # type: ignore[misc]
+
+    def _ended(self, target: str, task: asyncio.Task[None]) -> None:
+        self._sending.pop(target, None)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("target %s: %s", target, self._hide(repr(error)), exc_info=error)
+            self._pause(target, 0.0)
+
+    async def finish(self) -> None:
+        """End what is being sent."""
+        await self.left(self._mine)
+
+    def _is_mine(self, each: Delivery) -> bool:
+        return (DIGEST_PART if each.manner == "digest" else each.part) in self._mine
+
+    async def _refresh(self) -> None:
+        """Look for lines of digests that other processes have taken in since."""
+        now = self._clock()
+        digests = any(target.digest for target in self._rules.targets.values())
+        if digests and DIGEST_PART in self._mine and now >= self._refreshed + REFRESH_S:
+            self._refreshed = now
+            found = await self._record.load(now - self._rules.max_age_s - DAY_S)
+            self._known = settled([*self._known.values(), *found])
+
+    async def _send_all(self, target: str, due: Sequence[Delivery]) -> None:
+        """Send what is due to one target, until it is all sent or the target does not take more."""
+        if target not in self._rules.targets:
+            await self._close(due, "dropped", detail="no such target any more")
+            return
+        now = self._clock()
+        kind = self._rules.targets[target]
+        due = [each for each in due if not await self._is_settled(each)]
+        sent = {  # what went in one message has one time and one thread
+            (each.changed, each.thread)
+            for each in self._known.values()
+            if each.target == target and each.state == "sent"
+        }
+        free = room(kind.limit, [at for at, _ in sent], now)
+        for batch in batches(due, free, bundles=kind.bundles):
+            if not all(map(self._is_mine, batch)) or not await self._send(target, batch):
+                return
+
+    async def _is_settled(self, each: Delivery) -> bool:
+        """Drop a delivery that nobody needs any more."""
+        alert, now = each.alert, self._clock()
+        given_up = now > each.due + self._rules.give_up_s
+        reason = ""
+        if given_up:
+            reason = "given up"
+        elif unannounced(self._known.values(), each):
+            reason = "its report was not sent"
+        elif each.manner == "unanswered" and await self._is_answered(alert):
+            reason = "answered"
+        if reason:
+            self._numbers.ended(each.target, "dropped" if given_up else "left_out")
+            await self._close([each], "dropped", detail=reason)
+        return bool(reason)
+
+    async def _is_answered(self, alert: Alert) -> bool:
+        those = [one.alert for one in self._known.values() if one.alert.regression == alert.regression]
+        if any(one.kind == "resolved" for one in those):
+            return True
+        return await self._record.answered(alert.service, sorted({one.event for one in those}))
+
+    async def _send(self, target: str, batch: Sequence[Delivery]) -> bool:
+        """Send one message; whether the next one may follow at once."""
+        note = note_for(batch, self._rules.dashboard)
+        thread = thread_of(self._known.values(), batch[0]) if len(batch) == 1 else ""
+        try:
+            async with asyncio.timeout(SEND_S):
+                thread = await self._rules.targets[target].send(note, thread, self._http)
+        except (TargetUnavailable, TimeoutError) as error:
+            after_s = error.after_s if isinstance(error, TargetUnavailable) else 0.0
+            self._numbers.ended(target, "failed")
+            wait_s = self._pause(target, after_s)
+            log.warning(
+                "target %s: %s; once more in %.0f s", target, self._hide(str(error) or "no answer"), wait_s
+            )
+            return False
+        except Unsuitable as error:
+            self._numbers.ended(target, "left_out")
+            await self._close(batch, "dropped", detail=str(error))
+        except TargetRefused as error:
+            self._numbers.ended(target, "dropped")
+            log.error("target %s does not take event %s: %s", target, note.id, self._hide(str(error)))
+            await self._close(batch, "dropped", detail=self._hide(str(error)))
+        else:
+            self._paused.pop(target, None)
+            self._numbers.sent(target, batch, self._clock())
+            log.info("target %s: sent %s", target, note.title)
+            await self._close(batch, "sent", thread=thread)
+        return True
+
+    async def _close(
+        self, batch: Iterable[Delivery], state: str, *, thread: str = "", detail: str = ""
+    ) -> None:
+        now = self._clock()
+        closed = [
+            changed(each, "sent" if state == "sent" else "dropped", now, thread=thread, detail=detail)
+            for each in batch
+        ]
+        await self._record.write(closed)
+        self._known |= {each.id: each for each in closed}
+
+    def _pause(self, target: str, asked_s: float) -> float:
+        _, next_s = self._paused.get(target, (0.0, FIRST_PAUSE_S))
+        wait_s = max(asked_s, next_s)
+        self._paused[target] = (self._clock() + wait_s, min(LONGEST_PAUSE_S, 2 * next_s))
+        return wait_s
+
+    def _hide(self, text: str) -> str:
+        return hidden(text, self._rules.secrets)
+
+
+def note_for(batch: Sequence[Delivery], dashboard: str) -> Note:
+    """Return what is said of a batch: of one what became of it, of several a digest."""
+    first = batch[0]
+    if len(batch) == 1 and first.manner != "digest":
+        reminds = first.manner == "unanswered"
+        return note_of(first.alert, dashboard, occasion="unanswered" if reminds else None)
+    return digest_of([each.alert for each in batch], dashboard, first.id)

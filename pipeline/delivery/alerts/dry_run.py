@@ -1,0 +1,102 @@
+"""Dry runs: what rules would send of events, and a test message to each target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from pipeline.delivery.alerts.alert import Alert, SuspectedChange, alert_of
+from pipeline.delivery.alerts.delivery import Delivery, Source, deliveries
+from pipeline.delivery.alerts.desk import note_for
+from pipeline.delivery.alerts.markup import as_plain
+from pipeline.delivery.alerts.message import note_of
+from pipeline.delivery.alerts.rules_file import AlertRules
+from pipeline.delivery.alerts.targets import (
+    Http,
+    OneAlert,
+    TargetRefused,
+    TargetUnavailable,
+)
+from pipeline.kafka import Entry
+from pipeline.messages.events import decode_event
+from pipeline.model.clock import to_iso
+from pipeline.settings.config import hidden
+
+
+class DryRun:
+    """Rules over events, with nothing sent and nothing kept."""
+
+    def __init__(self, rules: AlertRules) -> None:
+        self._rules = rules
+        self._known: list[Delivery] = []
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The topics whose events it takes."""
+        return self._rules.plan.sources
+
+    def lines(self, entry: Entry, now: float) -> Iterator[str]:
+        """Yield what one event leads to: to whom, when, and the message.
+
+        Raises:
+            InvalidMessage: it is no event.
+        """
+        alert = alert_of(decode_event(entry.value))
+        alert = replace(alert, owners=self._rules.owners.of(alert))
+        known = [each for each in self._known if each.alert.regression == alert.regression]
+        made = deliveries(self._rules.plan, alert, entry.partition, known, now)
+        self._known += [each if each.manner == "unanswered" else replace(each, state="sent") for each in made]
+        if not made:
+            named = alert.trial.experiment if alert.trial else alert.metric
+            yield f"{to_iso(alert.time)} {alert.service} {named} {alert.kind}: no target"
+        for each in made:
+            note = note_for([each], self._rules.dashboard)
+            when = "now" if each.due <= now else to_iso(each.due)
+            yield f"{each.target} ({each.manner}, {when}): {note.title}"
+            yield from (f"    {line}" for line in as_plain(note.lines).splitlines())
+
+
+def example(now: float) -> Alert:
+    """Return an alert that nothing has led to."""
+    return Alert(
+        event=f"test-{int(now)}",
+        kind="detected",
+        regression=f"test-{int(now)}",
+        service="smidgen-test",
+        workload="test",
+        metric="shop.pricing.PriceList.total",
+        metric_kind="subroutine",
+        time=now,
+        since=now - 3600,
+        before=0.0646,
+        after=0.0854,
+        level=0.0854,
+        relative=0.322,
+        servers=41_250.0,
+        waste_servers=858.0,
+        suspect=SuspectedChange("8f2c11d0", "This is a test; nothing is slower", "Ada", 0.91),
+    )
+
+
+async def send_test(rules: AlertRules, names: Sequence[str], now: float) -> dict[str, str]:
+    """Send a test message to targets and return what is wrong with each; empty where nothing is.
+
+    Where a target has a state for each regression, the test is resolved at once.
+    """
+    http = Http()
+    note = note_of(example(now), rules.dashboard, occasion="test")
+    found = {}
+    try:
+        for name in names:
+            target = rules.targets[name]
+            try:
+                thread = await target.send(note, "", http)
+                if isinstance(target, OneAlert):
+                    resolved = note_of(replace(note.alert, kind="resolved", suspect=None), rules.dashboard)
+                    await target.send(resolved, thread, http)
+                found[name] = ""
+            except (TargetUnavailable, TargetRefused) as error:
+                found[name] = hidden(str(error), rules.secrets)
+    finally:
+        await http.close()
+    return found

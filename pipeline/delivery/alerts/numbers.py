@@ -1,0 +1,90 @@
+"""Numbers of alerts for Prometheus: what was sent, what was not and why, what waits, and how late it came."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from pipeline.delivery.alerts.delivery import Delivery
+from pipeline.delivery.alerts.rules import Rule
+from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
+from pipeline.telemetry.instruments import Histogram, Sample
+from pipeline.telemetry.metrics import (
+    ALERT_DELAY_S,
+    ALERT_RULES,
+    ALERTS,
+    ALERTS_WAITING,
+)
+
+Outcome = Literal["sent", "failed", "dropped", "left_out"]
+"""Of a message: the target took it; it did not, and gets it once more; it refused it, or did not take it in
+time; nobody needs it any more, or the target has nothing to say of it."""
+
+Waits = Literal["due", "quiet", "late"]
+"""Why an alert waits: it is its turn; its hour has not come; its target does not take messages."""
+
+DELAY_BOUNDS_S = (1, 3, 10, 30, MINUTE_S, 5 * MINUTE_S, 15 * MINUTE_S, HOUR_S, 6 * HOUR_S, DAY_S)
+
+
+class AlertNumbers:
+    """Counts of one process since it began; labels are names out of the file of rules, so they are few."""
+
+    def __init__(self, targets: Sequence[str], rules: Sequence[Rule]) -> None:
+        self._targets = tuple(targets)
+        self._outcomes: Counter[tuple[str, Outcome]] = Counter()
+        self._matched: Counter[str] = Counter({rule_name(rules, rule): 0 for rule in rules})
+        self._rules = tuple(rules)
+        self._delays = Histogram(ALERT_DELAY_S, DELAY_BOUNDS_S, ["target"])
+        for target in targets:
+            self._delays.show(target)
+
+    def matched(self, rules: Iterable[Rule]) -> None:
+        """Count an event that rules are about."""
+        self._matched.update(rule_name(self._rules, rule) for rule in rules)
+
+    def ended(self, target: str, outcome: Outcome) -> None:
+        """Count what became of a message."""
+        self._outcomes[target, outcome] += 1
+
+    def sent(self, target: str, batch: Iterable[Delivery], now: float) -> None:
+        """Count a message that a target took, and how long after its time each of its alerts came."""
+        self.ended(target, "sent")
+        for each in batch:
+            self._delays.observe(max(now - each.due, 0.0), target)
+
+    def samples(self, waiting: Iterable[Delivery], paused: Mapping[str, float], now: float) -> list[Sample]:
+        """Return everything counted so far, and what waits.
+
+        Args:
+            waiting: Deliveries that have not been sent or dropped.
+            paused: Until when targets are left alone, epoch seconds.
+            now: Epoch seconds.
+        """
+        waits: Counter[tuple[str, Waits]] = Counter(
+            (each.target, _reason(each, paused, now)) for each in waiting
+        )
+        reasons: tuple[Waits, ...] = ("due", "quiet", "late")
+        outcomes: tuple[Outcome, ...] = ("sent", "failed", "dropped", "left_out")
+        found: list[Sample] = [(ALERT_RULES, {"rule": name}, n) for name, n in self._matched.items()]
+        for target in self._targets:
+            found += [
+                (ALERTS, {"target": target, "outcome": outcome}, self._outcomes[target, outcome])
+                for outcome in outcomes
+            ]
+            found += [
+                (ALERTS_WAITING, {"target": target, "reason": reason}, waits[target, reason])
+                for reason in reasons
+            ]
+        return found + self._delays.samples()
+
+
+def rule_name(rules: Sequence[Rule], rule: Rule) -> str:
+    """Return a rule's name, its number from 1 where it has none."""
+    return rule.name or str(rules.index(rule) + 1)
+
+
+def _reason(each: Delivery, paused: Mapping[str, float], now: float) -> Waits:
+    if each.due > now:
+        return "quiet"
+    return "late" if paused.get(each.target, 0.0) > now else "due"

@@ -1,0 +1,106 @@
+"""Record of deliveries in the store: what is to be sent, what was sent, and whether anybody has answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from pipeline.delivery.alerts.alert import decode_alert, encode_alert
+from pipeline.delivery.alerts.delivery import Delivery
+from pipeline.messages.records import columns_of
+from pipeline.model.errors import InvalidMessage, StoreUnavailable
+from pipeline.storage.interface import Store
+from pipeline.storage.schema import EVER
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 2.0
+
+_Found = TypeVar("_Found")
+
+
+class Record:
+    """Deliveries as rows of ``alerts``. Every call waits until the store answers, however long it takes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def load(self, since: float) -> list[Delivery]:
+        """Return the deliveries of events from ``since`` (event time, epoch seconds) on, each state once.
+
+        One whose alert cannot be read is left out, and the log says so: the others are sent.
+        """
+        found = await _patiently(lambda: self._store.rows("alerts", None, since, EVER[1]))
+        return [read for row in found if (read := _readable(row))]
+
+    async def write(self, deliveries: Sequence[Delivery]) -> None:
+        """Keep deliveries in the state that they are in."""
+        if deliveries:
+            columns = columns_of([_row(each) for each in deliveries])
+            await _patiently(lambda: self._store.insert("alerts", columns))
+
+    async def answered(self, service: str, events: Sequence[str]) -> bool:
+        """Return whether a person has said something of one of these events."""
+        for event in events:
+            asked = partial(self._store.rows, "verdicts", service, *EVER, event=event)
+            if await _patiently(asked):
+                return True
+        return False
+
+
+async def _patiently(call: Callable[[], _Found]) -> _Found:
+    """Call the store in a thread, as often as it takes until it answers."""
+    said = False
+    while True:
+        try:
+            return await asyncio.to_thread(call)
+        except StoreUnavailable as error:
+            if not said:
+                log.warning("the store does not answer, waiting: %s", error)
+            said = True
+            await asyncio.sleep(RETRY_S)
+
+
+def _row(each: Delivery) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "service": each.alert.service,
+        "time": each.alert.time,
+        "event": each.alert.event,
+        "regression": each.alert.regression,
+        "target": each.target,
+        "manner": each.manner,
+        "state": each.state,
+        "partition": each.partition,
+        "due_time": each.due,
+        "changed_time": each.changed,
+        "thread": each.thread,
+        "detail": each.detail,
+        "content": encode_alert(each.alert),
+    }
+
+
+def _readable(row: dict[str, Any]) -> Delivery | None:
+    try:
+        return _delivery(row)
+    except InvalidMessage as error:
+        log.error("delivery %s of event %s is unreadable: %s", row["id"], row["event"], error)
+        return None
+
+
+def _delivery(row: dict[str, Any]) -> Delivery:
+    return Delivery(
+        id=row["id"],
+        alert=decode_alert(row["content"]),
+        target=row["target"],
+        manner=row["manner"],
+        partition=int(row["partition"]),
+        due=row["due_time"],
+        state=row["state"],
+        changed=row["changed_time"],
+        thread=row["thread"],
+        detail=row["detail"],
+    )

@@ -1,0 +1,101 @@
+"""Messages on experiments: what failed or is not decided, by how much, by what, and on which machines."""
+
+from __future__ import annotations
+
+from pipeline.delivery.alerts.markup import (
+    Line,
+    Span,
+    shown,
+    unlinked,
+)
+from pipeline.delivery.alerts.outcome import MetricOutcome, TrialOutcome
+
+_MOST_SHOWN = 5
+"""Metrics with a line of their own."""
+
+_OPENINGS = {"fail": "Failed: ", "not enough": "Not decided: ", "pass": "Passed: "}
+
+
+def trial_title(outcome: TrialOutcome, service: str) -> str:
+    """Return a title in one line."""
+    return f"{shown(service)}: experiment {shown(outcome.experiment)} {_says(outcome)}"
+
+
+def trial_lines(outcome: TrialOutcome, service: str) -> tuple[Line, ...]:
+    """Return what is said of an experiment: its decision, the metrics that led to it, sides and machines."""
+    revision = f" (revision {outcome.revision})" if outcome.revision > 1 else ""
+    what: Line = (
+        Span(_OPENINGS[outcome.decision], "bold"),
+        Span("experiment "),
+        Span(shown(outcome.experiment), "code"),
+        Span(" of "),
+        Span(shown(service), "bold"),
+        Span(f" {_says(outcome)}{revision}"),
+    )
+    listed = outcome.metrics[:_MOST_SHOWN]
+    more = outcome.metrics_size - len(listed)
+    rest: tuple[Line, ...] = ((Span(f"and {more} more"),),) if more else ()
+    return (what, *map(_figures, listed), *rest, _sides(outcome))
+
+
+def trial_entry(outcome: TrialOutcome, service: str) -> Line:
+    """Return the line of a digest."""
+    return (
+        Span(shown(service), "bold"),
+        Span(" experiment "),
+        Span(shown(outcome.experiment), "code"),
+        Span(f" {_says(outcome)}"),
+    )
+
+
+def _says(outcome: TrialOutcome) -> str:
+    if outcome.decision == "pass":
+        return "is within its thresholds"
+    if not outcome.complete:
+        of = f" of {outcome.expected_trials}" if outcome.expected_trials else ""
+        return f"did not end: {_trials(outcome.trials)}{of}, and none for a day"
+    if not outcome.metrics:
+        return f"has nothing to compare in {_trials(outcome.trials)}"
+    first = outcome.metrics[0]
+    more = f", and {outcome.metrics_size - 1} more" if outcome.metrics_size > 1 else ""
+    if outcome.decision == "not enough":
+        return f"is not decided by {_trials(outcome.trials)}: {shown(first.metric)}{more}"
+    return f"fails: {shown(first.metric)} {_signed(first.difference)}{more}"
+
+
+def _figures(one: MetricOutcome) -> Line:
+    threshold = -one.threshold if one.direction == "down" else one.threshold
+    needed = ""
+    if one.decision == "not enough":
+        needed = f"; {one.trials_needed or 'more'} needed"
+    p_value = "" if one.p_value is None else f", p {one.p_value:.2g}"
+    return (
+        Span(shown(one.metric), "code"),
+        Span(
+            f" {_signed(one.difference)} ({_interval(one)}){p_value}, threshold {threshold:+.3%}, "
+            f"{_trials(one.trials)} by {shown(one.model)}{needed}"
+        ),
+    )
+
+
+def _sides(outcome: TrialOutcome) -> Line:
+    a, b = (unlinked(", ".join(side)) or "not said" for side in (outcome.releases_a, outcome.releases_b))
+    machines = f"; machines: {unlinked(', '.join(outcome.machines))}" if outcome.machines else ""
+    return (Span("Side B "), Span(b, "code"), Span(" against A "), Span(a, "code"), Span(machines))
+
+
+def _interval(one: MetricOutcome) -> str:
+    if one.low is None and one.high is None:
+        return "no interval"
+    low, high = (
+        end if bound is None else f"{bound:+.2%}" for bound, end in ((one.low, "-∞"), (one.high, "∞"))
+    )
+    return f"{low} to {high}"
+
+
+def _signed(ratio: float | None) -> str:
+    return "by an unknown difference" if ratio is None else f"{ratio:+.2%}"
+
+
+def _trials(count: int) -> str:
+    return f"{count} trial{'' if count == 1 else 's'}"

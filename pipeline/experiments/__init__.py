@@ -1,0 +1,1 @@
+"""Experiments before a release: trials, bisection, selection of what to test."""

@@ -1,0 +1,163 @@
+"""The search for the commit of a step: what is known so far, what to measure next, and when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from pipeline.experiments.bisection.belief import (
+    Belief,
+    BeliefConfig,
+    Measured,
+    believe,
+)
+from pipeline.experiments.bisection.choice import Costs, next_version
+from pipeline.model import FloatArray
+
+ENDS = 3
+"""Measurements of the first and of the last version before any other: fewer do not show the noise."""
+
+
+class Outcome(StrEnum):
+    """How a search stands."""
+
+    OPEN = "open"
+    FOUND = "found"
+    NONE = "none"
+    """No commit of the range makes a step that counts."""
+    SPENT = "spent"
+    """The budget ended before the posterior was reached."""
+    UNMEASURED = "unmeasured"
+    """The first or the last version cannot be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchConfig:
+    """When a search is over, and what it assumes."""
+
+    confidence: float = 0.95
+    """Posterior at which it is."""
+    builds: int | None = None
+    """Most versions that are built, those that fail among them; None is no bound."""
+    runs: int | None = None
+    """Most measurements."""
+    belief: BeliefConfig = field(default_factory=BeliefConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All that was done so far. Version 0 is the code before the range, version i that with commit i.
+
+    Args:
+        measured: Version and value of each measurement, in order.
+        skipped: Versions that could not be built or measured.
+        build_s: Seconds that builds took, those that failed among them.
+        run_s: Seconds that measurements took.
+        ready: Versions that are built and still there.
+    """
+
+    measured: Sequence[tuple[int, float]] = ()
+    skipped: frozenset[int] = frozenset()
+    build_s: Sequence[float] = ()
+    run_s: Sequence[float] = ()
+    ready: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """What a record says.
+
+    Args:
+        outcome: How the search stands.
+        next: The version to measure next; None if it is over.
+        none: Probability that no commit makes a step.
+        commits: (commits,) probability that each does.
+        group: (commits,) of those that no version that can be measured lies between the same number.
+        belief: With the levels; None until both ends are measured.
+    """
+
+    outcome: Outcome
+    next: int | None
+    none: float
+    commits: FloatArray
+    group: tuple[int, ...]
+    belief: Belief | None
+
+    @property
+    def likeliest(self) -> tuple[int, ...]:
+        """The commits, from 0 on, of the group that holds most of the posterior."""
+        best = int(np.bincount(self.group, weights=self.commits).argmax())
+        return tuple(number for number, group in enumerate(self.group) if group == best)
+
+
+def standing_of(record: Record, prior: FloatArray, config: SearchConfig) -> Standing:
+    """Return how a search stands, and which version it should measure next.
+
+    Both ends come first, in turn. Then it is the version from which most is learnt of the step in each
+    second: of one that is not built yet, its build is part of the cost.
+
+    Args:
+        record: What was done so far.
+        prior: (commits,) how likely each commit is if one makes the step; its sum is 1.
+        config: When it is over.
+    """
+    last = len(prior)
+    group = _groups(record.skipped, last)
+    if record.skipped & {0, last}:
+        return _standing(Outcome.UNMEASURED, None, prior, config, group)
+    counts = np.bincount([version for version, _ in record.measured], minlength=last + 1)
+    allowed = _allowed(record, config)
+    if min(counts[0], counts[last]) < ENDS:
+        end = 0 if counts[0] <= counts[last] else last
+        spent = end not in allowed
+        return _standing(
+            Outcome.SPENT if spent else Outcome.OPEN, None if spent else end, prior, config, group
+        )
+    version, value = (np.array(column) for column in zip(*record.measured, strict=True))
+    belief = believe(Measured(version, value), prior, config.belief)
+    most = float(np.bincount(group, weights=belief.commits).max())
+    follows = None
+    if max(most, belief.none) >= config.confidence:
+        outcome = Outcome.FOUND if most > belief.none else Outcome.NONE
+    else:
+        follows = next_version(belief, _costs(record, allowed, last + 1))
+        outcome = Outcome.SPENT if follows is None else Outcome.OPEN
+    return Standing(outcome, follows, belief.none, belief.commits, group, belief)
+
+
+def _standing(
+    outcome: Outcome, follows: int | None, prior: FloatArray, config: SearchConfig, group: tuple[int, ...]
+) -> Standing:
+    """Return a standing before anything is known but what was assumed."""
+    none = config.belief.none
+    return Standing(outcome, follows, none, (1.0 - none) * prior, group, None)
+
+
+def _groups(skipped: frozenset[int], commits: int) -> tuple[int, ...]:
+    """Return a number for each commit: the same for those between which no version can be measured."""
+    able = [version not in skipped for version in range(1, commits)]
+    return (0, *np.cumsum(able).tolist())
+
+
+def _allowed(record: Record, config: SearchConfig) -> frozenset[int] | range:
+    """Return the versions that the budget lets be measured."""
+    if config.runs is not None and len(record.run_s) >= config.runs:
+        return frozenset()
+    if config.builds is not None and len(record.build_s) >= config.builds:
+        return record.ready
+    return range(1 << 62)
+
+
+def _costs(record: Record, allowed: frozenset[int] | range, versions: int) -> Costs:
+    """Return costs in seconds, as they were so far on average."""
+    run, build = (max(float(np.mean(one)), 1e-6) if one else 1.0 for one in (record.run_s, record.build_s))
+    costs = np.array(
+        [
+            np.inf if one in record.skipped or one not in allowed else 0.0 if one in record.ready else build
+            for one in range(versions)
+        ]
+    )
+    return Costs(run, costs)

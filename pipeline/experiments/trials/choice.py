@@ -1,0 +1,105 @@
+"""Which model a metric of a service gets: the best that holds its false positives (§4.2, adaptive method)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import special
+
+from pipeline.experiments.trials.estimate import Experiments
+from pipeline.experiments.trials.models import MODELS, Model
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceConfig:
+    """What a model is chosen by."""
+
+    alpha: float = 0.05
+    """Of each test, and the share of A/A experiments that may differ."""
+    regression: float = 0.01
+    """Relative, put on side B of A/A experiments: artificial A/B experiments."""
+    certainty: float = 0.95
+    """A model is left out if its false positives exceed ``alpha`` by more than chance explains."""
+    missed: Mapping[str, int] = field(default_factory=dict)
+    """By model, regressions of at least this size that it let pass and production found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How a model did on experiments whose truth is known."""
+
+    model: str
+    false_positives: float
+    """Share of A/A experiments that differ significantly."""
+    false_negatives: float
+    """Share of artificial A/B experiments that do not differ, or in the wrong direction; each regression that
+    production found after a pass counts as one more."""
+    detectability: float
+    """Median relative half-width of the interval; infinite if trials are too few."""
+    holds: bool
+    """Whether its false positives are within the bound."""
+
+    @property
+    def total(self) -> float:
+        """Errors of either kind: less is better."""
+        return self.false_positives + self.false_negatives
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A model with the scores of all."""
+
+    model: str | None
+    """None if no model holds the bound."""
+    scores: tuple[Score, ...]
+    experiments: int
+    """A/A experiments by which it was chosen."""
+
+
+def score(model: Model, experiments: Experiments, config: ChoiceConfig) -> Score:
+    """Return how a model does on A/A experiments, and on the same with a regression put on side B."""
+    equal = model.estimate(experiments, config.alpha)
+    slower = model.estimate(experiments.slower(config.regression), config.alpha)
+    differs = int(np.sum(equal.p_value <= config.alpha))
+    found = (slower.p_value <= config.alpha) & (slower.difference > 0)
+    count = len(equal.p_value)
+    # Chance of so many or more, if the model is as good as its alpha.
+    chance = float(special.bdtrc(differs - 1, count, config.alpha)) if differs else 1.0
+    return Score(
+        model.name,
+        differs / count,
+        1.0 - float(found.sum()) / (count + config.missed.get(model.name, 0)),
+        float(np.median((equal.high - equal.low) / 2.0)),
+        chance > 1.0 - config.certainty,
+    )
+
+
+def choose(
+    experiments: Experiments, config: ChoiceConfig, models: Iterable[Model] = tuple(MODELS.values())
+) -> Choice:
+    """Choose a model by periodic A/A experiments of a service's metric.
+
+    Among models that hold the bound on false positives, the one with the fewest errors of either kind wins;
+    of equal ones the one with the narrowest interval. One that finds no regression at all comes after all
+    that find some, though it never errs on equal sides. Models that need a history, or requests, are left out
+    where there are none, and so are those that are for who names them.
+
+    Args:
+        experiments: A/A experiments, each with as many trials as a real one will have.
+        config: The bound, and the regression that is to be found.
+        models: To choose from.
+    """
+    scores = tuple(
+        score(model, experiments, config)
+        for model in models
+        if not model.by_name
+        and (len(experiments.history) or not model.from_history)
+        and (experiments.match is not None or not model.by_request)
+    )
+    allowed = [each for each in scores if each.holds]
+    best = min(
+        allowed, key=lambda each: (each.false_negatives >= 1.0, each.total, each.detectability), default=None
+    )
+    return Choice(best.model if best else None, scores, len(experiments.a))

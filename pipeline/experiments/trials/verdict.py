@@ -1,0 +1,332 @@
+"""What an experiment says of all its metrics: warm-up discarded, a model chosen, false discoveries held."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy import stats
+
+from pipeline.experiments.trials.choice import Choice, ChoiceConfig, choose
+from pipeline.experiments.trials.covariate import Adjustment, Covariate, adjust
+from pipeline.experiments.trials.decision import Bounds, Decision, decide
+from pipeline.experiments.trials.estimate import Estimates, Experiments, trial_differences
+from pipeline.experiments.trials.models import BY_REQUEST, MODELS, Model
+from pipeline.experiments.trials.needed import trials_needed
+from pipeline.experiments.trials.pairs import (
+    RequestCounts,
+    count_requests,
+    match_requests,
+    paired_points,
+    request_differences,
+)
+from pipeline.experiments.trials.sequential import anytime_valid
+from pipeline.experiments.trials.warmup import discard_warm_up
+from pipeline.model import FloatArray, IntArray
+
+FEWEST_EXPERIMENTS = 20
+"""A/A experiments by which a model is chosen: fewer cannot show that it holds 5 %."""
+
+_OF_TRIALS = "paired-t-test"
+
+FEWEST_TRIALS = 3
+"""Trials whose own spread is compared with, where no history is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Points of one metric: (trials, points) each, in the order of time, NaN after a trial's last one."""
+
+    a: FloatArray
+    b: FloatArray
+    requests: tuple[IntArray, IntArray] | None = None
+    """Numbers of the requests of A's and of B's points, -1 for none; None if they are not known."""
+    covariate: Covariate | None = None
+    """What should explain how trials differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The sides of one metric, and how they differ; differences are relative to side A."""
+
+    mean_a: float
+    mean_b: float
+    difference: float = np.nan
+    low: float = -np.inf
+    high: float = np.inf
+    p_value: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of one metric, and by what."""
+
+    metric: str
+    decision: Decision
+    bounds: Bounds
+    measured: Measured
+    """Its p-value is adjusted for the number of metrics (Benjamini and Hochberg)."""
+    model: str
+    choice: Choice | None
+    """How the model was chosen; None if it was given, or there are too few A/A tests."""
+    trials: int
+    trials_needed: int | None
+    """To exclude a regression of the threshold, as far as trials or history say; None if unknown."""
+    warm_up: tuple[int, ...]
+    """Points of each trial that were discarded."""
+    unsteady: tuple[int, ...]
+    """Indexes of trials that never became stationary, and were left out."""
+    requests: RequestCounts | None = None
+    """Of trials that count; None if requests are not known."""
+    adjustment: Adjustment | None = None
+    """What the covariate did; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A metric whose warm-up is gone."""
+
+    experiments: Experiments
+    warm_up: tuple[int, ...]
+    unsteady: tuple[int, ...]
+    requests: RequestCounts | None
+    covariate: Covariate | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """By which models metrics are judged."""
+
+    models: Mapping[str, Model] = field(default_factory=lambda: MODELS)
+    """To choose from, by name."""
+    model: str | None = None
+    """Name of the one for all metrics, instead of the best of each."""
+    sequential: bool = False
+    """Whether one looks after every trial: the errors hold for all looks together."""
+    kept: Mapping[str, Choice] = field(default_factory=dict)
+    """Choices of metrics that still hold: these are not made again."""
+    missed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By metric and model, regressions that passed and production found."""
+
+
+def judge_trials(
+    metrics: Mapping[str, Sides],
+    bounds: Mapping[str, Bounds],
+    history: Mapping[str, Sides],
+    config: ModelConfig = ModelConfig(),  # noqa: B008 - frozen
+) -> list[Verdict]:
+    """Return a verdict for each metric of one experiment.
+
+    Args:
+        metrics: Name → points of both sides.
+        bounds: Name → what counts as a regression.
+        history: Name → points of A/A trials of the last two weeks; may lack any.
+        config: The models; by default each metric gets the one that its history supports.
+    """
+    found = []
+    for name, sides in metrics.items():
+        prepared = _prepare(sides)
+        if _has_level(prepared.experiments):
+            past = _prepare(history[name]) if name in history else None
+            if past and not _has_level(past.experiments):
+                past = None
+            found.append(_judge_one(name, bounds[name], prepared, past, config))
+        else:
+            found.append(_undecided(name, bounds[name], sides, prepared))
+    if not found:
+        return []
+    adjusted = stats.false_discovery_control([each.measured.p_value for each in found])
+    return [_decided(each, float(p_value)) for each, p_value in zip(found, adjusted, strict=True)]
+
+
+def differences_by_trial(sides: Sides) -> FloatArray:
+    """Return the relative difference of each trial without its warm-up: (trials,).
+
+    It is NaN of a trial that never becomes steady, and of all where all that is left of side A is 0.
+    """
+    prepared = _prepare(sides)
+    found = np.full(len(sides.a), np.nan)
+    if _has_level(prepared.experiments):
+        steady = np.delete(np.arange(len(found)), prepared.unsteady)
+        found[steady] = trial_differences(prepared.experiments)[0]
+    return found
+
+
+def steady_differences(sides: Sides) -> FloatArray:
+    """Return the relative differences of trials that become steady; see ``differences_by_trial``."""
+    found = differences_by_trial(sides)
+    steady: FloatArray = found[~np.isnan(found)]
+    return steady
+
+
+def with_marked(verdict: Verdict, marked: Sequence[int]) -> Verdict:
+    """Return a verdict whose warm-up counts points, too, that were left out before: one number a trial."""
+    lost = (found + before for found, before in zip(verdict.warm_up, marked, strict=True))
+    return replace(verdict, warm_up=tuple(lost))
+
+
+def _prepare(sides: Sides) -> Prepared:
+    a, b, lost = discard_warm_up(sides.a, sides.b)
+    steady = ~(np.isnan(a).all(axis=1) | np.isnan(b).all(axis=1))
+    experiments = Experiments(a[steady][None], b[steady][None])
+    counts = None
+    if sides.requests:
+        of_a, of_b = (side[steady] for side in sides.requests)
+        match = match_requests(of_a, of_b)
+        experiments = replace(experiments, match=match[None])
+        compared = int((~np.isnan(paired_points(experiments)[0])).sum())
+        counts = count_requests((of_a, of_b), match, compared)
+    covariate = sides.covariate
+    if covariate:
+        covariate = replace(covariate, differences=covariate.differences[steady])
+    unsteady = tuple(np.flatnonzero(~steady).tolist())
+    return Prepared(experiments, tuple(lost.tolist()), unsteady, counts, covariate)
+
+
+def _has_level(experiments: Experiments) -> bool:
+    """Return whether trials are left whose side A is not 0: differences are a share of it."""
+    return experiments.trials > 0 and bool(np.nanmax(experiments.a) > 0)
+
+
+def _judge_one(
+    name: str,
+    bounds: Bounds,
+    prepared: Prepared,
+    before: Prepared | None,
+    config: ModelConfig,
+) -> Verdict:
+    experiments, past = prepared.experiments, before.experiments if before else None
+    means = (float(np.nanmean(side)) for side in (experiments.a, experiments.b))
+    adjusted = None
+    if prepared.covariate:
+        alone = not config.sequential and config.model in (None, _OF_TRIALS)
+        usual = before.covariate if before else None
+        adjusted = adjust(experiments, past, prepared.covariate, usual, bounds.alpha if alone else None)
+        experiments, past = adjusted.experiments, adjusted.past
+    if past is not None:
+        experiments = replace(experiments, history=trial_differences(past)[0])
+        past = past if experiments.match is not None else replace(past, match=None)
+    if adjusted and adjusted.estimates:
+        compared = _Compared(_OF_TRIALS, None, adjusted.estimates)
+    else:
+        compared = _compare(name, experiments, past, bounds, config)
+    strays = _strays(experiments, past, by_request=compared.model == BY_REQUEST)
+    return Verdict(
+        name,
+        Decision.NOT_ENOUGH,
+        bounds,
+        Measured(*means, *(float(value[0]) for value in compared.estimates.figures())),
+        compared.model,
+        compared.choice,
+        experiments.trials,
+        trials_needed(strays, bounds.threshold, bounds.alpha, sequential=config.sequential),
+        prepared.warm_up,
+        prepared.unsteady,
+        prepared.requests,
+        adjusted.by if adjusted else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    model: str
+    choice: Choice | None
+    estimates: Estimates
+
+
+def _compare(
+    name: str,
+    experiments: Experiments,
+    past: Experiments | None,
+    bounds: Bounds,
+    config: ModelConfig,
+) -> _Compared:
+    """Compare the sides by the model that is given or chosen, or by the test of every look."""
+    if config.sequential:
+        estimates = anytime_valid(trial_differences(experiments), bounds.alpha)
+        return _Compared("anytime-valid t-test", None, estimates)
+    choice, model = None, config.model
+    if model is None:
+        chosen_by = ChoiceConfig(bounds.alpha, bounds.threshold, missed=config.missed.get(name, {}))
+        choice = config.kept.get(name) or _choose(past, experiments.trials, chosen_by, config.models)
+        model = (choice.model if choice else None) or _usual_model(experiments)
+    return _Compared(model, choice, config.models[model].estimate(experiments, bounds.alpha))
+
+
+def _strays(experiments: Experiments, past: Experiments | None, *, by_request: bool) -> FloatArray:
+    """Return how trials of equal sides differ: those of the past, or else as these do from each other."""
+    found = request_differences if by_request else trial_differences
+    if past is not None:
+        usual: FloatArray = found(past)[0]
+        usual = usual[~np.isnan(usual)]
+        if len(usual):
+            return usual
+    now = found(experiments)[0]
+    return _contrasts(now[~np.isnan(now)])
+
+
+def _contrasts(differences: FloatArray) -> FloatArray:
+    """Return numbers around 0 with the spread of trials: (trials - 1,), one for each degree of freedom.
+
+    Each is a trial against the mean of those before it (Helmert). Their squares add up to those around the
+    mean of all.
+    """
+    before = np.arange(1, len(differences))
+    result: FloatArray = np.sqrt(before / (before + 1.0)) * (
+        differences[1:] - np.cumsum(differences)[:-1] / before
+    )
+    return result
+
+
+def _choose(
+    past: Experiments | None, trials: int, config: ChoiceConfig, models: Mapping[str, Model]
+) -> Choice | None:
+    """Choose by A/A trials, in groups as large as the experiment; every other one is their history."""
+    if past is None:
+        return None
+    tested, kept = (slice(first, None, 2) for first in (0, 1))
+    groups = past.a[0, tested].shape[0] // trials
+    if groups < FEWEST_EXPERIMENTS:
+        return None
+    a, b = (side[0, tested][: groups * trials].reshape(groups, trials, -1) for side in (past.a, past.b))
+    with_level = (a > 0).any(axis=(1, 2))
+    if with_level.sum() < FEWEST_EXPERIMENTS:
+        return None
+    match = past.match
+    if match is not None:
+        match = match[0, tested][: groups * trials].reshape(groups, trials, -1)[with_level]
+    history = trial_differences(Experiments(past.a[:, kept], past.b[:, kept]))[0]
+    experiments = Experiments(a[with_level], b[with_level], history, match)
+    return choose(experiments, config, models.values())
+
+
+def _usual_model(experiments: Experiments) -> str:
+    """Return the model where no history chooses one: of pairs, if half of the points have one.
+
+    Otherwise trials against each other, if there are some.
+    """
+    if experiments.match is not None:
+        pairs = int((~np.isnan(paired_points(experiments)[0])).sum())
+        if pairs and 2 * pairs >= int((~np.isnan(experiments.a)).sum()):
+            return BY_REQUEST
+    return _OF_TRIALS if experiments.trials >= FEWEST_TRIALS else "t-test-none"
+
+
+def _undecided(name: str, bounds: Bounds, sides: Sides, prepared: Prepared) -> Verdict:
+    known = (side[~np.isnan(side)] for side in (sides.a, sides.b))
+    measured = Measured(*(float(points.mean()) if len(points) else math.nan for points in known))
+    steady = (prepared.warm_up, prepared.unsteady, prepared.requests)
+    return Verdict(name, Decision.NOT_ENOUGH, bounds, measured, "none", None, 0, None, *steady)
+
+
+def _decided(verdict: Verdict, p_value: float) -> Verdict:
+    """Return the decision by a p-value that is adjusted, and trials needed only if there are not as many."""
+    measured = replace(verdict.measured, p_value=p_value)
+    figures = (measured.difference, measured.low, measured.high, p_value)
+    (decision,) = decide(Estimates(*(np.array([figure]) for figure in figures)), verdict.bounds)
+    needed = verdict.trials_needed
+    if decision is Decision.NOT_ENOUGH and needed and needed <= verdict.trials:
+        needed = None
+    return replace(verdict, measured=measured, decision=decision, trials_needed=needed)

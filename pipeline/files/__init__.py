@@ -1,0 +1,1 @@
+"""Files and written values: reading, validation, listing, unpacking, outputs."""

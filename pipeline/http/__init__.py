@@ -1,0 +1,1 @@
+"""HTTP served by any process: access, listening, limits."""

@@ -1,0 +1,220 @@
+"""Which series a release made slower or faster, which it did not, and for which that is still open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtri_exp, xlogy
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from pipeline.analysis.statistics.always_valid import p_values, radius, tightest_at
+from pipeline.model import BoolArray, FloatArray
+from pipeline.releases.gcpu.contrast import Contrast
+
+State = Literal["slower", "faster", "steady", "open"]
+
+_FURTHEST = 37.0
+"""Standard errors beyond which a p-value is no double."""
+
+_WITHOUT = 0.5
+"""Share of a change that is left without any one host, or it is that host's and not the release's."""
+
+_LEAST_THRESHOLD = 1e-9
+"""Rise of gCPU that no number of samples can show: a lower threshold is as this one."""
+
+_MARGIN = 1.1
+"""More samples that are asked for at least, where few are missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompareConfig:
+    """What counts as slower, and how often a decision may be wrong."""
+
+    threshold: float = 0.005  # rise of gCPU
+    relative: float = 0.0  # rise as a share of the series' level; the larger one of both counts
+    alpha: float = 0.05  # that any series counts as slower, of releases that do not differ
+    power: float = 0.9  # that a rise of the threshold is found, and that it does not count as none
+    sequential: bool = False  # whether both hold at all looks together
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What is decided of each series, (series,) each; intervals are of 1 - alpha, series by series."""
+
+    baseline: FloatArray  # gCPU
+    candidate: FloatArray  # gCPU
+    lower: FloatArray  # of the change
+    upper: FloatArray
+    p_value: FloatArray  # of no rise, after Holm for all series that are tested
+    detectable: FloatArray  # the smallest rise that had been found with the power
+    threshold: FloatArray  # rise that counts
+    tested: BoolArray  # whether a rise of the threshold is possible at all
+    alone: BoolArray  # whether the change is significant, but one host makes most of it
+    state: tuple[State, ...]
+    more_samples: float  # times the samples that would decide all; 1: enough, inf: more units, too
+    more_units: float  # times the units, where samples alone do not do
+
+    @property
+    def state_of_all(self) -> State:
+        """Slower if any series is, open if any is, else steady."""
+        return "slower" if "slower" in self.state else "open" if "open" in self.state else "steady"
+
+
+def decide(found: Contrast, config: CompareConfig) -> Decided:
+    """Decide which series rose and which did not.
+
+    A series is slower if its rise is significant among all that are tested (Holm, Scandinavian Journal of
+    Statistics 6, 1979), may be as large as the threshold, and is no single host's; it is steady if a rise of
+    the threshold is excluded. Tested are series whose gCPU is at least a quarter of the threshold, on average
+    of both releases.
+    """
+    baseline = found.baseline
+    candidate = np.clip(baseline + found.change, 0.0, 1.0)
+    threshold = np.maximum(max(config.threshold, _LEAST_THRESHOLD), config.relative * found.share)
+    tested = (baseline + candidate >= threshold / 2) & (found.share < 1 - 1e-9)
+    scale = _scale(found, config, threshold, int(tested.sum()))
+    z = _standard(found)
+    p_value = _holm(scale.p_values(z), tested)
+    p_faster = _holm(scale.p_values(-z), tested)
+    reach = scale.quantile(config.alpha / 2) * found.error
+    passed = scale.quantile(1 - config.power) * found.error
+    rises = tested & (p_value <= config.alpha) & (found.change + passed >= threshold)
+    falls = tested & (p_faster <= config.alpha) & (found.change - passed <= -threshold)
+    alone = (rises | falls) & (found.without / np.where(found.change, found.change, 1.0) < _WITHOUT)
+    slower, faster = rises & ~alone, falls & ~alone
+    steady = ~tested | (found.change + passed < threshold)
+    still_open = ~(slower | steady)
+    detectable = (scale.critical + scale.single) * found.error
+    more_samples, more_units = _missing(found, scale, still_open, threshold, found.error)
+    return Decided(
+        baseline=baseline,
+        candidate=candidate,
+        lower=found.change - reach,
+        upper=found.change + reach,
+        p_value=p_value,
+        detectable=np.where(tested, detectable, np.nan),
+        threshold=threshold,
+        tested=tested,
+        alone=alone,
+        state=tuple(map(_state, slower.tolist(), faster.tolist(), still_open.tolist())),
+        more_samples=more_samples,
+        more_units=more_units,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """How many standard errors are how unlikely."""
+
+    information: FloatArray  # (series,) 1 / variance
+    rho: FloatArray | None  # (series,) of bounds that hold at all looks; None: at one look
+    degrees_of_freedom: FloatArray  # (series,)
+    critical: FloatArray  # (series,) standard errors that are significant if no other series is
+    single: FloatArray  # (series,) standard errors that the power adds
+
+    def p_values(self, z: FloatArray) -> FloatArray:
+        """Return one-sided p-values of standard normal deviates."""
+        if self.rho is None:
+            found: FloatArray = norm.sf(z)
+            return found
+        return p_values(z, self.information, self.rho)
+
+    def quantile(self, alpha: float) -> FloatArray:
+        """Return the standard errors that chance exceeds with a probability."""
+        return _quantile(alpha, self.information, self.rho, self.degrees_of_freedom)
+
+
+def _scale(found: Contrast, config: CompareConfig, threshold: FloatArray, tested: int) -> _Scale:
+    with np.errstate(divide="ignore"):
+        information = np.maximum(1.0 / found.error**2, 1e-300)
+    alpha = config.alpha / max(tested, 1)
+    known = np.maximum(found.degrees_of_freedom, 0.1)
+    single = student.isf(1 - config.power, known)
+    rho = None
+    if config.sequential:
+        # As much as a test of its own would need, and half of it again.
+        needed = 1.5 * ((norm.isf(alpha) + norm.isf(1 - config.power)) / threshold) ** 2
+        rho = tightest_at(needed, alpha)
+    critical = _quantile(alpha, information, rho, known)
+    return _Scale(information, rho, known, critical, single)
+
+
+def _quantile(
+    alpha: float, information: FloatArray, rho: FloatArray | None, degrees_of_freedom: FloatArray
+) -> FloatArray:
+    """Return the standard errors that chance exceeds with a probability, at one look or at all."""
+    once: FloatArray = student.isf(alpha, degrees_of_freedom)
+    if rho is None:
+        return once
+    always: FloatArray = radius(information, rho, alpha) * once / norm.isf(alpha)
+    return always
+
+
+def _standard(found: Contrast) -> FloatArray:
+    """Return changes as standard normal deviates.
+
+    It is the signed root of the likelihood ratio of two binomial shares, which is near normal for small
+    counts too (Barndorff-Nielsen, Biometrika 73, 1986), brought from Student's distribution to the normal.
+    Both shares are the change apart and, on average, what was sampled: error and exposure are of that level.
+    """
+    weight = found.exposure / np.maximum(found.exposure.sum(axis=1, keepdims=True), 1e-300)
+    baseline = np.clip(found.share - found.change * weight[:, 1], 0.0, 1.0)
+    candidate = np.clip(baseline + found.change, 0.0, 1.0)
+    pooled = np.clip(found.share, 1e-300, 1.0)
+    deviance = np.zeros(len(pooled))
+    for share, exposure in zip((baseline, candidate), found.exposure.T, strict=True):
+        held = xlogy(share, np.maximum(share, 1e-300) / pooled)
+        rest = xlogy(1 - share, np.maximum(1 - share, 1e-300) / np.maximum(1 - pooled, 1e-300))
+        deviance += 2 * exposure * (held + rest)
+    root = np.sqrt(np.maximum(deviance, 0.0))
+    beyond = -ndtri_exp(student.logsf(root, np.maximum(found.degrees_of_freedom, 0.1)))
+    z: FloatArray = np.sign(found.change) * np.clip(np.nan_to_num(beyond, nan=0.0), 0.0, _FURTHEST)
+    return z
+
+
+def _holm(p_value: FloatArray, tested: BoolArray) -> FloatArray:
+    """Return adjusted p-values of the series that are tested, 1 of the others."""
+    rows = np.flatnonzero(tested)
+    order = rows[np.argsort(p_value[rows], kind="stable")]
+    found = np.ones(len(p_value))
+    steps = p_value[order] * np.arange(len(order), 0, -1)
+    found[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(order) else steps
+    return found
+
+
+def _missing(
+    found: Contrast, scale: _Scale, still_open: BoolArray, threshold: FloatArray, error: FloatArray
+) -> tuple[float, float]:
+    """Return times the samples that would decide all series, and times the units if samples do not do."""
+    if not still_open.any():
+        return 1.0, 1.0
+    rows = np.flatnonzero(still_open)
+    known, wanted, size = error[rows], threshold[rows], found.change[rows]
+    if not np.isfinite(known).all():
+        return np.inf, np.inf
+    asked = ((scale.critical + scale.single)[rows] * known / wanted) ** 2
+    sampling = np.clip(found.sampling[rows], 0.0, 1.0)
+    # Share of the allowed variance that units take, as far as it is no chance.
+    certain = 1 - sampling - 2 * np.sqrt(2.0 / np.maximum(scale.degrees_of_freedom[rows], 1.0))
+    from_units = np.maximum(certain, 0.0) * asked
+    sampling = 1 - np.maximum(certain, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        samples = np.where(from_units < 1, sampling * asked / (1 - from_units), np.inf)
+        # A rise between none and the threshold: until either is excluded.
+        passes = np.where(size < wanted, (scale.single[rows] * known / (wanted - size)) ** 2, np.inf)
+        shows = np.where(size > 0, (scale.critical[rows] * known / size) ** 2, np.inf)
+    near = samples <= 1
+    samples[near] = np.maximum(np.minimum(passes, shows)[near], _MARGIN)
+    units = np.where(from_units < 1, 1.0, asked)
+    return float(max(samples.max(), _MARGIN)), float(units.max())
+
+
+def _state(slower: bool, faster: bool, still_open: bool) -> State:
+    if slower:
+        return "slower"
+    if faster:
+        return "faster"
+    return "open" if still_open else "steady"

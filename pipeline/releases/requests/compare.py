@@ -1,0 +1,167 @@
+"""Two releases under whatever load: is the new one slower, and by which requests?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+import numpy as np
+from scipy import special, stats
+
+from pipeline.releases.requests.costs import DRAWS, CostComparison, compare_costs
+from pipeline.releases.requests.periods import FEWEST_PERIODS, NotCompared, Releases
+from pipeline.releases.requests.support import unseen_load
+
+MOST_UNSEEN = 0.5
+"""Share of the new release's periods that may have load that the old one never saw."""
+
+POWER = 0.9
+
+_DRAWS_A_LEVEL = 6
+"""The smallest chance is a sixth of the level that a metric alone has to reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompareConfig:
+    """How releases are compared.
+
+    Args:
+        alpha: Chance that equal releases count as different, over all types and metrics.
+        seed: Of the bootstrap.
+    """
+
+    alpha: float = 0.05
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseComparison:
+    """What two releases' periods say of one metric.
+
+    Args:
+        costs: What requests cost in each.
+        compared: The periods that were compared, without load that the old release never saw.
+        unseen: Share of the new release's periods that were left out for that.
+        p: Chance of a change as large, of equal releases; adjusted for the number of metrics.
+        changed: Whether that is at most alpha.
+    """
+
+    costs: CostComparison
+    compared: Releases
+    unseen: float
+    p: float
+    changed: bool
+
+    @property
+    def slower(self) -> bool:
+        """Whether a cost rose significantly."""
+        return self.changed and any(change.change > 0 for change in self.costs.changes)
+
+
+def compare_releases(
+    metrics: Mapping[str, Releases], config: CompareConfig = CompareConfig()
+) -> dict[str, ReleaseComparison | NotCompared]:
+    """Compare the releases by each metric; of each that cannot be compared, say why.
+
+    Chances are adjusted for how many metrics there are (Benjamini and Hochberg 1995).
+
+    Args:
+        metrics: Name → the periods of both releases, with that metric.
+        config: How.
+    """
+    draws = draws_needed(len(metrics), config.alpha)
+    found, adjusted = judge_metrics(metrics, lambda releases: _compare(releases, config, draws))
+    return found | {
+        name: replace(each, p=p, changed=p <= config.alpha) for name, (each, p) in adjusted.items()
+    }
+
+
+def draws_needed(metrics: int, alpha: float) -> int:
+    """Return the most draws of a bootstrap: one metric alone has to pass the bound of all of them."""
+    return max(DRAWS, math.ceil(_DRAWS_A_LEVEL * metrics / alpha))
+
+
+class _Judged(Protocol):
+    """What has a chance."""
+
+    @property
+    def p(self) -> float: ...
+
+
+_T = TypeVar("_T", bound=_Judged)
+
+
+def judge_metrics(
+    metrics: Mapping[str, Releases], judge: Callable[[Releases], _T]
+) -> tuple[dict[str, _T | NotCompared], dict[str, tuple[_T, float]]]:
+    """Judge each metric; return what is said of each, and of those compared the adjusted chance besides.
+
+    Chances are adjusted for how many metrics there are (Benjamini and Hochberg 1995).
+
+    Args:
+        metrics: Name → the periods of both releases, with that metric.
+        judge: Says what of one metric, or raises NotCompared.
+    """
+    found: dict[str, _T | NotCompared] = {}
+    for name, releases in metrics.items():
+        try:
+            found[name] = judge(releases)
+        except NotCompared as error:
+            found[name] = error
+    compared = {name: each for name, each in found.items() if not isinstance(each, NotCompared)}
+    chances = stats.false_discovery_control([each.p for each in compared.values()]) if compared else []
+    return found, {name: (each, float(p)) for (name, each), p in zip(compared.items(), chances, strict=True)}
+
+
+def seen_load(releases: Releases) -> tuple[Releases, float]:
+    """Return the readable periods without load that the old release never saw, and the share left out.
+
+    Raises:
+        NotCompared: that is more than MOST_UNSEEN, or too few periods are left.
+    """
+    readable = releases.readable()
+    unseen = unseen_load(readable.old.counts, readable.new.counts)
+    share = float(unseen.mean())
+    if share > MOST_UNSEEN or len(unseen) - int(unseen.sum()) < FEWEST_PERIODS:
+        text = f"{share:.0%} of the new release's periods have load that the old one never saw"
+        raise NotCompared(text, "unseen_load", share, MOST_UNSEEN)
+    return replace(readable, new=readable.new.at(~unseen)), share
+
+
+def periods_needed(costs: CostComparison, periods: int, type_: str, rise: float, alpha: float) -> int | None:
+    """Return how many periods of the new release show a rise of a type's cost in 90 of 100 cases.
+
+    The error falls with the root of their number; the old release is taken to grow as well. None if the cost
+    of the type is not above 0, or cannot be seen.
+
+    Args:
+        costs: Of the periods there are.
+        periods: How many those are.
+        type_: Of request.
+        rise: Relative, such as 0.02.
+        alpha: Of all types together (Bonferroni).
+    """
+    cost, error = costs.old[type_], costs.errors[type_]
+    if not cost > 0.0 or not np.isfinite(error):
+        return None
+    quantiles = special.ndtri(1.0 - alpha / 2.0 / len(costs.errors)) + special.ndtri(POWER)
+    return max(FEWEST_PERIODS, int(np.ceil(periods * (quantiles * error / (rise * cost)) ** 2)))
+
+
+def _compare(releases: Releases, config: CompareConfig, draws: int) -> ReleaseComparison:
+    _require_periods(releases.readable())  # of few periods, most load seems to be unseen
+    compared, share = seen_load(releases)
+    _require_periods(compared)
+    rng = np.random.default_rng(config.seed)
+    costs = compare_costs(compared, rng, config.alpha, draws)
+    return ReleaseComparison(costs, compared, share, costs.p, costs.p <= config.alpha)
+
+
+def _require_periods(releases: Releases) -> None:
+    fewest = 2 * (len(releases.types) + 2)
+    for name, each in (("old", releases.old), ("new", releases.new)):
+        if len(each) < fewest:
+            many = f"{len(each)} periods, fewer than {fewest} for {len(releases.types)} types"
+            raise NotCompared(f"the {name} release has {many}", "few_periods", len(each), fewest)

@@ -1,0 +1,31 @@
+"""Time of day: the same requests cost more at some hours, of any release."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.model import FloatArray
+from pipeline.model.units import DAY_S, HOUR_S
+from pipeline.releases.requests.periods import Periods
+
+_HARMONICS = np.array([1.0, 2.0])
+"""Of the day, as few as say what is usual of it: a working day, and its noon."""
+
+
+def day_columns(level: FloatArray, old: Periods, new: Periods) -> FloatArray:
+    """Return what a share of everything that goes with the time of day adds: (periods, 4).
+
+    (periods, 0) if the times are not known, or the old release did not run at all hours: what a later hour
+    costs could not be kept apart from what the new release does.
+
+    Args:
+        level: (periods,) of both releases, what their requests cost.
+        old: The periods of the old release.
+        new: Those of the new one.
+    """
+    if old.starts is None or new.starts is None:
+        return np.empty((len(level), 0))
+    if len(np.unique(old.starts % DAY_S // HOUR_S)) < DAY_S / HOUR_S:
+        return np.empty((len(level), 0))
+    angles = 2.0 * np.pi / DAY_S * np.concatenate([old.starts, new.starts])[:, None] * _HARMONICS
+    return np.asarray(level[:, None] * np.column_stack([np.sin(angles), np.cos(angles)]))

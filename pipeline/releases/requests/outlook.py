@@ -1,0 +1,158 @@
+"""How soon a rise of a type's cost will be seen in the next release, by the load and the noise of this one.
+
+The next release is taken to get load as different as that of both halves of this one. A change of a type's
+cost between those, which is none, has a standard error (see ``costs``). That of o periods of this release and
+n of the next one is s √(1/o + 1/n). A rise is seen in 90 of 100 cases if it is (b + z) of these, b being the
+bound at a look's share of the level for all types and metrics (Bonferroni), z the normal quantile of the
+power.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from pipeline.model import SeriesMatrix
+from pipeline.releases.requests.compare import (
+    POWER,
+    CompareConfig,
+    ReleaseComparison,
+    compare_releases,
+)
+from pipeline.releases.requests.looks import LOOKS, LookConfig, look_periods
+from pipeline.releases.requests.periods import (
+    FEWEST_PERIODS,
+    NotCompared,
+    Periods,
+    Releases,
+)
+from pipeline.releases.requests.rollout import Run
+
+_PARTS = (2, 4, 8)
+"""Into how many parts a run is cut, of which every second is taken for the next release.
+
+More of them have more similar load. They are tried where the load of fewer cannot be compared, such as of day
+and night.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOutlook:
+    """What can be seen of one type of request.
+
+    Args:
+        type: Of request.
+        cost: Of one request, in the metric's unit; negative ones are 0 within their noise.
+        share: Of the metric, that all of them cost.
+        error: Of a change of the cost, if each release had one period.
+    """
+
+    type: str
+    cost: float
+    share: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOutlook:
+    """What can be seen by one metric.
+
+    Args:
+        types: Those that cost most first.
+        periods: Of this release.
+        bound: How many standard errors a change has to be.
+        least_share: Of the metric, that a change must be to be an event.
+        r_squared: How much of the metric's variance the costs explain.
+    """
+
+    types: tuple[TypeOutlook, ...]
+    periods: int
+    bound: float
+    least_share: float
+    r_squared: float
+
+    def rise_after(self, one: TypeOutlook, periods: int, beside: float = 1.0) -> float | None:
+        """Return the relative rise of a type's cost that so many periods of the next release show.
+
+        None of a type whose cost is not known to be above 0, or that cannot be kept apart.
+
+        Args:
+            one: Of ``types``.
+            periods: Of the next release.
+            beside: Share of the requests that it gets, beside this one.
+        """
+        if not one.cost > 0.0 or not math.isfinite(one.error):
+            return None
+        error = one.error * math.sqrt(1.0 / self.periods + 1.0 / periods)
+        return self.bound * error / (one.cost * beside)
+
+    def periods_for(self, one: TypeOutlook, rise: float, beside: float = 1.0) -> int | None:
+        """Return how many periods of the next release show such a rise; None: no number of them does."""
+        if not one.cost > 0.0 or not one.error > 0.0:
+            return None
+        inverse = (rise * one.cost * beside / (self.bound * one.error)) ** 2 - 1.0 / self.periods
+        return max(FEWEST_PERIODS, math.ceil(1.0 / inverse)) if inverse > 0.0 else None
+
+    def look_for(self, one: TypeOutlook, rise: float, beside: float = 1.0) -> int | None:
+        """Return the periods of the look that reports such a rise; None: none does."""
+        needed = self.periods_for(one, rise, beside)
+        if needed is None or self.is_small(one, rise, beside):
+            return None
+        return next((each for each in look_periods(len(self.types)) if each >= needed), None)
+
+    def is_small(self, one: TypeOutlook, rise: float, beside: float = 1.0) -> bool:
+        """Return whether such a rise is too little of the metric to be an event."""
+        return rise * one.share * beside < self.least_share
+
+
+def foresee(run: Run, metrics: SeriesMatrix, config: LookConfig) -> dict[str, RequestOutlook | NotCompared]:
+    """Return by metric what looks at the next release will see; of one that cannot be compared, why.
+
+    Args:
+        run: Of the release that runs now.
+        metrics: By windows of its periods, which begin with one of them; NaN without points.
+        config: How looks decide.
+    """
+    column = np.rint((run.starts - metrics.start) / run.width_s).astype(np.int64)
+    alpha = config.alpha / LOOKS
+    found: dict[str, RequestOutlook | NotCompared] = {}
+    for name, values in zip(metrics.names, metrics.samples, strict=True):
+        each = _against_itself(run, Periods(run.counts, values[column]), alpha)
+        found[name] = (
+            each
+            if isinstance(each, NotCompared)
+            else _outlook(each, alpha / len(metrics.names), config.least_share)
+        )
+    return found
+
+
+def _against_itself(run: Run, periods: Periods, alpha: float) -> ReleaseComparison | NotCompared:
+    known = periods.at(np.isfinite(periods.metric))
+    for parts in _PARTS:
+        second = np.arange(len(known)) * parts // max(1, len(known)) % 2 == 1
+        halves = Releases(run.types, known.at(~second), known.at(second))
+        found = compare_releases({"": halves}, CompareConfig(alpha))[""]
+        if isinstance(found, ReleaseComparison) or found.code != "unseen_load":
+            break
+    return found
+
+
+def _outlook(found: ReleaseComparison, alpha: float, least_share: float) -> RequestOutlook:
+    costs, halves = found.costs, (found.compared.old, found.compared.new)
+    level = abs(float(np.concatenate([half.metric for half in halves]).mean())) or 1.0
+    load = np.concatenate([half.counts for half in halves]).mean(axis=0)
+    scale = math.sqrt(sum(1.0 / len(half) for half in halves))
+    types = [
+        TypeOutlook(type_, costs.old[type_], costs.old[type_] * many / level, costs.errors[type_] / scale)
+        for type_, many in zip(found.compared.types, load.tolist(), strict=True)
+    ]
+    return RequestOutlook(
+        types=tuple(sorted(types, key=lambda one: (-one.share, one.type))),
+        periods=sum(map(len, halves)),
+        bound=float(special.ndtri(1.0 - alpha / 2.0 / len(costs.errors)) + special.ndtri(POWER)),
+        least_share=least_share,
+        r_squared=costs.r_squared,
+    )

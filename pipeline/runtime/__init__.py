@@ -1,1 +1,0 @@
-"""Stages on Kafka: the Faust app, the one worker loop, dead-letters."""

@@ -1,0 +1,1 @@
+"""Settings of a process: environment, topics, workloads, names, quotas."""

@@ -1,0 +1,1 @@
+"""Telemetry of a process: metrics and logs."""

@@ -1,0 +1,1 @@
+"""Views of what the store and the topics hold: report and dashboard."""

@@ -1,0 +1,174 @@
+"""Stack samples of a selection, and of what it is held against, read from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm
+
+from pipeline.analysis.statistics.dispersion import between_senders, between_windows
+from pipeline.model import SeriesKey, StackMatrix, StrataMatrix
+from pipeline.model.frames import series_of
+from pipeline.model.units import format_duration
+from pipeline.storage.interface import Store
+from pipeline.views.dashboard.selection import Senders, Span, View
+from pipeline.views.report.flame import SURE, largest_shares
+
+_WINDOWS = 64
+"""Windows of a span between which shares say how they vary."""
+
+_SERIES = 20
+"""Series that say it: those with the largest shares."""
+
+_WHOLE = 0.98
+"""A share from which on it says nothing."""
+
+_AS_SHARE = 0.1
+_TOO_COARSE = 0.03
+"""What cannot be seen of a share of 10 % where there are too few samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Whose samples of which time."""
+
+    span: Span
+    senders: Senders | None  # None: all that the other side has not
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Stacks of two sides, and how far their shares can be believed."""
+
+    stacks: StackMatrix
+    spans: tuple[Span, Span]  # that were counted, before and after
+    strata: StrataMatrix  # who sent the samples of the second span
+    compared: bool
+    dispersion: float  # by how much counts vary more than by chance
+    lacking: str  # a sentence where there are none, or too few; else empty
+
+
+def read_view_stacks(store: Store, view: View) -> Comparison:
+    """Read what a view shows. Spans of some senders are widened to whole windows of their counts."""
+    sides = Side(view.before, view.other_senders), Side((view.start, view.end), view.senders)
+    return read_comparison(store, view.service, sides, view.within, widened=True)
+
+
+def read_comparison(
+    store: Store, service: str, sides: tuple[Side, Side], within_name: str = "", *, widened: bool = False
+) -> Comparison:
+    """Read two sides, the first of which may be of an empty span: then nothing is compared.
+
+    Args:
+        store: The store.
+        service: Whose stacks.
+        sides: Before and after.
+        within_name: An element whose counts by sender are read, too; empty: none.
+        widened: Whether spans of some senders grow to whole windows; else windows wholly inside count.
+
+    Raises:
+        StoreUnavailable: the store did not answer.
+    """
+    before, after = (side.span for side in sides)
+    compared = before[1] > before[0]
+    names = [series_of(within_name)] if within_name else []
+    strata = store.strata(service, *after, _part(after), names)
+    spans, ids, width_s = (before, after), None, 0.0
+    if not _everybody(sides):
+        width_s = store.strata_width(service, after[1])
+        if widened:
+            spans = _whole(before, width_s) if compared else before, _whole(after, width_s)
+        ids = _ids(store, service, spans, sides)
+    stacks = store.stacks(service, *spans, strata=ids)
+    dispersion = 1.0
+    if compared and min(stacks.total_before, stacks.total_after) > 0:
+        differ = ids is not None and ids[0] != ids[1]
+        dispersion = _dispersion(store, service, spans, ids if differ else None, stacks)
+    return Comparison(
+        stacks=stacks,
+        spans=spans,
+        strata=strata,
+        compared=compared,
+        dispersion=dispersion,
+        lacking=_lacking(stacks, compared, dispersion, width_s),
+    )
+
+
+def _everybody(sides: tuple[Side, Side]) -> bool:
+    """Return whether neither side leaves anybody out, so that counts of all senders do."""
+    others, senders = (side.senders for side in sides)
+    return senders is not None and senders.every and (others is None or others.every)
+
+
+def _ids(
+    store: Store, service: str, spans: tuple[Span, Span], sides: tuple[Side, Side]
+) -> tuple[set[int], set[int]]:
+    """Return the ids of the strata of each side, those of an empty span being none."""
+    others, senders = (side.senders for side in sides)
+    found = [store.strata(service, *span, _part(span), []).strata for span in dict.fromkeys(spans)]
+    known = {stratum.id: stratum for part in found for stratum in part}
+    chosen = {key for key, one in known.items() if senders is None or senders.include(one)}
+    if spans[0][1] <= spans[0][0]:
+        return set(), chosen
+    if others is None:
+        return known.keys() - chosen, chosen
+    return {key for key, one in known.items() if others.include(one)}, chosen
+
+
+def _dispersion(
+    store: Store,
+    service: str,
+    spans: tuple[Span, Span],
+    ids: tuple[Collection[int], Collection[int]] | None,
+    stacks: StackMatrix,
+) -> float:
+    """Return by how much counts vary beyond chance in time, and between senders where sides have others."""
+    largest = largest_shares(stacks, _SERIES, _WHOLE)
+    names: list[SeriesKey] = sorted({series_of(name) for name in largest})
+    if not names:
+        return 1.0
+    start, end = spans[1]
+    matrix = store.series("gcpu", service, start, end, (end - start) / _WINDOWS, names)
+    found = [between_windows(matrix.samples, matrix.totals)]
+    if ids is not None and spans[0] == spans[1]:
+        by = store.strata(service, start, end, end - start, names)
+        side = {key: number for number, keys in enumerate(ids) for key in keys}
+        column = [at for at, one in enumerate(by.strata) if one.id in side]
+        of = np.array([side[by.strata[at].id] for at in column], dtype=np.int64)
+        found.append(between_senders(by.samples[:, column], by.counted_totals[column], of))
+    return max(found)
+
+
+def _whole(span: Span, width_s: float) -> Span:
+    """Return the whole windows nearest to a span, one at least."""
+    if not width_s:
+        return span
+    windows = max(1, round((span[1] - span[0]) / width_s))
+    # A window more than holds the end, which may be now.
+    end = -(-span[1] // width_s) * width_s
+    return end - windows * width_s, end
+
+
+def _part(span: Span) -> float:
+    return max(1e-3, span[1] - span[0])
+
+
+def _lacking(stacks: StackMatrix, compared: bool, dispersion: float, width_s: float) -> str:
+    before, after = stacks.total_before, stacks.total_after
+    coarse = f" Counts by sender are kept in windows of {format_duration(width_s)}." if width_s else ""
+    if not after:
+        return f"There are no samples of this selection.{coarse}"
+    if compared and not before:
+        return f"There are no samples of what it is held against.{coarse}"
+    if not compared:
+        return ""
+    variance = dispersion * _AS_SHARE * (1 - _AS_SHARE) * (1 / before + 1 / after)
+    hidden = float(norm.isf((1 - SURE) / 2)) * variance**0.5
+    if hidden <= _TOO_COARSE:
+        return ""
+    return (
+        "There are few samples: where a share is 10 %, "
+        f"a difference of less than {100 * hidden:.0f} points may be chance."
+    )

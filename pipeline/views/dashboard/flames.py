@@ -1,0 +1,79 @@
+"""Flame graphs of a service: one span, or two held against each other; of some stacks or all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from markupsafe import Markup
+
+from pipeline.model import METRIC_KINDS, StackMatrix
+from pipeline.views.dashboard.comparison import Comparison
+from pipeline.views.dashboard.figures import figure_block
+from pipeline.views.report.figures import icicle_figure
+from pipeline.views.report.flame import (
+    Shift,
+    icicle,
+    inclusive_shares,
+    largest_shifts,
+)
+
+SHIFTS = 15
+
+NOTHING = "(nothing)"
+"""No element of a stack."""
+
+_PREFIXES = tuple(measure.prefix for measure in METRIC_KINDS.values() if measure.gcpu and measure.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class Flames:
+    """What a page shows of stacks; ``before`` is empty where nothing is compared."""
+
+    before: Markup  # JSON of a figure, as it stands in a data block of a page
+    after: Markup
+    shifts: tuple[Shift, ...]
+    trunk: tuple[str, ...]
+    samples: tuple[float, float]  # before, after
+    stacks: int
+    lacking: str  # a sentence where there are no samples, or too few; else empty
+
+
+def flames_of(found: Comparison, service: str, marked: str = NOTHING, only: str = "") -> Flames:
+    """Draw two sides, the second coloured by the shift beyond noise; an element is marked in both.
+
+    With ``only`` the stacks that hold an element.
+    """
+    stacks = within(found.stacks, only) if only else found.stacks
+    compared = stacks.total_before > 0
+    dispersion = found.dispersion if compared else None
+    tree = icicle(stacks, dispersion)
+    drawn = len(tree.paths) > 1
+    return Flames(
+        before=figure_block(icicle_figure(tree, service, marked, "before"))
+        if compared and drawn
+        else Markup(""),
+        after=figure_block(icicle_figure(tree, service, marked, "after")) if drawn else Markup(""),
+        shifts=tuple(largest_shifts(stacks, SHIFTS, dispersion)),
+        trunk=tree.trunk,
+        samples=(stacks.total_before, stacks.total_after),
+        stacks=len(stacks.stacks),
+        lacking=found.lacking,
+    )
+
+
+def within(stacks: StackMatrix, element_name: str) -> StackMatrix:
+    """Return the stacks that hold an element: shares stay those of the whole service."""
+    kept = np.array([element_name in stack for stack in stacks.stacks], dtype=np.bool_)
+    chosen = tuple(stack for stack, keep in zip(stacks.stacks, kept, strict=True) if keep)
+    return replace(stacks, stacks=chosen, before=stacks.before[kept], after=stacks.after[kept])
+
+
+def annotated(stacks: StackMatrix, *, most: int = 200) -> list[Shift]:
+    """Return the annotated elements of stacks, such as endpoints, the largest first."""
+    found = [
+        Shift(name, *share.tolist())
+        for name, share in inclusive_shares(stacks).items()
+        if name.startswith(_PREFIXES)
+    ]
+    return sorted(found, key=lambda one: (-one.after - one.before, one.subroutine))[:most]

@@ -1,0 +1,122 @@
+"""Choices of models by periodic A/A tests: what each model did, which one is chosen, and what was before."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pipeline.experiments.trials import Choice
+from pipeline.experiments.trials.choice import Score
+from pipeline.experiments.trials.experiment import HISTORY_S
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.trials import choice_of_row
+from pipeline.storage.interface import Store
+
+
+class ChosenFor(NamedTuple):
+    """What a choice is for: experiments of a metric of so many trials, by a threshold and alpha."""
+
+    service: str
+    metric: str
+    trials: int
+    threshold: float
+    alpha: float
+
+
+@dataclass(frozen=True, slots=True)
+class DatedChoice:
+    """A choice and when it was made, epoch seconds of event time. Its model is empty if none held."""
+
+    time: float
+    choice: Choice
+    former: str
+
+    @property
+    def model(self) -> str:
+        """Return the name of the chosen model; empty if none held its errors."""
+        return self.choice.model or ""
+
+    @property
+    def score(self) -> Score | None:
+        """Return the errors of the chosen model."""
+        return next((one for one in self.choice.scores if one.model == self.model), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCourse:
+    """All choices for one thing, the oldest first; there is at least one."""
+
+    of: ChosenFor
+    choices: tuple[DatedChoice, ...]
+
+    @property
+    def latest(self) -> DatedChoice:
+        """The choice that is in force."""
+        return self.choices[-1]
+
+    @property
+    def changes(self) -> tuple[DatedChoice, ...]:
+        """Those whose model is another than the one before, the latest first."""
+        pairs = zip(self.choices, self.choices[1:], strict=False)
+        return tuple(after for before, after in pairs if before.model != after.model)[::-1]
+
+    @property
+    def since(self) -> float:
+        """Since when the model in force has been chosen, epoch seconds."""
+        return (self.changes or self.choices)[0].time
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """Of the latest choice: those that hold first, then the fewest errors."""
+        return tuple(
+            sorted(self.latest.choice.scores, key=lambda one: (not one.holds, one.total, one.detectability))
+        )
+
+
+def read_services(store: Store) -> set[str]:
+    """Read which services have choices.
+
+    Raises:
+        StoreUnavailable: the store did not answer.
+    """
+    return {
+        row["service"] for row in store.rows("trial_models", None, EARLIEST_S, LATEST_S, columns=("service",))
+    }
+
+
+def read_courses(store: Store, since: float, service: str = "", metric: str = "") -> tuple[ModelCourse, ...]:
+    """Read the choices since a time, of all services and metrics or of some, by service, metric and trials.
+
+    Raises:
+        StoreUnavailable: the store did not answer.
+    """
+    wanted = {"metric": metric} if metric else {}
+    rows = store.rows("trial_models", service or None, since, LATEST_S, **wanted)
+    return courses_of(rows)
+
+
+def courses_of(rows: Sequence[Mapping[str, Any]]) -> tuple[ModelCourse, ...]:
+    """Return rows of ``trial_models``, the oldest first, by what they are for."""
+    found: dict[ChosenFor, list[DatedChoice]] = defaultdict(list)
+    for row in rows:
+        key = ChosenFor(
+            row["service"], row["metric"], int(row["trials"]), float(row["threshold"]), float(row["alpha"])
+        )
+        found[key].append(DatedChoice(row["time"], choice_of_row(row), row["former"]))
+    return tuple(ModelCourse(key, tuple(found[key])) for key in sorted(found))
+
+
+def count_tests(store: Store, now: float) -> dict[str, int]:
+    """Return how many whole A/A trials came of each service in the two weeks that choices are made by.
+
+    Raises:
+        StoreUnavailable: the store did not answer.
+    """
+    columns = ("service", "experiment", "trial", "side")
+    rows = store.rows("trials", None, now - HISTORY_S, now, columns=columns, kind="A/A")
+    sides: dict[str, dict[tuple[str, str], set[str]]] = defaultdict(lambda: defaultdict(set))
+    for row in rows:
+        sides[row["service"]][row["experiment"], row["trial"]].add(row["side"])
+    return {service: sum(len(each) == 2 for each in trials.values()) for service, trials in sides.items()}

@@ -1,0 +1,102 @@
+"""Operations: what ``smidgen doctor`` finds, and how many samples came in of late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from pipeline.views.dashboard.figures import figure_json
+from pipeline.views.dashboard.site import Finding, site_of
+from pipeline.views.dashboard.throughput import (
+    MOST_READ,
+    SPANS,
+    draw_throughput,
+    read_throughput,
+)
+
+routes = web.RouteTableDef()
+
+WORST_FIRST = ("fail", "warn", "ok")
+
+FRESH_S = 10.0
+"""For how long what was found is shown again: looking takes seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, and when."""
+
+    at: float
+    findings: Sequence[Finding]
+
+
+class Diagnosis:
+    """The last look at broker and store; one looks for all who ask."""
+
+    def __init__(self) -> None:
+        self._last: Found | None = None
+        self._looking = asyncio.Lock()
+
+    async def look(self, request: web.Request) -> Found | None:
+        """Return what is found; None where the dashboard was not given anything to look at."""
+        site = site_of(request)
+        if site.sources.diagnose is None:
+            return None
+        async with self._looking:
+            now = site.sources.clock()
+            if self._last is None or now - self._last.at > FRESH_S:
+                found = await asyncio.to_thread(site.sources.diagnose)
+                self._last = Found(now, sorted(found, key=lambda one: WORST_FIRST.index(one.status)))
+            return self._last
+
+
+DIAGNOSIS = web.AppKey("diagnosis", Diagnosis)
+
+
+@routes.get("/operations")
+async def show_operations(request: web.Request) -> web.Response:
+    """Show what the store says at once, and where what was found will stand."""
+    site = site_of(request)
+    snapshot = site.board.snapshot
+    return site.render(
+        request,
+        "operations.html",
+        services=snapshot.services,
+        samples_per_s=sum(one.samples_per_s for one in snapshot.services),
+        silent=[one for one in snapshot.services if one.samples_per_s == 0],
+        lacking=[one for one in snapshot.services if one.gaps],
+        scans=sum(workload.scans for one in snapshot.services for workload in one.workloads),
+        looks=site.sources.diagnose is not None,
+        spans=[*SPANS],
+        read=MOST_READ,
+    )
+
+
+@routes.get("/operations/throughput.json")
+async def show_throughput(request: web.Request) -> web.Response:
+    """Return samples a second of the busiest services as a figure, over a named span."""
+    site = site_of(request)
+    span = request.query.get("span") or next(iter(SPANS))
+    if span not in SPANS:
+        raise web.HTTPNotFound(reason="no such span")
+    ranked = sorted(site.board.snapshot.services, key=lambda one: -one.samples_per_s)
+    busiest = [one.name for one in ranked[:MOST_READ]]
+
+    def draw() -> str | None:
+        figure = draw_throughput(read_throughput(site.store, busiest, span, site.sources.clock()))
+        return None if figure is None else figure_json(figure)
+
+    text = await site.draw(draw)
+    if text is None:
+        raise web.HTTPNotFound(reason="nothing was counted in this span")
+    return web.Response(text=text, content_type="application/json")
+
+
+@routes.get("/operations/findings")
+async def show_findings(request: web.Request) -> web.Response:
+    """Return what was found, as a part of the page."""
+    site = site_of(request)
+    return site.render(request, "findings.html", found=await request.app[DIAGNOSIS].look(request))

@@ -1,0 +1,264 @@
+"""The list of regressions, one regression, and what people say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from aiohttp import web
+
+from pipeline.messages.events import decode_event
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.messages.ledger import entry_from_json
+from pipeline.model.errors import ConfigError
+from pipeline.model.frames import element
+from pipeline.views.dashboard.comparison import Side, read_comparison
+from pipeline.views.dashboard.figures import (
+    SPANS,
+    draw_series,
+    figure_json,
+    fitted,
+    span_of,
+)
+from pipeline.views.dashboard.flames import annotated, flames_of
+from pipeline.views.dashboard.item import (
+    OPEN,
+    STATES,
+    Item,
+    similar,
+)
+from pipeline.views.dashboard.query import (
+    MOST_A_PAGE,
+    Query,
+    matching,
+    page_of,
+    read_query,
+    read_time,
+)
+from pipeline.views.dashboard.requests import read_requests
+from pipeline.views.dashboard.selection import choices_of, read_senders
+from pipeline.views.dashboard.session import own_path
+from pipeline.views.dashboard.site import Site, site_of
+from pipeline.views.dashboard.verdicts import verdicts_of
+from pipeline.views.report.explain import explain
+from pipeline.views.report.page import described
+from pipeline.views.report.parts import parts_of
+from pipeline.views.report.windows import scan_windows
+
+routes = web.RouteTableDef()
+
+AGES = ("1d", "7d", "30d", "90d")
+
+MOST_RELEASES = 50
+"""Releases that a list proposes as a filter."""
+
+
+@routes.get("/regressions", name="regressions")
+async def show_list(request: web.Request) -> web.Response:
+    """Show the list that the URL asks for."""
+    site = site_of(request)
+    query = read_query(request.query)
+    snapshot = site.board.snapshot
+    found = matching(snapshot.items, query, now=site.sources.clock())
+    counts = dict.fromkeys(STATES, 0)
+    everywhere = matching(snapshot.items, Query(state="all", service=query.service), now=site.sources.clock())
+    for item in everywhere:
+        counts[item.state] += 1
+    return site.render(
+        request,
+        "regressions.html",
+        query=query,
+        page=page_of(found, query),
+        waste=sum(item.waste_servers or 0.0 for item in found),
+        counts=counts,
+        filtered=query != Query(),
+        narrowed=replace(query, state="open", sort="detected", page=1) != Query(),
+        open_count=sum(counts[state] for state in OPEN),
+        services=[one.name for one in snapshot.services],
+        workloads=sorted({item.workload for item in snapshot.items}),
+        owners=sorted({item.author for item in snapshot.items if item.author}),
+        releases=list(dict.fromkeys(one for item in found for one in item.releases))[:MOST_RELEASES],
+        ages=AGES,
+    )
+
+
+@routes.post("/regressions")
+async def answer(request: web.Request) -> web.Response:
+    """Say a verdict on the regressions that were chosen, and return to where the form was."""
+    site = site_of(request)
+    form = await request.post()
+    chosen = [str(key) for key in form.getall("id", [])]
+    await say(site, chosen, request["person"].name, {key: str(value) for key, value in form.items()})
+    raise web.HTTPSeeOther(own_path(str(form.get("back", ""))))
+
+
+async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str, str]) -> list[Item]:
+    """Publish one verdict on several regressions; return these.
+
+    Raises:
+        ConfigError: none was chosen, one is not known, or what is said is wrong.
+    """
+    if len(chosen) > MOST_A_PAGE:
+        raise ConfigError(f"choose at most {MOST_A_PAGE} regressions")
+    found = [item_named(site, key) for key in dict.fromkeys(chosen)]
+    verdicts = verdicts_of(
+        [(item.id, item.service) for item in found], said, author=author, now=site.sources.clock()
+    )
+    if site.sources.say is None:
+        raise web.HTTPForbidden(reason="this dashboard has no broker to say it to")
+    for verdict in verdicts:
+        await site.sources.say(verdict)
+    site.board.say(verdicts)
+    site.stream.publish()
+    return found
+
+
+def item_named(site: Site, key: str) -> Item:
+    """Return a regression by its id.
+
+    Raises:
+        HTTPNotFound: there is no such one.
+    """
+    item = site.board.snapshot.by_id.get(key)
+    if item is None:
+        raise web.HTTPNotFound(reason="no such regression")
+    return item
+
+
+async def item_found(site: Site, key: str) -> Item:
+    """Return a regression by its id, one that is newer than the snapshot too; see item_named."""
+    await site.find(key)
+    return item_named(site, key)
+
+
+@routes.get("/regressions/{id}", name="regression")
+async def show_one(request: web.Request) -> web.Response:
+    """Show one regression; its series and flame graphs come when the page is there."""
+    site = site_of(request)
+    item = await item_found(site, request.match_info["id"])
+    event, updates = await site.read(read_course, site, item)
+    shown = described(event)
+    snapshot = site.board.snapshot
+    workload = site.sources.workloads.get(item.workload)
+    return site.render(
+        request,
+        "regression.html",
+        **shown,
+        item=item,
+        story=explain(entry_from_json(event), event=event, updates=updates)
+        if "scan" in event["data"]
+        else None,
+        similar=similar(item, snapshot.items),
+        spans=[*SPANS],
+        windows=scan_windows(event, workload) if workload else None,
+        states=STATES,
+        query_of_flames=request.rel_url.raw_query_string,
+    )
+
+
+def read_event(site: Site, item: Item) -> dict[str, Any]:
+    """Read the event of a regression.
+
+    Raises:
+        HTTPNotFound: the store has forgotten it since.
+        InvalidMessage: what is stored cannot be read.
+        StoreUnavailable: the store did not answer.
+    """
+    # With its time only a small part of the table is read.
+    span = (item.change_time - 1.0, item.change_time + 1.0)
+    rows = site.store.rows("regressions", item.service, *span, columns=("event",), id=item.id)
+    if not rows:
+        raise web.HTTPNotFound(reason="no such regression any more")
+    return decode_event(rows[0]["event"].encode())
+
+
+def read_course(site: Site, item: Item) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Read the event of a regression, and those that followed it; see read_event."""
+    updates = site.store.rows(
+        "updates", item.service, EARLIEST_S, LATEST_S, columns=("event",), regression=item.id
+    )
+    return read_event(site, item), [decode_event(row["event"].encode()) for row in updates]
+
+
+@routes.get("/regressions/{id}/series.json")
+async def show_series(request: web.Request) -> web.Response:
+    """Return the series of a regression as a figure, over a named span, or between ``start`` and ``end``."""
+    site = site_of(request)
+    item = item_named(site, request.match_info["id"])
+    given = request.query
+    span = given.get("span", "scan")
+    if span not in SPANS:
+        raise web.HTTPNotFound(reason="no such span")
+    zoom = (read_time(given, "start", 0.0), read_time(given, "end", 0.0))
+
+    def draw() -> str | None:
+        event = read_event(site, item)
+        windows = scan_windows(event, site.workload(item.workload))
+        if zoom[0] < zoom[1]:
+            drawn = fitted(windows, *zoom)
+        else:
+            drawn = span_of(windows, item.change_time, span, site.sources.clock())
+        figure = draw_series(site.store, parts_of(event["data"]).data, windows, drawn)
+        return None if figure is None else figure_json(figure)
+
+    text = await site.draw(draw)
+    if text is None:
+        raise web.HTTPNotFound(reason="the store no longer has this series")
+    return web.Response(text=text, content_type="application/json")
+
+
+@routes.get("/regressions/{id}/requests")
+async def show_requests(request: web.Request) -> web.Response:
+    """Return load, models and code of requests that cost more in a new release, as a part of the page."""
+    site = site_of(request)
+    item = item_named(site, request.match_info["id"])
+
+    def draw() -> web.Response:
+        event = read_event(site, item)
+        data = parts_of(event["data"]).data
+        if not data["requests"]:
+            raise web.HTTPNotFound(reason="no requests that cost more")
+        named = data["requests"][0]
+        return site.render(
+            request,
+            "requests.html",
+            shown=read_requests(site.store, data, scan_windows(event, site.workload(item.workload)).end),
+            metric=item.metric,
+            old=named["former_release"],
+            new=named["release"],
+        )
+
+    return await site.draw(draw)
+
+
+@routes.get("/regressions/{id}/flames")
+async def show_flames(request: web.Request) -> web.Response:
+    """Return flame graphs and largest shifts around the change, of some senders, as a part of the page."""
+    site = site_of(request)
+    item = item_named(site, request.match_info["id"])
+    senders, only = read_senders(request.query), request.query.get("within", "").strip()
+
+    def draw() -> web.Response:
+        event = read_event(site, item)
+        workload = site.workload(item.workload)
+        windows = scan_windows(event, workload)
+        before = (windows.start, item.change_time - workload.resolution_s)
+        after_end = max(windows.end, item.change_time + workload.analysis_s + workload.extended_s)
+        after = (item.change_time + workload.resolution_s, after_end)
+        sides = Side(before, senders), Side(after, senders)
+        found = read_comparison(site.store, item.service, sides)
+        return site.render(
+            request,
+            "flames.html",
+            flames=flames_of(found, item.service, element(item.metric_kind, item.metric), only),
+            found=found,
+            metric=item.metric,
+            senders=senders,
+            only=only,
+            choices=choices_of(found.strata.strata),
+            endpoints=annotated(found.stacks),
+            page=f"/regressions/{item.id}",
+        )
+
+    return await site.draw(draw)

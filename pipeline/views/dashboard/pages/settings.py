@@ -1,0 +1,149 @@
+"""Settings of a workload: two side by side over the last month, and precision and thresholds by verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from pipeline.analysis.feedback import (
+    Judged,
+    Precision,
+    Proposal,
+    Roc,
+    ThresholdConfig,
+    precision_table,
+    propose_thresholds,
+)
+from pipeline.analysis.feedback.comparison import (
+    Line,
+    Setting,
+    fewer,
+    more,
+    tally,
+)
+from pipeline.analysis.feedback.thresholds import Measure, rocs_of
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import DAY_S
+from pipeline.settings.workloads import Workload
+from pipeline.stages.gather.reported import gather_answered
+from pipeline.stages.gather.tried_settings import gather_comparison, setting_of
+from pipeline.views.dashboard.site import Site, site_of
+
+routes = web.RouteTableDef()
+
+SPAN_S = 30 * DAY_S
+MOST_LINES = 500
+KEEPS = (1.0, 0.95, 0.9)
+"""Shares of the right events that proposed thresholds keep at least: points on the ROC curve."""
+
+_BOUNDS = ("threshold", "chance", "other_threshold", "other_chance")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the store has of a workload: the list under two settings, and what answers say of its events."""
+
+    lines: tuple[Line, ...] = ()
+    rocs: tuple[Roc, ...] = ()
+    precision: tuple[Precision, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
+
+
+@routes.get("/settings", name="settings")
+async def show_settings(request: web.Request) -> web.Response:
+    """Show two settings of a workload, by those of the URL; what they come to is a part of the page."""
+    site, asked = site_of(request), request.query
+    scanning = sorted({item.workload for item in site.board.snapshot.items} & set(site.sources.workloads))
+    name = asked.get("workload", "") or next(iter(scanning), "")
+    query = {**asked, "workload": name}
+    return site.render(
+        request,
+        "settings.html",
+        workloads=scanning,
+        workload=name,
+        services=[one.name for one in site.board.snapshot.services],
+        service=asked.get("service", ""),
+        tried=_tried(site.workload(name), asked) if name else None,
+        query=urlencode(query),
+    )
+
+
+@routes.get("/settings/compared")
+async def show_compared(request: web.Request) -> web.Response:
+    """Return the list under the two settings of the URL as a part of the page, lines first that differ."""
+    site, asked = site_of(request), request.query
+    workload = site.workload(asked.get("workload", ""))
+    tried = _tried(workload, asked)
+    found = await site.draw(_read, site, workload, asked.get("service") or None, tried)
+    shown = sorted(found.lines, key=lambda line: not line.differs)  # stable: the latest change first
+    return site.render(
+        request,
+        "settings_compared.html",
+        tried=tried,
+        lines=shown[:MOST_LINES],
+        total=len(shown),
+        reported=sum(line.first.fate == "reported" for line in shown),
+        fewer=tally(fewer(shown)),
+        more=tally(more(shown)),
+        curves=[(each.setting, each.area, _curve(each)) for each in found.rocs if each.points],
+        precision=found.precision,
+        proposals=found.proposals,
+    )
+
+
+def _read(site: Site, workload: Workload, service: str | None, tried: tuple[Setting, Setting]) -> _Found:
+    now = site.sources.clock()
+    lines = gather_comparison(site.store, workload, service, (now - SPAN_S, now), tried)
+    answered = gather_answered(site.store, service)
+    judged = [one for each in answered if (one := each.judged) and one.reported.workload == workload.name]
+    now_set = setting_of(workload)
+    present = {workload.name: (now_set.measure, now_set.threshold)}
+    return _Found(
+        lines, rocs_of(judged, now_set.measure), precision_table(judged), _proposals(judged, present)
+    )
+
+
+def _proposals(
+    judged: Sequence[Judged], present: Mapping[str, tuple[Measure, float]]
+) -> tuple[Proposal, ...]:
+    """Return what is proposed for each service, for each share of KEEPS that makes a difference."""
+    every = [
+        each for keep in KEEPS for each in propose_thresholds(judged, present, ThresholdConfig(keep=keep))
+    ]
+    found: dict[str, dict[float | None, Proposal]] = {}
+    for each in every:
+        found.setdefault(each.service, {}).setdefault(each.proposed, each)
+    for proposals in found.values():
+        if len(proposals) > 1:
+            proposals.pop(None, None)
+    return tuple(each for proposals in found.values() for each in proposals.values())
+
+
+def _tried(workload: Workload, asked: Mapping[str, str]) -> tuple[Setting, Setting]:
+    """Return the setting on the left, the present one unless the URL has another, and that on the right."""
+    bounds = {name: _bound(name, asked.get(name, "")) for name in _BOUNDS}
+    return (
+        setting_of(workload, bounds["threshold"], bounds["chance"]),
+        setting_of(workload, bounds["other_threshold"], bounds["other_chance"]),
+    )
+
+
+def _bound(name: str, text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        bound = float(text)
+    except ValueError:
+        bound = 0.0
+    if not 0 < bound < float("inf"):
+        raise ConfigError(f"{name}: should be a number above 0, not {text[:40]!r}")
+    return bound
+
+
+def _curve(found: Roc) -> str:
+    """Return a curve as the points of an SVG polyline in a square of 100: wrong ones right, right ones up."""
+    steps = [(0.0, 0.0), *((point.passed, point.kept) for point in found.points)]
+    return " ".join(f"{x * 100:.1f},{100 - y * 100:.1f}" for x, y in steps)

@@ -1,0 +1,197 @@
+"""Selections of stack samples as an address says them: a span, senders, and what they are held against."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.model import Stratum
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import (
+    DAY_S,
+    HOUR_S,
+    MINUTE_S,
+    WEEK_S,
+)
+from pipeline.views.dashboard.query import read_time
+
+Span = tuple[float, float]
+"""Start and end, epoch seconds."""
+
+SPANS: Mapping[str, float] = {
+    "15m": 15 * MINUTE_S,
+    "1h": HOUR_S,
+    "4h": 4 * HOUR_S,
+    "1d": DAY_S,
+    "3d": 3 * DAY_S,
+    "7d": WEEK_S,
+}
+AGAINST: Mapping[str, str] = {
+    "": "nothing",
+    "before": "the span before",
+    "day": "the day before",
+    "week": "the week before",
+    "same": "others at the same time",
+}
+"""What a selection may be held against."""
+
+NOT = "!"
+"""Before a value: all but this one."""
+
+_LABELS = re.compile(r"(?:\\.|[^,\\]|\\$)+", re.DOTALL)
+_ESCAPED = re.compile(r"\\([,\\])")
+
+ANY = "*"
+"""Any value, on the other side too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Senders:
+    """Whose samples: a field is a value, all but one after a ``!``, or ``*`` or empty for any."""
+
+    release: str = ""
+    host: str = ""
+    label: str = ""  # name=value, several with commas between them; see split_labels
+
+    @property
+    def every(self) -> bool:
+        """Whether nobody is left out."""
+        return not (self.release or self.host or self.label)
+
+    def include(self, stratum: Stratum) -> bool:
+        """Return whether the samples of a stratum are among them."""
+        texts = stratum.texts
+        return (
+            _fits(self.release, [stratum.release])
+            and _fits(self.host, [stratum.host])
+            and all(_fits(label, texts) for label in split_labels(self.label))
+        )
+
+    def over(self, others: Senders) -> Senders:
+        """Return these, and what they leave open as others have it."""
+        return Senders(self.release or others.release, self.host or others.host, self.label or others.label)
+
+    def __str__(self) -> str:
+        named = (("release", self.release), ("host", self.host), ("", self.label))
+        said = [
+            f"{name} {value}".strip() if not value.startswith(NOT) else f"not {name} {value[1:]}"
+            for name, value in named
+            if value
+        ]
+        return ", ".join(said).replace("  ", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the explorer and the API show, as the address says it."""
+
+    service: str
+    start: float
+    end: float
+    before: Span  # empty where nothing is compared
+    span: str
+    against: str
+    within: str = ""  # an element that every stack holds; empty: all stacks
+    by: str = "host"  # senders by host, release or a label
+    senders: Senders = Senders()
+    other: Senders = Senders()  # of ``before``; what it leaves open is as ``senders`` have it
+
+    @property
+    def other_senders(self) -> Senders | None:
+        """Whose samples it is held against; None for all whose samples are not selected."""
+        if self.against == "same" and self.other.every:
+            return None
+        return self.other.over(self.senders)
+
+
+def read_view(given: Mapping[str, str], service: str, last: float) -> View:
+    """Read an address.
+
+    Args:
+        given: Its parameters.
+        service: The one that is shown unless another is named.
+        last: Where the span ends unless it is said.
+
+    Raises:
+        ConfigError: the parameter that is wrong.
+    """
+    span, against = given.get("span") or "1d", given.get("against", "")
+    if span not in SPANS:
+        raise ConfigError(f"span: should be one of {', '.join(SPANS)}, not {span[:40]!r}")
+    if against not in AGAINST:
+        raise ConfigError(
+            f"against: should be one of {', '.join(filter(None, AGAINST))}, not {against[:40]!r}"
+        )
+    end = read_time(given, "end", last)
+    start = read_time(given, "start", end - SPANS[span])
+    if start >= end:
+        raise ConfigError("start: should be before the end")
+    senders, other = read_senders(given), read_senders(given, "other_")
+    if against == "same" and senders.every and other.every:
+        raise ConfigError("against: same needs a release, host or label, or one of the other side")
+    if against == "":
+        before = (start, start)
+    else:
+        back = {"before": end - start, "day": DAY_S, "week": WEEK_S, "same": 0.0}[against]
+        before = (start - back, end - back)
+    return View(
+        service=given.get("service") or service,
+        start=start,
+        end=end,
+        before=before,
+        span=span,
+        against=against,
+        within=given.get("within", "").strip(),
+        by=given.get("by") or "host",
+        senders=senders,
+        other=other,
+    )
+
+
+def read_senders(given: Mapping[str, str], prefix: str = "") -> Senders:
+    """Read whose samples are meant; ``prefix`` stands before the names of parameters.
+
+    Raises:
+        ConfigError: a label has no name.
+    """
+    release, host, label = (given.get(prefix + name, "").strip() for name in ("release", "host", "label"))
+    if wrong := next((one for one in split_labels(label) if one and "=" not in one), ""):
+        raise ConfigError(f"{prefix}label: should be as region=east, not {wrong[:40]!r}")
+    return Senders(release, host, label)
+
+
+def split_labels(text: str) -> list[str]:
+    r"""Return the labels of a text with commas between them; ``\,`` is a comma of one, ``\\`` a backslash.
+
+    >>> split_labels(r"region=east, zone=a\,b")
+    ['region=east', 'zone=a,b']
+    """
+    found = [_ESCAPED.sub(r"\1", one) for one in _LABELS.findall(text)]
+    return [one.strip() for one in found]
+
+
+def label_text(label: str) -> str:
+    """Return a label as it stands in a text of several."""
+    return label.replace("\\", "\\\\").replace(",", "\\,")
+
+
+def parts_of(stratum: Stratum) -> dict[str, str]:
+    """Return what is known of who sent samples: host, release and labels."""
+    return {"host": stratum.host, "release": stratum.release, **dict(stratum.labels)}
+
+
+def choices_of(strata: Sequence[Stratum]) -> dict[str, list[str]]:
+    """Return the releases, hosts and labels that senders have, and by what they differ."""
+    return {
+        "releases": sorted({one.release for one in strata if one.release}),
+        "hosts": sorted({one.host for one in strata if one.host}),
+        "labels": sorted({label_text(text) for one in strata for text in one.texts}),
+        "names": sorted({name for one in strata for name in parts_of(one)}),
+    }
+
+
+def _fits(wanted: str, values: Sequence[str]) -> bool:
+    if wanted.startswith(NOT):
+        return wanted[1:] not in values
+    return wanted in ("", ANY) or wanted in values

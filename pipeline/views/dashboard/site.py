@@ -1,0 +1,183 @@
+"""What every page needs: store, snapshot, templates, who asks; and how its work is kept within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from aiohttp import web
+from jinja2 import Environment
+from jinja2.meta import find_referenced_templates
+
+from pipeline import __version__
+from pipeline.model import Change, Silence, Verdict
+from pipeline.model.clock import Clock, system_clock
+from pipeline.model.errors import ConfigError
+from pipeline.settings.url_template import fill, source_url
+from pipeline.settings.workloads import Workload
+from pipeline.storage.interface import Store
+from pipeline.views.dashboard.access import Forms, Login, Person
+from pipeline.views.dashboard.board import Board
+from pipeline.views.dashboard.item import Item
+from pipeline.views.dashboard.stream import Stream
+from pipeline.views.dashboard.verdicts import BUTTONS
+from pipeline.views.dashboard.words import FILTERS, ago
+from pipeline.views.report.page import environment
+
+LOOK_AGAIN_S = 1.0
+"""How often the store is asked for a regression that the snapshot does not have."""
+
+THREADS = 4
+"""Reads of the store at a time; others wait, and pages whose snapshot is in memory wait for none."""
+
+Answer = TypeVar("Answer")
+
+TEMPLATES = Path(__file__).with_name("templates")
+
+
+class Finding(Protocol):
+    """One line of what ``smidgen doctor`` finds."""
+
+    @property
+    def check(self) -> str:
+        """What was looked at."""
+
+    @property
+    def status(self) -> str:
+        """One of ok, warn and fail."""
+
+    @property
+    def detail(self) -> str:
+        """What was found."""
+
+    @property
+    def advice(self) -> str:
+        """What to do; empty if there is nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a dashboard's data come from, and where its answers go."""
+
+    store: Store
+    workloads: Mapping[str, Workload] = field(default_factory=dict)  # by name: windows of the series
+    say: Callable[[Verdict | Silence], Awaitable[None]] | None = (
+        None  # publishes; without it there are no buttons
+    )
+    diagnose: Callable[[], Sequence[Finding]] | None = None  # blocks
+    clock: Clock = system_clock
+    diff_url: str = ""  # of a change, with {change} and {service}; empty: none
+    source_url: str = ""  # of a line, checked by check_source_url; empty: none
+
+
+class Site:
+    """A dashboard's own state; ``secret`` is one that several dashboards share."""
+
+    def __init__(self, sources: Sources, login: Login, secret: str = "") -> None:
+        self.sources = sources
+        self.login = login
+        self.forms = Forms(secret or login.token or "")
+        self.board = Board(sources.store, sources.clock, workloads=sources.workloads)
+        self.stream = Stream(self.board)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="dashboard")
+        self._drawing = asyncio.Lock()
+        self._looked_at = float("-inf")
+        self._templates = {ratio: self._environment(ratio=ratio) for ratio in (True, False)}
+
+    @property
+    def store(self) -> Store:
+        """What is read."""
+        return self.sources.store
+
+    async def read(self, function: Callable[..., Answer], *given: Any) -> Answer:
+        """Run what reads the store in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *given)
+
+    async def find(self, key: str) -> Item | None:
+        """Return a regression by its id, one that came since the snapshot too: an alert may be quicker."""
+        now = self.sources.clock()
+        if key not in self.board.snapshot.by_id and now >= self._looked_at + LOOK_AGAIN_S:
+            self._looked_at = now
+            await self.read(self.board.refresh)
+        return self.board.snapshot.by_id.get(key)
+
+    async def draw(self, function: Callable[..., Answer], *given: Any) -> Answer:
+        """Run what reads and draws much, such as the stacks of a service: one at a time."""
+        async with self._drawing:
+            return await self.read(function, *given)
+
+    def render(
+        self, request: web.Request, template: str, *, ratio: bool = True, **given: Any
+    ) -> web.Response:
+        """Return a page; ``ratio`` writes levels in per cent."""
+        person: Person | None = request.get("person")  # nobody before a login
+        text = (
+            self._templates[ratio]
+            .get_template(template)
+            .render(
+                ratio=ratio,
+                person=person,
+                version_of_code=__version__,
+                buttons=BUTTONS,
+                open_total=sum(self.board.snapshot.open_items().values()),
+                form_token=self.forms.token(person) if person else "",
+                sessions=self.login.sessions,
+                may_answer=person is not None and person.may_answer and self.sources.say is not None,
+                path=request.path,
+                version=self.board.snapshot.version,
+                now=self.sources.clock(),
+                **given,
+            )
+        )
+        return web.Response(text=text, content_type="text/html")
+
+    def compile_templates(self) -> None:
+        """Compile what pages are made of, and what they include of reports."""
+        texts = {path.name: path.read_text("utf-8") for path in TEMPLATES.glob("*.html")}
+        for each in self._templates.values():
+            parts = (find_referenced_templates(each.parse(text)) for text in texts.values())
+            for name in {*texts, *filter(None, chain(*parts))}:
+                each.get_template(name)
+
+    def workload(self, name: str) -> Workload:
+        """Return a workload by its name.
+
+        Raises:
+            ConfigError: it is not known here.
+        """
+        if name not in self.sources.workloads:
+            raise ConfigError(f"workload {name!r} is not known here; name its file with --workloads")
+        return self.sources.workloads[name]
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def diff_url(self, change: Change) -> str:
+        """Return where the diff of a change is to be seen."""
+        return fill(self.sources.diff_url, {"change": change.id, "service": change.service})
+
+    def source_url(self, change: Change, path: str, line: int) -> str:
+        """Return where a line of a change is to be seen; empty if nowhere."""
+        return source_url(self.sources.source_url, change.service, change.id, path, line)
+
+    def _environment(self, *, ratio: bool) -> Environment:
+        found = environment(ratio=ratio, folders=(TEMPLATES,))
+        found.filters.update(FILTERS)
+        found.filters["ago"] = lambda time: ago(self.sources.clock() - time)
+        found.globals["diff_url"] = self.diff_url if self.sources.diff_url else None
+        found.globals["source_url"] = self.source_url
+        return found
+
+
+SITE = web.AppKey("site", Site)
+
+
+def site_of(request: web.Request) -> Site:
+    """Return the dashboard that a request is about."""
+    return request.app[SITE]

@@ -1,0 +1,107 @@
+"""Which regressions a workload sees in a service's traffic, and after how long."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipeline.analysis.detect.detectable import (
+    Look,
+    Traffic,
+    detectable_size,
+    time_to_detect,
+)
+from pipeline.analysis.detect.noise.service import with_shared_prior
+from pipeline.analysis.detect.share_normalisation import share_factor, with_share_factor
+from pipeline.analysis.detect.short_term import (
+    ScanConfig,
+    Windows,
+    baseline_start,
+    normalised,
+)
+from pipeline.model import FloatArray, SeriesMatrix
+from pipeline.model.clock import to_iso
+from pipeline.model.errors import ConfigError
+from pipeline.model.units import DAY_S
+from pipeline.settings.workloads import Workload
+from pipeline.storage.interface import Store
+
+SIZES = (0.00005, 0.0005, 0.005, 0.05)
+"""Of the service's CPU: the smallest that FBDetect reports, and each ten times the last."""
+
+QUANTILES = (("small", 0.1), ("typical", 0.5), ("large", 0.9))
+"""Of the gCPU of the service's subroutines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What one workload sees of subroutines of one size."""
+
+    subroutine: str  # small, typical or large
+    gcpu: float
+    dispersion: float  # of subroutines of that size
+    after_analysis: float | None  # gCPU that is detectable; None: nothing is
+    after_extended: float | None
+    after_s: dict[str, float | None]  # size → seconds until it is detectable; None: never
+
+
+def outlooks_of(store: Store, service: str, workload: Workload, end: float) -> tuple[Traffic, list[Outlook]]:
+    """Return a service's traffic, and what a workload sees of small, typical and large subroutines.
+
+    Raises:
+        ConfigError: nothing was counted in the windows of a scan that ends at ``end``.
+        StoreUnavailable: the store did not answer.
+    """
+    resolution = workload.resolution_s
+    end = math.floor(end / resolution) * resolution
+    start = end - workload.span_s
+    matrix = store.series("gcpu", service, start, end, resolution)
+    if not matrix.names or not matrix.totals.any():
+        span = f"between {to_iso(start)[:16]} and {to_iso(end)[:16]} UTC"
+        raise ConfigError(f"--service {service}: no samples in the store {span}; --until names another time")
+    columns = (workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s)
+    windows = Windows(*(round(column / resolution) for column in columns))
+    look = look_of(workload, windows)
+    traffic = Traffic(_rate(matrix), len(matrix.names))
+    level, dispersion, degrees_of_freedom = noise_of(matrix, windows)
+    outlooks = []
+    for name, quantile in QUANTILES:
+        gcpu = float(np.quantile(level, quantile, method="nearest"))
+        near = np.abs(np.log(level / gcpu)) <= math.log(2)
+        noise, known = float(np.median(dispersion[near])), float(np.median(degrees_of_freedom[near]))
+        own = replace(traffic, dispersion=noise, degrees_of_freedom=known)
+        sizes = (detectable_size(gcpu, after, own, look) for after in (look.analysis_s, look.longest_s))
+        after_analysis, after_extended = (size if math.isfinite(size) else None for size in sizes)
+        times = {f"{size:g}": time_to_detect(gcpu, size, own, look) for size in SIZES}
+        outlooks.append(Outlook(name, gcpu, noise, after_analysis, after_extended, times))
+    return traffic, outlooks
+
+
+def look_of(workload: Workload, windows: Windows) -> Look:
+    """Return what a scan of a workload compares: means of days where it only looks for slow rises."""
+    if set(workload.detectors) == {"long_term"}:
+        return Look(DAY_S, DAY_S, 0.0, workload.resolution_s, searched=False)
+    first = baseline_start(windows, workload.resolution_s, ScanConfig())
+    baseline_s = (windows.analysis - first) * workload.resolution_s
+    return Look(baseline_s, workload.analysis_s, workload.extended_s, workload.resolution_s)
+
+
+def _rate(matrix: SeriesMatrix) -> float:
+    """Return samples a second since the first ones: a service younger than the history is no smaller."""
+    first = int(np.flatnonzero(matrix.totals)[0])
+    return float(matrix.totals[first:].sum() / (len(matrix.totals[first:]) * matrix.resolution_s))
+
+
+def noise_of(matrix: SeriesMatrix, windows: Windows) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return gCPU, dispersion and its degrees of freedom of each subroutine, as a scan estimates them."""
+    config = ScanConfig()
+    level = matrix.samples.sum(axis=1) / matrix.totals.sum()
+    matrix = with_share_factor(matrix, share_factor(matrix, history=windows.analysis))
+    series = normalised(with_shared_prior(matrix, windows, config=config), windows, config)
+    known = (level > 0) & np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
+    if not known.any():
+        known = level > 0
+    dispersion = np.maximum(series.variance / np.maximum(1 - level, 1e-6), 1.0)  # 1 is what sampling gives
+    return level[known], dispersion[known], series.degrees_of_freedom[known]

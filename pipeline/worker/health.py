@@ -1,0 +1,200 @@
+"""Health endpoint of a worker: whether it lives, whether it is ready, and what it counts.
+
+``/live`` says that the process need not be restarted: its event loop turns, for otherwise nobody answers,
+and no call of a stage hangs. ``/ready`` says that it can do its work: it has joined its groups, and broker
+and store answer. A worker that waits for its store is alive and not ready: a restart would help nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import orjson
+from aiohttp import web
+
+from pipeline import __version__
+from pipeline.http.access import is_authorised, is_loopback
+from pipeline.model.clock import Clock, system_clock
+from pipeline.model.errors import ConfigError, SmidgenError
+from pipeline.telemetry.metrics import Sample, exposition
+
+LONGEST_CALL_S = 900.0
+"""A call of a stage that takes longer hangs: far above the store's own timeouts and the largest scan."""
+
+CHECK_S = 5.0
+"""How long a check of /ready may take, and for how long its outcome is given again."""
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Check = Callable[[], Awaitable[None]]
+"""Returns if all is well, raises a SmidgenError that says what is not."""
+
+
+class Watched(Protocol):
+    """One stage of this process, as far as its health is concerned."""
+
+    @property
+    def name(self) -> str:
+        """The stage."""
+
+    def call_s(self) -> float:
+        """Return how long its call under way has taken."""
+
+    def assignment(self) -> str:
+        """Return what it waits for; ``ok`` once its group has given it its partitions, perhaps none."""
+
+    def samples(self) -> list[Sample]:
+        """Return what it counts."""
+
+
+class Health:
+    """Answers for the stages of a process. ``checks`` are what /ready asks besides their assignments."""
+
+    def __init__(
+        self,
+        stages: Sequence[Watched],
+        checks: Mapping[str, Check],
+        *,
+        token: str | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        clock: Clock = system_clock,
+    ) -> None:
+        self._started = clock()
+        self._stages = stages
+        self._checks = checks
+        self._token = token
+        self._monotonic = monotonic
+        self._asked: dict[str, tuple[float, str]] = {}
+        self._asking = asyncio.Lock()
+        self.stopping = False
+
+    def application(self) -> web.Application:
+        """Return the web application: GET /live, /ready and /metrics."""
+        app = web.Application(client_max_size=1024)
+        app.router.add_get("/live", self._answer(self.live))
+        app.router.add_get("/ready", self._answer(self.ready))
+        app.router.add_get("/metrics", self._metrics)
+        return app
+
+    async def live(self) -> dict[str, str]:
+        """Return what each check of liveness says: ``ok``, or what is wrong."""
+        return {
+            f"{stage.name}: call": "ok"
+            if (took := stage.call_s()) < LONGEST_CALL_S
+            else f"hangs for {took:.0f} s"
+            for stage in self._stages
+        }
+
+    async def ready(self) -> dict[str, str]:
+        """Return what each check of readiness says: ``ok``, or what is wrong."""
+        found = {"worker": "is stopping" if self.stopping else "ok"}
+        for stage in self._stages:
+            found[f"{stage.name}: assignment"] = stage.assignment()
+        async with self._asking:  # one asks for all
+            outcomes = await asyncio.gather(*(self._outcome(name) for name in self._checks))
+        return {**found, **dict(zip(self._checks, outcomes, strict=True))}
+
+    async def _outcome(self, name: str) -> str:
+        now = self._monotonic()
+        if name in self._asked and now - self._asked[name][0] < CHECK_S:
+            return self._asked[name][1]
+        try:
+            await asyncio.wait_for(self._checks[name](), CHECK_S)
+            text = "ok"
+        except TimeoutError:
+            text = f"no answer within {CHECK_S:g} s"
+        except SmidgenError as error:
+            text = str(error)
+        self._asked[name] = (self._monotonic(), text)
+        return text
+
+    def _answer(
+        self, checks: Callable[[], Awaitable[Mapping[str, str]]]
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def answer(request: web.Request) -> web.Response:
+            if not self._may(request):
+                return _json(401, {"status": "refused", "checks": {"token": "wrong or missing bearer token"}})
+            found = await checks()
+            well = all(text == "ok" for text in found.values())
+            return _json(200 if well else 503, {"status": "ok" if well else "failing", "checks": found})
+
+        return answer
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        if not self._may(request):
+            return _json(401, {"status": "refused", "checks": {"token": "wrong or missing bearer token"}})
+        found = [sample for stage in self._stages for sample in stage.samples()]
+        found += [("call_seconds", {"stage": stage.name}, stage.call_s()) for stage in self._stages]
+        ready = all(text == "ok" for text in (await self.ready()).values())
+        found += [("ready", {}, float(ready)), ("build_info", {"version": __version__}, 1.0)]
+        found += [("start_timestamp_seconds", {}, self._started), *_process()]
+        return web.Response(body=exposition(found).encode(), headers={"Content-Type": CONTENT_TYPE})
+
+    def _may(self, request: web.Request) -> bool:
+        return is_authorised(request.headers.get("Authorization"), self._token)
+
+
+class HealthServer:
+    """Serves a Health at an address."""
+
+    def __init__(self, health: Health, host: str, port: int) -> None:
+        self._health = health
+        self._host = host
+        self._port = port
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> str:
+        """Listen, and return the URL.
+
+        Raises:
+            ConfigError: the address cannot be listened on.
+        """
+        runner = web.AppRunner(self._health.application(), access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self._host, self._port).start()
+        except OSError as error:
+            await runner.cleanup()
+            raise ConfigError(f"health: {self._host}:{self._port}: {error.strerror or error}") from None
+        self._runner = runner
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{runner.addresses[0][1]}"
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+
+def health_address(text: str, token: str | None) -> tuple[str, int]:
+    """Read ``host:port`` (``:port`` and ``port`` mean loopback; port 0 takes a free one).
+
+    Raises:
+        ConfigError: it is no address, or other machines could reach it without a token.
+    """
+    host, _, port = text.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not port.isdigit() or int(port) > 65535:
+        raise ConfigError(f"health: should be host:port, not {text!r}")
+    if token is None and not is_loopback(host):
+        raise ConfigError(f"health: {host} can be reached from other machines: set http_token_file too")
+    return host, int(port)
+
+
+def _json(status: int, body: object) -> web.Response:
+    return web.Response(status=status, body=orjson.dumps(body) + b"\n", content_type="application/json")
+
+
+def _process() -> list[Sample]:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    found: list[Sample] = [("cpu_seconds_total", {}, used.ru_utime + used.ru_stime)]
+    status, files = Path("/proc/self/statm"), Path("/proc/self/fd")
+    if not status.exists():
+        return found
+    resident = int(status.read_text().split()[1]) * resource.getpagesize()
+    return [*found, ("resident_memory_bytes", {}, resident), ("open_files", {}, len(list(files.iterdir())))]

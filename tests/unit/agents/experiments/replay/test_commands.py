@@ -1,0 +1,172 @@
+"""``smidgen replay``: options, what is printed, exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+import pytest
+from aiohttp import web
+from click.testing import CliRunner, Result
+
+from agents.experiments.replay.recording import RecordedRequest, encode_head, encode_request
+from pipeline.cli import run, smidgen
+from tests.unit.agents.experiments.replay.services import service
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    path = tmp_path / "shop.jsonl"
+    requests = [
+        RecordedRequest(
+            float(n), "POST" if n % 5 == 4 else "GET", f"/cart/{n}", status=200, session=f"s{n % 3}"
+        )
+        for n in range(20)
+    ]
+    path.write_bytes(encode_head("shop", "share 1", 0.0) + b"".join(map(encode_request, requests)) + b"7\n")
+    return path
+
+
+@contextmanager
+def two_sides() -> Iterator[tuple[str, str]]:
+    """Serve both sides in a thread; side B does not know cart 3."""
+    addresses: list[str] = []
+    ready, stop = threading.Event(), threading.Event()
+
+    async def side_a(request: web.Request) -> web.StreamResponse:
+        return web.Response(text=request.path, headers={"Server-Timing": "cpu;dur=2"})
+
+    async def side_b(request: web.Request) -> web.StreamResponse:
+        status = 404 if request.path == "/cart/3" else 200
+        return web.Response(text=request.path, status=status, headers={"Server-Timing": "cpu;dur=3"})
+
+    async def main() -> None:
+        async with service(side_a) as a, service(side_b) as b:
+            addresses.extend((a, b))
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    try:
+        assert ready.wait(60)
+        yield addresses[0], addresses[1]
+    finally:
+        stop.set()
+        thread.join()
+
+
+def invoke(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(smidgen, ["replay", *map(str, arguments)], standalone_mode=False)
+
+
+def test_show(recording: Path) -> None:
+    found = orjson.loads(invoke("show", recording, "--json").stdout)
+    assert (found["requests"], found["sessions"], found["longest_session"]) == (20, 3, 7)
+    assert [(one["endpoint"], one["recorded"], one["safe"]) for one in found["endpoints"]] == [
+        ("GET /cart/:id", 16, True),
+        ("POST /cart/:id", 4, False),
+    ]
+    result = invoke("show", recording)
+    assert "if allowed" in result.output
+    assert "1 lines are no requests; line 22: should be an object" in result.output
+
+
+def test_run_writes_trials_that_a_verdict_reads(recording: Path, tmp_path: Path) -> None:
+    output = tmp_path / "trials.csv"
+    with two_sides() as (a, b):
+        arguments: list[str | Path] = [
+            recording,
+            "--a",
+            a,
+            "--b",
+            b,
+            "--rate",
+            "500",
+            "--requests",
+            "12",
+            "--warm-up",
+            "3",
+        ]
+        result = invoke("run", *arguments, "--trials", "2", "--timing", "cpu", "--to", output, "--json")
+    assert result.exception is None, result.output
+    assert result.return_value == 1  # status differs
+    found = orjson.loads(result.stdout)
+    (endpoint,) = found["endpoints"].values()
+    assert (endpoint["requests"], endpoint["failed"], endpoint["body_differs"]) == (24, [0, 0], 0)
+    assert endpoint["status_differs"] >= 1
+    assert "4 requests may change something and are blocked: POST /cart/:id" in result.stderr
+    verdict = CliRunner().invoke(smidgen, ["trial", "verdict", str(output), "--json"], standalone_mode=False)
+    assert verdict.exception is None, verdict.output
+    rows = {row["metric"]: row for row in map(orjson.loads, verdict.stdout.splitlines())}
+    assert set(rows) == {
+        f"{name}{of}" for name in ("latency_ms", "cpu_timing_ms") for of in ("", " GET /cart/:id")
+    }
+    assert rows["cpu_timing_ms"]["difference"] == pytest.approx(0.5)
+    assert rows["cpu_timing_ms"]["model"] == "paired-by-request"
+
+
+def test_run_prints_a_table(recording: Path) -> None:
+    with two_sides() as (a, b):
+        result = invoke(
+            "run", recording, "--a", a, "--b", b, "--speed", "1000", "--allow", "POST *", "--warm-up", "2"
+        )
+    assert result.exception is None, result.output
+    assert "POST /cart/:id" in result.output
+    assert "requests a second offered" in result.output
+
+
+def test_capacity(recording: Path, tmp_path: Path) -> None:
+    output = tmp_path / "knees.csv"
+    with two_sides() as (a, b):
+        steps = ("--from", "100", "--up-to", "150", "--factor", "1.5", "--seconds", "0.1", "--p99", "60000")
+        result = invoke(
+            "capacity", recording, "--a", a, "--b", b, *steps, "--repeats", "2", "--to", output, "--json"
+        )
+    assert result.exception is None, result.output
+    found = orjson.loads(result.stdout)
+    assert [knee["rate"] for knee in found["a"] + found["b"]] == [pytest.approx(150.0)] * 4
+    assert not any(knee["broke"] for knee in found["a"])
+    assert output.read_text().count("capacity_rps") == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--b", "elsewhere"], "should be http://HOST:PORT"),
+        (["--rate", "5", "--speed", "2"], "--rate and --speed: give one"),
+        (["--speed", "2", "--warm-up", "16"], "--warm-up 16: the recording has 16 requests"),
+        (["--header", "X"], "should be NAME=VALUE"),
+        (["--mix", "/cart=-1"], "should have a share above 0"),
+        (["--endpoint", "/none"], "/none: matches no endpoint"),
+        (["--a-pid", "1"], "give a process or a cgroup of both sides"),
+        (["--downstream-a", "127.0.0.1:0"], "give both"),
+        (["--downstream-a", "127.0.0.1:0", "--downstream-b", "127.0.0.1:0"], "say what the calls"),
+        (["--a", "http://127.0.0.1:9"], "127.0.0.1:9: "),
+    ],
+)
+def test_bad_usage_is_one_line(
+    arguments: list[str], why: str, recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = ["--a", "http://127.0.0.1:9", "--b", "http://127.0.0.1:9"]
+    assert run(["replay", "run", str(recording), *usual, *arguments]) == 2
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert why in last
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["record", "--upstream", "http://a", "--to", "/nowhere/x"],
+        ["record", "--upstream", "http://a", "--to", "x", "--session", "sid"],
+        ["mock", "--answers", "/nowhere"],
+        ["show", "/nowhere"],
+    ],
+)
+def test_other_bad_usage_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["replay", *arguments]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1

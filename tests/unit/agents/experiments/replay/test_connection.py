@@ -1,0 +1,130 @@
+"""HTTP/1.1 as a client: answers of all forms, and what is none."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agents.experiments.replay.connection import (
+    Address,
+    Answer,
+    Pool,
+    address_of_url,
+    request_head,
+)
+from pipeline.model.errors import ConfigError
+from tests.unit.agents.experiments.replay.services import raw_service
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+async def ask(pool: Pool, method: str = "GET") -> Answer:
+    connection = await pool.take()
+    done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    head = request_head(method, "/", "a", [], 0) + b"\r\n"
+    connection.send(head, head_only=method == "HEAD", done=done.set_result)
+    return await asyncio.wait_for(done, 60)
+
+
+def answers(content: bytes, *methods: str, close: bool = False) -> list[Answer]:
+    async def main() -> list[Answer]:
+        async with raw_service(content, close=close) as address:
+            pool = Pool(address_of_url(address), 1)
+            try:
+                return [await ask(pool, method) for method in methods]
+            finally:
+                pool.close()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("content", "body"),
+    [
+        pytest.param(OK + b"Content-Length: 3\r\n\r\nabc", b"abc", id="length"),
+        pytest.param(OK + b"content-length:0\r\n\r\n", b"", id="empty"),
+        pytest.param(
+            OK + b"Transfer-Encoding: chunked\r\n\r\n2;x=1\r\nab\r\n1\r\nc\r\n0\r\nT: 1\r\n\r\n",
+            b"abc",
+            id="chunks",
+        ),
+        pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", b"", id="no content"),
+        pytest.param(
+            b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"Content-Length: 1\r\n\r\na", b"a", id="continue"
+        ),
+        pytest.param(OK + b"Connection: close\r\nContent-Length: 1\r\n\r\na", b"a", id="close after it"),
+        pytest.param(b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na", b"a", id="http 1.0"),
+    ],
+)
+def test_answers_are_read_one_after_another(content: bytes, body: bytes) -> None:
+    found = answers(content, "GET", "GET")
+    assert [answer.body for answer in found] == [body, body]
+    assert all(answer.status in (200, 204) and not answer.error for answer in found)
+    assert all(answer.ended >= answer.sent > 0 for answer in found)
+
+
+def test_an_answer_may_end_with_its_connection() -> None:
+    (found,) = answers(OK + b"\r\nall of it", "GET", close=True)
+    assert (found.status, found.body) == (200, b"all of it")
+
+
+def test_an_answer_to_head_has_no_body() -> None:
+    (found,) = answers(OK + b"Content-Length: 7\r\nX-A: 1\r\nx-a: 2\r\n\r\n", "HEAD")
+    assert (found.status, found.body, found.header("X-A")) == (200, b"", ["1", "2"])
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        pytest.param(OK + b"Content-Length: 9\r\n\r\nab", "was closed", id="broken off"),
+        pytest.param(OK + b"Content-Length: many\r\n\r\nab", "invalid literal", id="no length"),
+        pytest.param(OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "invalid literal", id="no chunk"),
+        pytest.param(OK + b"Transfer-Encoding: chunked\r\n\r\n-5\r\n", "no size", id="negative chunk"),
+        pytest.param(b"SSH-2.0-x\r\n\r\n", "no HTTP/1", id="another protocol"),
+        pytest.param(b"", "was closed", id="nothing"),
+    ],
+)
+def test_what_is_no_answer_fails(content: bytes, error: str) -> None:
+    (found,) = answers(content, "GET", close=True)
+    assert found.status == 0
+    assert error in found.error
+
+
+def test_more_connections_than_may_be_wait_for_one() -> None:
+    async def main() -> list[int]:
+        async with raw_service(OK + b"Content-Length: 0\r\n\r\n") as address:
+            pool = Pool(address_of_url(address), 2)
+            found = await asyncio.gather(*(ask(pool) for _ in range(20)))
+            pool.close()
+            return [answer.status for answer in found]
+
+    assert asyncio.run(main()) == [200] * 20
+
+
+def test_a_closed_connection_makes_room_for_who_waits() -> None:
+    async def main() -> list[int]:
+        content = OK + b"Connection: close\r\nContent-Length: 0\r\n\r\n"
+        async with raw_service(content, close=True) as address:
+            pool = Pool(address_of_url(address), 1)
+            return [answer.status for answer in await asyncio.gather(*(ask(pool) for _ in range(5)))]
+
+    assert asyncio.run(main()) == [200] * 5
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("http://a:1", Address("a", 1, "a:1")),
+        ("http://a/x/", Address("a", 80, "a", "/x")),
+        ("https://[::1]:2", Address("::1", 2, "[::1]:2", "", True)),
+    ],
+)
+def test_addresses_are_read(url: str, address: Address) -> None:
+    assert address_of_url(url) == address
+
+
+@pytest.mark.parametrize("url", ["a:1", "ftp://a", "http://", "http://a:b", "http://a?x=1"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="should be http"):
+        address_of_url(url)

@@ -1,0 +1,69 @@
+"""V8's profiles as stacks."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from agents.profiles.formats import ProfileSource, parse, read_profile
+from agents.profiles.formats.chrome import ChromeFormat
+from tests.support.profile_files import chrome_trace, cpuprofile
+
+CHROME = ChromeFormat()
+
+
+def test_a_sample_lasts_until_the_next_one_and_idle_time_has_no_frames() -> None:
+    records = list(
+        read_profile(CHROME, ProfileSource.of(cpuprofile(timeDeltas=[5, 10, 20, 30, 40, 50]))).records
+    )
+    work, main = ("main (/srv/app.js:4)", "work (/srv/app.js:6)"), ("main (/srv/app.js:4)",)
+    assert records == [(work, 10), (work, 20), (main, 30), ((), 40), (work, 50), (work, 30)]
+
+
+def test_chunks_of_a_trace_are_one_profile() -> None:
+    assert parse(CHROME, chrome_trace()).stacks == {("main",): 2, ("main", "work"): 2}
+
+
+def test_nodes_of_old_versions_hang_in_one_another() -> None:
+    leaf = {"functionName": "work", "url": "/a.js", "lineNumber": 6, "id": 2, "hitCount": 1}
+    head = {"functionName": "(root)", "id": 1, "children": [leaf]}
+    data = orjson.dumps({"head": head, "samples": [2, 2, 2], "timestamps": [10, 20, 40]})
+    assert parse(CHROME, data).stacks == {("work",): 3}
+
+
+def test_without_samples_hits_count() -> None:
+    parsed = parse(CHROME, cpuprofile(samples=[], timeDeltas=[]))
+    assert parsed.stacks == {("main",): 1, ("main", "work"): 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "invalid", "stacks"),
+    [
+        pytest.param({"samples": [9, 3], "timeDeltas": [0, 5]}, 1, {("main", "work"): 1}, id="no such node"),
+        pytest.param({"samples": [[], 3], "timeDeltas": [0, 5]}, 1, {("main", "work"): 1}, id="no number"),
+        pytest.param(
+            {"nodes": [{"id": 1, "callFrame": {}, "children": [1]}], "samples": [1]}, 1, {}, id="a circle"
+        ),
+        pytest.param(
+            {"nodes": [{"id": 1, "parent": 7, "functionName": "f"}], "samples": [1]},
+            0,
+            {("f",): 1},
+            id="a parent that is not there ends the stack",
+        ),
+        pytest.param({"nodes": [3, {"id": {}}]}, 1, {}, id="no nodes"),
+    ],
+)
+def test_hostile_nodes(fields: dict[str, object], invalid: int, stacks: dict[tuple[str, ...], int]) -> None:
+    parsed = parse(CHROME, cpuprofile(**fields))
+    assert parsed.stacks == stacks
+    assert parsed.invalid >= invalid
+
+
+def test_time_that_runs_backwards_counts_nothing() -> None:
+    parsed = parse(CHROME, cpuprofile(timeDeltas=[5, -10, 1000, 1000, 1000, 1000]))
+    assert (parsed.samples, parsed.frameless, parsed.invalid) == (4, 1, 0)
+
+
+@pytest.mark.parametrize("data", [b"{}", b"[]", b"[1]", b'{"traceEvents": [{}]}', b"null"])
+def test_a_file_without_a_profile(data: bytes) -> None:
+    assert "has no CPU profile" in parse(CHROME, data).first_invalid

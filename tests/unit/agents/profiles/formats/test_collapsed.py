@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from agents.profiles.formats.collapsed import parse_collapsed
+from tests.support.paths import REAL_DATA
+
+SAMPLES = REAL_DATA / "profiles"
+SIMPLE = {("a", "b", "c"): 5, ("a", "b", "d"): 4, ("a", "b"): 5}
+
+
+@pytest.mark.parametrize(
+    ("data", "stacks"),
+    [
+        pytest.param(b"a;b 3\na;b 4\n", {("a", "b"): 7}, id="equal stacks add up"),
+        pytest.param(b"a;b 3\r\nc 1\r\n", {("a", "b"): 3, ("c",): 1}, id="CR LF"),
+        pytest.param(b"a;b\t3", {("a", "b"): 3}, id="tab"),
+        pytest.param(b"a b(int, x);c d 3", {("a b(int, x)", "c d"): 3}, id="spaces in names"),
+        pytest.param(b"f (a.py:1);g (b.py:2) 12", {("f (a.py:1)", "g (b.py:2)"): 12}, id="py-spy"),
+        pytest.param(b"a;;b 2", {("a", "b"): 2}, id="empty frames vanish"),
+        pytest.param(b"a 3.0\nb 2.\n", {("a",): 3, ("b",): 2}, id="whole decimals"),
+        pytest.param(b"a 0\nb 1", {("b",): 1}, id="counted 0 times"),
+        pytest.param(b"\xef\xbb\xbfa 1", {("a",): 1}, id="UTF-8 with a mark"),
+        pytest.param("é 1".encode("utf-16"), {("é",): 1}, id="UTF-16 with a mark"),
+        pytest.param("ab;c 1".encode("utf-16-le"), {("ab", "c"): 1}, id="UTF-16 LE without a mark"),
+        pytest.param("ab;c 1".encode("utf-16-be"), {("ab", "c"): 1}, id="UTF-16 BE without a mark"),
+        pytest.param(b"a\xff;b 1", {("a\ufffd", "b"): 1}, id="a byte that is not UTF-8"),
+        pytest.param("a\u2028b;c 1".encode(), {("a\u2028b", "c"): 1}, id="only line feeds end lines"),
+        pytest.param(b"", {}, id="empty"),
+        pytest.param(b"# frames 3\n// more 4\n\n  \na 1", {("a",): 1}, id="comments and blank lines"),
+    ],
+)
+def test_stacks_are_read(data: bytes, stacks: dict[tuple[str, ...], int]) -> None:
+    collapsed = parse_collapsed(data)
+    assert collapsed.stacks == stacks
+    assert collapsed.invalid == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("invalid line", id="no count"),
+        pytest.param("a;b3", id="no space before the count"),
+        pytest.param("a -3", id="negative"),
+        pytest.param("a 1e3", id="exponent"),
+        pytest.param("a ٣", id="digits of another script"),
+        pytest.param("a " + "9" * 5000, id="absurdly many digits"),
+        pytest.param(f"a {2**40 + 1}", id="absurdly many samples"),
+    ],
+)
+def test_invalid_lines_are_counted_and_shown(line: str) -> None:
+    collapsed = parse_collapsed(f"a 1\n{line}\nb 2\n{line}".encode())
+    assert collapsed.stacks == {("a",): 1, ("b",): 2}
+    assert collapsed.invalid == 2
+    assert collapsed.first_invalid.startswith(f"line 2: '{line[:10]}")
+
+
+def test_parts_of_samples_are_neither_made_nor_lost() -> None:
+    collapsed = parse_collapsed(b"a 1.5\nb 0.5\nc 2\na 0.5\nd 0.5\n")
+    assert collapsed.samples == 5
+    assert (collapsed.stacks["a",], collapsed.stacks["c",], collapsed.invalid) == (2, 2, 0)
+
+
+def test_samples_without_frames_are_distinguished() -> None:
+    collapsed = parse_collapsed(b" 2\n; 3\na 1")
+    assert (collapsed.samples, collapsed.frameless, collapsed.invalid) == (1, 5, 0)
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the shared profiles are not beside this checkout")
+@pytest.mark.parametrize(
+    ("name", "samples", "stacks", "invalid"),
+    [
+        ("simple-crlf.txt", 14, SIMPLE, 0),
+        ("simple-utf16-le.txt", 14, SIMPLE, 0),
+        ("simple-with-invalids.txt", 14, SIMPLE, 1),
+        ("perf-vertx-stacks-01-collapsed-all.txt", 285, None, 0),
+    ],
+)
+def test_real_files(name: str, samples: int, stacks: dict[tuple[str, ...], int] | None, invalid: int) -> None:
+    collapsed = parse_collapsed((SAMPLES / name).read_bytes())
+    assert collapsed.samples == samples
+    assert collapsed.invalid == invalid
+    if stacks is not None:
+        assert collapsed.stacks == stacks

@@ -1,0 +1,133 @@
+"""A file of every format: recognised by content, read, cut anywhere, compressed or not."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from agents.profiles.formats import (
+    AUTO,
+    ProfileSource,
+    StackSamples,
+    find_format,
+    format_names,
+    parse,
+)
+from agents.profiles.formats.source import HEAD_BYTES
+from pipeline.model.errors import ConfigError
+from tests.support.paths import REAL_DATA
+from tests.support.profile_files import FILES, chrome_trace, mojo, pprof
+
+PYTHON = {("main (/srv/shop/app.py)", "work (/srv/shop/app.py)"): 3, ("main (/srv/shop/app.py)",): 1}
+STACKS: dict[str, dict[tuple[str, ...], int]] = {
+    "perf": {("main", "work"): 2},
+    "chrome": {("main", "work"): 4, ("main",): 1},
+    "austin": PYTHON,
+    "mojo": {("main (/app.py)", "work (/app.py)"): 3, ("main (/app.py)",): 1},
+    "dtrace": {("app`main", "app`work"): 3, ("app`main",): 1},
+    "pprof-legacy": {("[main]", "[libwork.so]"): 3, ("[main]",): 1},
+    "jfr": {("shop.App.main", "shop.Cart.total"): 3, ("shop.App.main", "write_[k]"): 1},
+}
+SAMPLES = REAL_DATA / "profiles"
+every_file = pytest.mark.parametrize("name", FILES)
+
+
+def read(data: bytes) -> StackSamples:
+    return parse(find_format(AUTO, ProfileSource.of(data).head), data)
+
+
+def test_there_is_a_file_of_every_format() -> None:
+    assert (AUTO, *FILES) == format_names()
+
+
+@every_file
+def test_it_is_recognised_and_read(name: str) -> None:
+    assert find_format(AUTO, ProfileSource.of(FILES[name]).head).name == name
+    parsed = read(FILES[name])
+    assert parsed.stacks == STACKS.get(name, {("main", "work"): 3, ("main",): 1})
+    assert parsed.invalid == 0, parsed.first_invalid
+
+
+@every_file
+def test_compressed_it_is_the_same(name: str) -> None:
+    assert read(gzip.compress(FILES[name])) == read(FILES[name])
+
+
+@every_file
+def test_cut_anywhere_it_is_read_up_to_there_or_invalid(name: str) -> None:
+    format_ = find_format(name, b"")
+    whole = parse(format_, FILES[name]).samples
+    for end in range(len(FILES[name])):
+        assert parse(format_, FILES[name][:end]).samples <= whole
+
+
+@every_file
+def test_no_format_takes_what_another_one_wrote(name: str) -> None:
+    takes = [
+        other
+        for other in format_names()[1:]
+        if find_format(other, b"").recognises(ProfileSource.of(FILES[name]).head)
+    ]
+    assert set(takes) <= {name, "collapsed"}
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        pytest.param(pprof(), "pprof", id="pprof as Go sends it"),
+        pytest.param(chrome_trace(), "chrome", id="a trace"),
+        pytest.param(mojo(1), "mojo", id="the first version of MOJO"),
+        pytest.param(b" \n" + FILES["speedscope"], "speedscope", id="blank lines before JSON"),
+        pytest.param(FILES["austin"].split(b"\n\n")[1], "austin", id="Austin without a header"),
+        pytest.param(b"", "collapsed", id="nothing"),
+    ],
+)
+def test_variants_are_recognised(data: bytes, name: str) -> None:
+    assert find_format(AUTO, ProfileSource.of(data).head).name == name
+
+
+GOLDENS = {
+    "cppbench.cpu": ("pprof-legacy", 712, 0),
+    "forks.linux-perf.txt": ("perf", 561, 0),
+    "gobench.cpu": ("pprof-legacy", 305, 0),
+    "perf-vertx-stacks-01-collapsed-all.txt": ("collapsed", 285, 0),
+    "rust-mangled.linux-perf.txt": ("perf", 96, 0),
+    "simple-crlf.txt": ("collapsed", 14, 0),
+    "simple-utf16-le.txt": ("collapsed", 14, 0),
+    "simple-with-invalids.txt": ("collapsed", 14, 1),
+    "simple-with-pid.linux-perf.txt": ("perf", 137, 0),
+    "simple.prof": ("pprof", 150, 0),
+}
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the shared profiles are not beside this checkout")
+def test_every_shared_profile_is_read() -> None:
+    """Their stacks are compared format by format; dumps of pprof beside them are no profiles."""
+    paths = {path.name: path for path in SAMPLES.iterdir() if path.suffix != ".string"}
+    heads = {name: ProfileSource.of(path.read_bytes()).head for name, path in paths.items()}
+    found = {name: parse(find_format(AUTO, heads[name]), path.read_bytes()) for name, path in paths.items()}
+    assert {
+        name: (find_format(AUTO, heads[name]).name, one.samples, one.invalid) for name, one in found.items()
+    } == GOLDENS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("PeriodType: cpu ns\nPeriod: 10000\nSamples:\n  3: 1 2\nLocations\n", id="pprof -raw"),
+        pytest.param('{\n "version": 1.2,\n "raw": [\n  8,\n  1,\n "x": 3\n },\n', id="stackprof"),
+        pytest.param("events: Instructions\nfl=a.c\nfn=main\n16 20\ncfn=f\ncalls=1 50\n", id="callgrind"),
+    ],
+)
+def test_reports_of_other_tools_do_not_pass_for_collapsed_stacks(text: str) -> None:
+    """Some of their lines end in a number; the rest would be counted as invalid, and these be published."""
+    with pytest.raises(ConfigError, match="no format"):
+        find_format(AUTO, text.encode())
+    assert find_format("collapsed", text.encode()).name == "collapsed"
+
+
+def test_a_head_that_is_cut_in_a_line_is_judged_without_it() -> None:
+    lines = b"main;work 3\n" * 6000
+    assert find_format(AUTO, lines[:HEAD_BYTES]).name == "collapsed"
+    assert find_format(AUTO, b"x" * HEAD_BYTES).name == "collapsed"

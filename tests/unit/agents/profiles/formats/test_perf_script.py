@@ -1,0 +1,151 @@
+"""Output of ``perf script`` as stacks."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.profiles.formats import AUTO, find_format, parse
+from agents.profiles.formats.perf_script import PerfScriptFormat
+from tests.support.paths import REAL_DATA
+
+SAMPLES = REAL_DATA / "profiles"
+HEADER = "my app  12/13    [001]  100.250000:     250000 cpu-clock:u: \n"
+
+
+def stacks_of(text: str, *, header: str = HEADER) -> dict[tuple[str, ...], int]:
+    parsed = parse(PerfScriptFormat(), (header + text).encode())
+    assert parsed.invalid == 0, parsed.first_invalid
+    return dict(parsed.stacks)
+
+
+@pytest.mark.parametrize(
+    ("frames", "stack"),
+    [
+        pytest.param("\t 1f f (/bin/app)\n\t 2f main (/bin/app)", ("main", "f"), id="leaf first"),
+        pytest.param("\t 1f f+0x12 (/bin/app)", ("f",), id="an offset"),
+        pytest.param("\t 1f a::b(int, char (*)()) (/bin/app)", ("a::b(int, char (*)())",), id="a signature"),
+        pytest.param("\t 1f do_sys_open ([kernel.kallsyms])", ("do_sys_open_[k]",), id="the kernel"),
+        pytest.param("\t 1f nf_hook ([nf_tables])", ("nf_hook_[k]",), id="a module of the kernel"),
+        pytest.param("\t 1f LApp;::run (/tmp/perf-12.map)", ("LApp;::run_[j]",), id="compiled as it runs"),
+        pytest.param("\t 1f g (inlined)", ("g_[i]",), id="inlined"),
+        pytest.param("\t 1f [unknown] (/lib/libc.so.6)", ("[libc.so.6]",), id="a library without symbols"),
+        pytest.param("\t 1f [unknown] ([unknown])", ("[unknown]",), id="nothing is known"),
+        pytest.param(
+            "\t 1f py::work:/srv/shop/cart.py (/tmp/perf-1.map)", ("work (/srv/shop/cart.py)",), id="Python"
+        ),
+    ],
+)
+def test_frames(frames: str, stack: tuple[str, ...]) -> None:
+    assert stacks_of(frames) == {("my app", *stack): 1}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param("app 12 100.5: cpu-clock: \n", id="a pid alone"),
+        pytest.param("app 12/12 100.5: 1 cycles:ppp: \r\n", id="with a period, CR LF"),
+        pytest.param("app    -1/-1 [003] d..2. 100.5: cycles: \n", id="flags, no process"),
+        pytest.param("app 12 cpu-clock: \n", id="no time"),
+        pytest.param("# a comment\n\n\napp 1 1.0: cycles:\n", id="comments before it"),
+    ],
+)
+def test_headers(header: str) -> None:
+    assert stacks_of("\t 1f f (/bin/app)\n", header=header) == {("app", "f"): 1}
+
+
+def test_events_add_up_and_those_without_frames_are_counted_apart() -> None:
+    event = HEADER + "\t 1f f (/bin/app)\n"
+    parsed = parse(PerfScriptFormat(), f"{event}\n{event}{HEADER}\n{event}".encode())
+    assert parsed.stacks == {("my app", "f"): 3}
+    assert (parsed.frameless, parsed.invalid) == (1, 0)
+
+
+def test_an_event_on_one_line() -> None:
+    assert stacks_of("", header="app 12 100.5: 1 cycles:  55d3 f+0x3 (/bin/app)\n") == {("app", "f"): 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        pytest.param(HEADER + "\t no frame\n", "line 1", id="a frame that is none"),
+        pytest.param("nothing of perf\n\n" + HEADER + "\t 1f f (/b)", "line 1", id="a header that is none"),
+        pytest.param("\t 1f f (/b)\n", "line 1", id="frames without a header"),
+    ],
+)
+def test_what_makes_no_sense_is_invalid(text: str, where: str) -> None:
+    parsed = parse(PerfScriptFormat(), text.encode())
+    assert parsed.invalid == 1
+    assert parsed.first_invalid.startswith(where)
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the shared profiles are not beside this checkout")
+@pytest.mark.parametrize(
+    ("name", "stacks", "samples"),
+    [("simple-with-pid", 7, 137), ("forks", 22, 561), ("rust-mangled", 22, 96)],
+)
+def test_real_files_are_recognised_and_whole(name: str, stacks: int, samples: int) -> None:
+    data = (SAMPLES / f"{name}.linux-perf.txt").read_bytes()
+    parsed = parse(find_format(AUTO, data), data)
+    assert (len(parsed.stacks), parsed.samples, parsed.invalid) == (stacks, samples, 0)
+    assert parsed.samples + parsed.frameless == sum(1 for line in data.splitlines() if line[:1].strip())
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"a;b 3\n", b"main 1 2.0: x\n", b"main 1 other:\n", b"\xff\xfe", HEADER.encode()]
+)
+def test_other_files_are_not_recognised(data: bytes) -> None:
+    assert not PerfScriptFormat().recognises(data)
+
+
+def test_only_the_first_event_counts_unless_another_one_is_asked_for() -> None:
+    event = "app 12 100.5: 1 {}: \n\t 1f {} (/bin/app)\n\n"
+    text = event.format("cycles:u", "f") + event.format("instructions:u", "g") + event.format("cycles", "f")
+    assert stacks_of("", header=text) == {("app", "f"): 2}
+    assert parse(PerfScriptFormat(), text.encode(), "instructions").stacks == {("app", "g"): 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "stacks"),
+    [
+        pytest.param(
+            "   dd 12 100.5: 1 cycles:  ffff f+0x3 (/bin/app)\n"
+            "   cat 12 100.6: 1 cycles:  ffff g (/bin/app)\n",
+            {("dd", "f"): 1, ("cat", "g"): 1},
+            id="padded commands, one of them spelt as a number",
+        ),
+        pytest.param(
+            "java 19983 cycles:\nffffffff8103d0ca f ([kernel.kallsyms])\n    7f12 g (/lib/libjvm.so)\n\n",
+            {("java", "g", "f_[k]"): 1},
+            id="frames that are not indented",
+        ),
+        pytest.param(
+            "java 1 1.0: cycles:\n\t 7f1 LA;::f->LB;::g (/tmp/perf-1.map)\n",
+            {("java", "LA;::f_[j]", "LB;::g_[i]"): 1},
+            id="Java's inlined functions",
+        ),
+        pytest.param(
+            "app 1 1.0: cycles:\n\t 7f1 T::operator->() (/bin/app)\n",
+            {("app", "T::operator->()"): 1},
+            id="an arrow that is a name",
+        ),
+    ],
+)
+def test_what_versions_of_perf_write(text: str, stacks: dict[tuple[str, ...], int]) -> None:
+    assert stacks_of("", header=text) == stacks
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a" + " " * 100_000 + "b",
+        "a 12/13" + " " * 100_000 + "b",
+        "a 1" * 100_000,
+        "a " * 100_000 + "1/1 [0",
+        "a 1 [1] " + "x:" * 100_000,
+    ],
+    ids=["spaces", "spaces after the pid", "numbers", "words", "names"],
+)
+def test_a_long_line_takes_time_by_its_length(line: str) -> None:
+    """Where it took the square of it, this test would not end within its limit."""
+    assert PerfScriptFormat().recognises(f"{line}\n".encode()) is False
+    assert parse(PerfScriptFormat(), f"{line}\n".encode()).samples == 0

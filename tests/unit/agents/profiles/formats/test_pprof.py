@@ -1,0 +1,164 @@
+"""pprof's protocol buffers as stacks."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agents.profiles.formats import (
+    AUTO,
+    ProfileSource,
+    find_format,
+    parse,
+    source,
+)
+from agents.profiles.formats.pprof import PprofFormat, profile_messages
+from tests.support.gateway_requests import libdatadog_pprof
+from tests.support.paths import REAL_DATA
+
+SAMPLES = REAL_DATA / "profiles"
+COUNTS, TIMES = ("samples", "count"), ("cpu", "nanoseconds")
+DATADOG = ("cpu-time", "nanoseconds")
+
+
+class Builder:
+    """A profile with one function a name, and one location a tuple of names, the inlined one first."""
+
+    def __init__(self, types: Sequence[tuple[str, str]] = (COUNTS, TIMES), period: int = 0) -> None:
+        self.profile: Any = profile_messages()["Profile"]()
+        self.strings = [""]
+        for type_, unit in types:
+            self.profile.sample_type.add(type=self.string(type_), unit=self.string(unit))
+        self.profile.period = period
+
+    def string(self, text: str) -> int:
+        if text not in self.strings:
+            self.strings.append(text)
+        return self.strings.index(text)
+
+    def location(self, *names: str, file: str = "", mapping: str = "") -> int:
+        location = self.profile.location.add(id=len(self.profile.location) + 1)
+        for name in names:
+            function = self.profile.function.add(id=len(self.profile.function) + 1, name=self.string(name))
+            function.filename = self.string(file)
+            location.line.add(function_id=function.id)
+        if mapping:
+            found = self.profile.mapping.add(id=len(self.profile.mapping) + 1, filename=self.string(mapping))
+            location.mapping_id = found.id
+        return int(location.id)
+
+    def sample(self, locations: Sequence[int], *values: int) -> Builder:
+        self.profile.sample.add(location_id=locations, value=values)
+        return self
+
+    def bytes(self) -> bytes:
+        del self.profile.string_table[:]
+        self.profile.string_table.extend(text.encode() for text in self.strings)
+        return bytes(self.profile.SerializeToString())
+
+
+def build(types: Sequence[tuple[str, str]], values: Sequence[int], period: int = 0) -> bytes:
+    builder = Builder(types, period)
+    return builder.sample([builder.location("f"), builder.location("main")], *values).bytes()
+
+
+@pytest.mark.parametrize(
+    ("types", "values", "period", "count"),
+    [
+        pytest.param((COUNTS, TIMES), (3, 30_000_000), 10_000_000, 3, id="counts beside times"),
+        pytest.param((TIMES, COUNTS), (30_000_000, 3), 10_000_000, 3, id="in either order"),
+        pytest.param((TIMES,), (30_000_000,), 10_000_000, 3, id="times alone, by the period"),
+        pytest.param((("wall", "nanoseconds"),), (20,), 10, 2, id="time on the wall"),
+        pytest.param((("alloc_space", "bytes"),), (7,), 0, 7, id="something else: the first value"),
+        pytest.param((COUNTS, DATADOG), (3, 40), 10, 4, id="CPU time of Datadog before its counts"),
+    ],
+)
+def test_what_counts(
+    types: Sequence[tuple[str, str]], values: Sequence[int], period: int, count: int
+) -> None:
+    assert parse(PprofFormat(), build(types, values, period)).stacks == {("main", "f"): count}
+
+
+def test_a_period_of_a_nanosecond_is_none() -> None:
+    """libdatadog writes it: nanoseconds would pass for samples."""
+    reading = PprofFormat().read(ProfileSource.of(libdatadog_pprof()), "")
+    assert (reading.measure.period, reading.recorded.rate_hz) == (0, 0)
+
+
+def test_a_file_that_begins_with_its_samples_is_recognised() -> None:
+    assert find_format(AUTO, libdatadog_pprof()[:40]).name == "pprof"
+
+
+def test_inlined_frames_stand_under_what_they_were_inlined_into() -> None:
+    builder = Builder()
+    data = builder.sample([builder.location("inlined", "outer"), builder.location("main")], 2, 0).bytes()
+    assert parse(PprofFormat(), data).stacks == {("main", "outer", "inlined"): 2}
+
+
+def test_names_of_frames() -> None:
+    builder = Builder()
+    locations = [
+        builder.location("work", file="/srv/shop/cart.py"),
+        builder.location(mapping="/lib/libc.so.6"),
+        builder.location(),
+    ]
+    assert parse(PprofFormat(), builder.sample(locations, 1, 0).bytes()).stacks == {
+        ("[unknown]", "[libc.so.6]", "work (/srv/shop/cart.py)"): 1
+    }
+
+
+def test_equal_stacks_add_up_and_the_rest_is_counted_apart() -> None:
+    builder = Builder()
+    f = builder.location("f")
+    builder.sample([f], 2, 0).sample([f], 3, 0).sample([], 4, 0).sample([f], 0, 0)
+    builder.sample([99], 1, 0).sample([f], -1, 0).sample([f])
+    parsed = parse(PprofFormat(), builder.bytes())
+    assert parsed.stacks == {("f",): 5}
+    assert (parsed.frameless, parsed.invalid) == (4, 3)
+    assert parsed.first_invalid.startswith("sample 5")
+
+
+GOOD = build((COUNTS,), (1,))
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        pytest.param(gzip.compress(GOOD)[:-9], "cut", id="cut"),
+        pytest.param(b"\x1f\x8bjunk", "gzip", id="no gzip"),
+        pytest.param(gzip.compress(b"\x0a\xff\xff\xff"), "protocol buffer", id="no protocol buffer"),
+        pytest.param(gzip.compress(b""), "protocol buffer", id="empty"),
+    ],
+)
+def test_damage_is_an_invalid_record(data: bytes, why: str) -> None:
+    parsed = parse(PprofFormat(), data)
+    assert (dict(parsed.stacks), parsed.invalid) == ({}, 1)
+    assert why in parsed.first_invalid
+
+
+def test_a_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "MAX_BYTES", 1000)
+    parsed = parse(PprofFormat(), gzip.compress(bytes(1_000_000)))
+    assert "more than 1000 bytes" in parsed.first_invalid
+
+
+@pytest.mark.parametrize("data", [GOOD, gzip.compress(GOOD)], ids=["plain", "compressed"])
+def test_it_is_recognised(data: bytes) -> None:
+    assert find_format(AUTO, source.ProfileSource.of(data).head).name == "pprof"
+
+
+@pytest.mark.parametrize("data", [b"", b"a;b 3\n", b"\nmain 3\n", "\nmain 3".encode("utf-16-le")])
+def test_other_files_are_not(data: bytes) -> None:
+    assert find_format(AUTO, data).name == "collapsed"
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the shared profiles are not beside this checkout")
+def test_a_real_profile_of_go() -> None:
+    data = (SAMPLES / "simple.prof").read_bytes()
+    parsed = parse(PprofFormat(), data)
+    assert parsed.samples == 150
+    assert ("runtime.main", "main.main", "main.delta", "main.beta") in parsed.stacks
+    assert parsed.invalid == 0

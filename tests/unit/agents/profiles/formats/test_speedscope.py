@@ -1,0 +1,128 @@
+"""Files of speedscope as stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+
+from agents.profiles.formats import (
+    AUTO,
+    Measure,
+    ProfileSource,
+    find_format,
+    parse,
+    read_profile,
+)
+from agents.profiles.formats.speedscope import SpeedscopeFormat
+from pipeline.model.errors import ConfigError
+from tests.support.profile_files import speedscope
+
+SPEEDSCOPE = SpeedscopeFormat()
+EVENTS = [
+    {"type": "O", "frame": 0, "at": 0},
+    {"type": "O", "frame": 1, "at": 2},
+    {"type": "C", "frame": 1, "at": 5},
+    {"type": "C", "frame": 0, "at": 6},
+]
+
+
+def sampled(**fields: object) -> dict[str, object]:
+    return {"type": "sampled", "unit": "none", "samples": [[0, 1], [0]], "weights": [3, 1], **fields}
+
+
+def evented(*events: object, **fields: object) -> dict[str, object]:
+    return {"type": "evented", "unit": "none", "startValue": 0, "endValue": 9, "events": events, **fields}
+
+
+def test_files_and_lines_are_read() -> None:
+    records = list(read_profile(SPEEDSCOPE, ProfileSource.of(speedscope())).records)
+    assert records == [(("main (/srv/app.go:5)", "work"), 3), (("main (/srv/app.go:5)",), 1)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_passed_over(encoding: str) -> None:
+    data = speedscope().decode().encode(encoding)
+    assert parse(find_format(AUTO, data), data).samples == 4
+
+
+def test_a_frame_without_a_name_is_unknown() -> None:
+    document = {"shared": {"frames": [{"name": "main"}, {"name": " "}]}, "profiles": [sampled()]}
+    assert dict(parse(SPEEDSCOPE, orjson.dumps(document)).stacks) == {("main", "[unknown]"): 3, ("main",): 1}
+
+
+@pytest.mark.parametrize(
+    ("profile", "stacks", "measure"),
+    [
+        pytest.param(evented(*EVENTS), {("main",): 3, ("main", "work"): 3}, Measure(), id="events"),
+        pytest.param(
+            sampled(unit="seconds", weights=[0.03, 0.01]),
+            {("main", "work"): 3, ("main",): 1},
+            Measure("weight", "seconds", 0.01),
+            id="a sampler's seconds: the smallest is the period",
+        ),
+        pytest.param(
+            sampled(unit="milliseconds", weights=[2.5, 1]),
+            {("main", "work"): 2, ("main",): 2},
+            Measure("weight", "milliseconds"),
+            id="measured time has no period",
+        ),
+        pytest.param(
+            sampled(unit="bytes", weights=[1024, 512]),
+            {("main", "work"): 2, ("main",): 1},
+            Measure("weight", "bytes", 512),
+            id="bytes",
+        ),
+    ],
+)
+def test_what_counts(
+    profile: Mapping[str, object], stacks: Mapping[tuple[str, ...], int], measure: Measure
+) -> None:
+    parsed = parse(SPEEDSCOPE, speedscope(profile))
+    assert (parsed.stacks, parsed.measure) == (stacks, measure)
+
+
+def test_threads_add_up_and_another_unit_has_to_be_asked_for() -> None:
+    profiles = [sampled(), sampled(), sampled(unit="bytes", weights=[20, 10])]
+    data = speedscope(profiles=profiles)
+    assert parse(SPEEDSCOPE, data).samples == 8
+    assert parse(SPEEDSCOPE, data, "bytes").measure == Measure("weight", "bytes", 10)
+    with pytest.raises(ConfigError, match="has no value 'seconds': there are count, bytes"):
+        parse(SPEEDSCOPE, data, "seconds")
+
+
+@pytest.mark.parametrize(
+    ("profile", "invalid", "where"),
+    [
+        pytest.param(sampled(samples=[[0, 9], [-1]]), 2, "profile 1: sample 1", id="beyond the table"),
+        pytest.param(sampled(samples=[[True], ["0"]]), 2, "profile 1: sample 1", id="no numbers"),
+        pytest.param(sampled(samples=[0, None]), 2, "profile 1: sample 1", id="no stacks"),
+        pytest.param(sampled(weights=[-1, 1e300]), 2, "profile 1: sample 1", id="no weights"),
+        pytest.param(sampled(weights=[1]), 1, "profile 1: has 2 samples and 1 weights", id="too few weights"),
+        pytest.param(evented(EVENTS[2]), 1, "profile 1: event 1: closes no frame", id="nothing is open"),
+        pytest.param(evented(EVENTS[0]), 1, "profile 1: event 1: leaves frames open", id="left open"),
+        pytest.param(evented(EVENTS[1], EVENTS[0]), 2, "profile 1: event 2: has no time", id="back in time"),
+        pytest.param(evented(1, {"at": 1}), 2, "profile 1: event 1", id="no events"),
+    ],
+)
+def test_what_makes_no_sense_is_invalid(profile: Mapping[str, Any], invalid: int, where: str) -> None:
+    parsed = parse(SPEEDSCOPE, speedscope(profile))
+    assert parsed.invalid == invalid
+    assert parsed.first_invalid.startswith(where)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        pytest.param(speedscope()[:-1], "not readable as JSON", id="cut"),
+        pytest.param(b"[" * 100_000, "not readable as JSON", id="nested too deeply"),
+        pytest.param(orjson.dumps({"profiles": []}), "has no profiles", id="no profiles"),
+        pytest.param(b"3", "has no profiles", id="a number"),
+    ],
+)
+def test_damage_is_one_invalid_record(data: bytes, why: str) -> None:
+    parsed = parse(SPEEDSCOPE, data)
+    assert (dict(parsed.stacks), parsed.invalid) == ({}, 1)
+    assert why in parsed.first_invalid

@@ -1,0 +1,73 @@
+"""Liao et al.'s forests: deviance, effects, the bound of R²."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn", reason="needs scikit-learn")
+
+from loadgen.requests.simulate import PRESETS, simulate
+from pipeline.model import BoolArray, FloatArray
+from pipeline.releases.requests import Periods, Releases
+from pipeline.releases.requests.forest import (
+    cohens_d,
+    compare_forests,
+    deviance,
+    deviance_left_out,
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts", "d"),
+    [
+        ([[1.0], [3.0]], [[0.0], [2.0]], [[True], [True]], 1.0 / np.sqrt(2.0)),  # Cohen 1988, (2.1) and (2.3)
+        ([[1.0], [3.0]], [[0.0], [9.0]], [[True], [False]], 0.0),  # one tree alone has no deviation
+        ([[1.0], [1.0]], [[1.0], [1.0]], [[True], [True]], 0.0),
+        ([[5.0], [7.0]], [[0.0], [2.0], [99.0]], [[True], [True], [False]], 5.0 / np.sqrt(2.0)),
+    ],
+)
+def test_cohens_d(old: FloatArray, new: FloatArray, counts: BoolArray, d: float) -> None:
+    found = cohens_d(np.array(old), np.array(new), np.array(counts))
+    assert found.tolist() == pytest.approx([d])
+
+
+def test_trees_that_have_not_seen_a_period_say_what_forests_without_it_say() -> None:
+    """The paper fits a forest for each period; out-of-bag trees differ no more from it than seeds do."""
+    rng = np.random.default_rng(1)
+    counts = rng.poisson(30.0, (58, 3)).astype(np.float64)
+    metric = counts @ [1.0, 2.0, 3.0] + rng.standard_normal(58)
+    releases = Releases(("a", "b", "c"), Periods(counts[:50], metric[:50]), Periods(counts[50:], metric[50:]))
+    ours, theirs, again = (
+        deviance(releases, 1),
+        deviance_left_out(releases, 1),
+        deviance_left_out(releases, 9),
+    )
+    between_seeds = np.abs(theirs - again).mean()
+    assert np.abs(ours - theirs).mean() < 2.0 * between_seeds
+    assert np.corrcoef(ours, theirs)[0, 1] > 0.8
+
+
+def test_the_slower_request_has_the_largest_effect() -> None:
+    case = simulate(PRESETS["plain"], np.random.default_rng((3, 1)), 0.3)
+    found = compare_forests(case.releases, 0)
+    assert found.effects[0].type == case.type
+    assert found.effects[0].p <= 0.05
+    assert found.deviance.mean() > 0.0
+    assert np.isnan(found.p)
+
+
+def test_the_chance_of_an_r_squared_is_that_of_equal_releases() -> None:
+    rng = np.random.default_rng(2)
+    bursts = 60.0 * (
+        rng.random(120) < 0.5
+    )  # a change shows in half of the periods: the deviance follows them
+    counts = np.column_stack([bursts + rng.poisson(2.0, 120), rng.poisson(30.0, 120)]).astype(np.float64)
+    metric = counts @ [1.0, 2.0] + 8.0 * rng.standard_normal(120)
+    slower = metric + np.where(np.arange(120) < 60, 0.0, counts[:, 0])
+    chances = []
+    for values in (metric, slower):
+        releases = Releases(("a", "b"), Periods(counts[:60], values[:60]), Periods(counts[60:], values[60:]))
+        chances.append(compare_forests(releases, 0, np.random.default_rng(0), draws=9).p)
+    assert chances[0] > 0.1
+    assert chances[1] == pytest.approx(0.1)  # none of nine
