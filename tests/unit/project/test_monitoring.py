@@ -39,7 +39,7 @@ QUERIES = {
 }
 SITUATIONS = ROOT / "deploy/prometheus/alerts.test.yaml"
 RUNBOOK = (ROOT / "docs/runbook.md").read_text("utf-8")
-OPERATIONS = (ROOT / "docs/operations.md").read_text("utf-8")
+METRICS_PAGE = (ROOT / "docs/worker-metrics.md").read_text("utf-8")
 
 OF_PROMETHEUS = {"job", "instance"}
 """Labels that Prometheus gives to all that it scrapes."""
@@ -210,7 +210,7 @@ def test_the_runbook_lists_the_alerts_with_their_sections() -> None:
 
 
 def test_every_metric_is_explained_with_its_labels(exported: Exported) -> None:
-    table = re.findall(r"^\| (`smidgen_.*?) \|(.*?)\|", OPERATIONS, re.MULTILINE)
+    table = re.findall(r"^\| (`smidgen_.*?) \|(.*?)\|", METRICS_PAGE, re.MULTILINE)
     explained = {
         family(name): set(labels.strip().split(", ")) - {""}
         for names, labels in table
