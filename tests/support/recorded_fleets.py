@@ -121,7 +121,7 @@ def differences(before: Record, after: Record) -> list[str]:
 
 
 def _by_key(rows: Iterable[Mapping[str, Json]]) -> dict[str, Mapping[str, Json]]:
-    """Return rows by what tells them apart: id, metric, time, and step or type."""
+    """Return rows by what says them apart: id, metric, time, and step or type."""
     counted: Counter[str] = Counter()
     keyed = {}
     for row in rows:
