@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pipeline.cli import COMMANDS, smidgen
+from tests.support.cases import for_every
 from tests.support.paths import ROOT
 
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
@@ -35,7 +36,7 @@ def locked() -> dict[str, list[Version]]:
     return found
 
 
-@pytest.mark.parametrize("line", DECLARED)
+@for_every("line", DECLARED)
 def test_every_dependency_is_locked_within_its_bounds(line: str) -> None:
     requirement = Requirement(line)
     versions = locked()[canonicalize_name(requirement.name)]
@@ -88,7 +89,7 @@ def test_the_readme_names_targets_that_exist() -> None:
     assert {"demo", "test"} <= used <= targets()
 
 
-@pytest.mark.parametrize("words", sorted(documented("smidgen")), ids=" ".join)
+@for_every("words", sorted(documented("smidgen")))
 def test_the_readme_names_commands_and_flags_that_exist(words: tuple[str, ...]) -> None:
     command: click.Command = smidgen
     context = click.Context(smidgen, info_name="smidgen", help_option_names=["-h", "--help"])
