@@ -15,7 +15,7 @@ from tests.fuzz.targets import TARGETS, Target
 from tests.support.cases import for_every
 
 CORPUS = Path(__file__).with_name("corpus")
-EXAMPLES = 60
+EXAMPLES = 30
 
 every_target = pytest.mark.parametrize("name", TARGETS)
 
