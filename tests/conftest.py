@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
 
 # How long an example takes says how busy the machine is, and nothing about the code.
-settings.register_profile("smidgen", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "smidgen", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("fast", settings.get_profile("smidgen"), max_examples=30)
+settings.register_profile("calibrate", settings.get_profile("smidgen"), max_examples=1000)
 settings.load_profile("smidgen")
 
 _KAFKA = """tests against Apache Kafka: auto runs those marked kafka if Java and Maven are there, require

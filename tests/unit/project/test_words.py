@@ -67,6 +67,7 @@ def test_parsed_reasons_are_seen(code: str, lines: list[int]) -> None:
     assert list(words.parsed_reasons(ast.parse(code))) == lines
 
 
+@pytest.mark.slow
 @for_every("path", words.documents())
 def test_documents_use_the_words_of_the_glossary(path: str) -> None:
     text = words.documents()[path]
