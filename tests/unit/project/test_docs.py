@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.support import command_reference, step_tables
+from tests.support.cases import for_every
 from tests.support.paths import ROOT
 
 DOCUMENTS = {
@@ -28,12 +29,12 @@ def named_paths(text: str) -> set[str]:
     return {path for code in (*spans, *blocks) for path in PATH.findall(code)}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@for_every("document", DOCUMENTS)
 def test_paths_exist(document: str) -> None:
     assert {path for path in named_paths(DOCUMENTS[document]) if not (ROOT / path).exists()} == set()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@for_every("document", DOCUMENTS)
 def test_modules_exist(document: str) -> None:
     named = set(MODULE.findall(DOCUMENTS[document]))
     assert {name for name in named if not _is_module(name)} == set()
@@ -102,7 +103,7 @@ def test_figures_of_the_readme_are_those_of_the_records(claim: str, row: str, pa
     assert round(100 * hits / of, digits) == float(figure.removesuffix(" %"))
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md")))
+@for_every("name", sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md")))
 def test_a_decision_is_half_a_page_with_its_four_parts(name: str) -> None:
     text = DOCUMENTS[f"docs/decisions/{name}"]
     if name == "README.md":
@@ -124,7 +125,7 @@ def test_the_architecture_names_every_room(folder: str) -> None:
     assert sorted(named) == sorted(path.parent.name for path in (ROOT / folder).glob("*/__init__.py"))
 
 
-@pytest.mark.parametrize("test", sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", ARCHITECTURE))))
+@for_every("test", sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", ARCHITECTURE))))
 def test_the_tests_that_the_architecture_cites_exist(test: str) -> None:
     path, name = test.split("::")
     assert re.search(rf"^\s*(async )?def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)

@@ -166,6 +166,7 @@ def test_shares_are_those_of_cpu(taken: Taken) -> None:
     check_share(total, effort)
 
 
+@pytest.mark.slow
 def test_threads_that_compete_for_the_interpreter_share_one_cpu(taken: Taken) -> None:
     sample(taken)
     effort = run_threads([often], [often], [seldom], seconds=2.0)
