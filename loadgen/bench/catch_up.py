@@ -16,7 +16,7 @@ from loadgen.bench.faults.check import Differences
 from loadgen.bench.faults.load import Load, Shape, build_load, together
 from loadgen.bench.faults.rig import READY_S, Rig, Setup
 from loadgen.bench.faults.truth import WINDOW_S
-from loadgen.bench.workers import run_in_workers
+from loadgen.bench.harness import run_in_workers
 from pipeline.model.errors import ConfigError, SmidgenError
 from pipeline.model.units import HOUR_S
 from pipeline.storage.connect import open_store
@@ -139,7 +139,7 @@ def run_catch_up(request: Request, advance: Advance) -> CatchUp:
 def _build(shape: Shape, request: Request, advance: Advance) -> list[Load]:
     seeds = range(request.seed, request.seed + request.services)
     found: dict[int, Load] = {}
-    for number, load in run_in_workers(partial(_draw, shape), seeds, request.processes, "catch-up"):
+    for number, load in run_in_workers(partial(_draw, shape), seeds, request.processes):
         found[number] = load
         advance("drawing the load", 0.3 * len(found) / len(seeds))
     return [found[number] for number in sorted(found)]

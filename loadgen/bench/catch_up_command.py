@@ -11,7 +11,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from loadgen.bench.shutdown import ended_in_order
-from loadgen.terminal import print_json
+from pipeline.commands.tables import print_json
 
 if TYPE_CHECKING:
     from loadgen.bench.catch_up import CatchUp

@@ -13,8 +13,9 @@ from typing import Any
 import click
 from rich.table import Table
 
-from loadgen.bench.result import Result
-from loadgen.terminal import print_json, progress
+from loadgen.bench.harness import Result
+from loadgen.terminal import progress
+from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 from pipeline.processes.allocation import keep_freed_memory
 

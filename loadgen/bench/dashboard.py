@@ -16,8 +16,8 @@ import orjson
 from aiohttp import ClientSession
 from rich.table import Table
 
-from loadgen.bench.result import Result
-from loadgen.terminal import print_json
+from loadgen.bench.harness import Result
+from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.messages.ledger import dropped_entries, ledger_columns

@@ -9,8 +9,9 @@ import click
 import numpy as np
 
 from loadgen.evaluation.answers import Lesson, answer_fleet, first_by_confirmations, learn
-from loadgen.terminal import new_figure, print_json, progress
+from loadgen.terminal import new_figure, progress
 from pipeline.analysis.feedback import Share
+from pipeline.commands.tables import print_json
 from pipeline.files.outputs import check_outputs
 from pipeline.model.errors import ConfigError
 from pipeline.settings.workloads import load_workloads

@@ -18,8 +18,9 @@ import click
 from rich.table import Table
 
 from agents.sampling.kernels.pyspy import find_py_spy
-from loadgen.bench.result import Result
-from loadgen.terminal import print_json, progress
+from loadgen.bench.harness import Result
+from loadgen.terminal import progress
+from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 
 MEDIAN_ERROR = 1.2533  # of a median beside a mean, of normal values

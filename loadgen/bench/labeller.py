@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from loadgen.evaluation.labels import read_examples, score_labels
-from loadgen.terminal import print_json
 from pipeline.analysis.feedback import Share
 from pipeline.analysis.feedback.labeller import label
+from pipeline.commands.tables import print_json
 
 
 @click.command()

@@ -17,7 +17,7 @@ from typing import Any
 import click
 import numpy as np
 
-from loadgen.bench.result import Result
+from loadgen.bench.harness import Result
 from loadgen.bench.zoo import FAMILIES, Changes, draw
 from pipeline.analysis.detect.offline.segment import segment
 from pipeline.model import FloatArray

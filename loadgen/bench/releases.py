@@ -13,9 +13,10 @@ import numpy as np
 from rich.table import Table
 from scipy.sparse import csr_array
 
-from loadgen.bench.workers import run_in_workers
+from loadgen.bench.harness import run_in_workers
 from loadgen.fleet.profile_tree import read_stacks
-from loadgen.terminal import print_json, progress
+from loadgen.terminal import progress
+from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 from pipeline.model import FloatArray, StrataMatrix, Stratum
 from pipeline.model.errors import ConfigError
@@ -257,7 +258,7 @@ def release(
         tasks = [Task(name, seed + number, rise, subroutine, threshold, profile) for number in range(pairs)]
         with progress(name, pairs) as advance:
             outcomes = []
-            for _, outcome in run_in_workers(try_pair, tasks, os.cpu_count() or 1, "release"):
+            for _, outcome in run_in_workers(try_pair, tasks, os.cpu_count() or 1):
                 outcomes.append(outcome)
                 advance()
         found.append({"setting": name, "pairs": pairs, "rise": rise, **_figures(outcomes, rise)})

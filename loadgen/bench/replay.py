@@ -23,8 +23,9 @@ from agents.experiments.replay.plan import (
 from agents.experiments.replay.recording import RecordedRequest
 from agents.experiments.replay.replayer import ReplayConfig, Replayer
 from agents.experiments.replay.trace import Trace
-from loadgen.bench.result import Result
-from loadgen.terminal import print_json, progress
+from loadgen.bench.harness import Result
+from loadgen.terminal import progress
+from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 from pipeline.processes import Group
 from pipeline.processes.allocation import keep_freed_memory

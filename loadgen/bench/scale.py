@@ -19,11 +19,11 @@ import click
 import numpy as np
 from rich.table import Table
 
-from loadgen.bench.result import Result
+from loadgen.bench.harness import Result, run_in_workers
 from loadgen.bench.statements import ask
 from loadgen.bench.usage import peak_mb, require_proc, reset_peak
-from loadgen.bench.workers import run_in_workers
-from loadgen.terminal import print_json, progress
+from loadgen.terminal import progress
+from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.messages.scans import decode_scan
@@ -182,7 +182,7 @@ def _round(
     reset_peak(embedded.pid)
     read, began = _rows_read(embedded.url), time.perf_counter()
     costs: list[ScanCost] = []
-    for _, cost in run_in_workers(scan_service, tasks, workers, "scale"):
+    for _, cost in run_in_workers(scan_service, tasks, workers):
         costs.append(cost)
         advance()
     seconds = time.perf_counter() - began

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadgen.bench.detect import KINDS, draw_counts
-from loadgen.bench.result import Result
-from loadgen.bench.workers import run_in_workers
+from loadgen.bench.harness import Result, run_in_workers
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.messages.scans import encode_progress
@@ -78,7 +77,7 @@ def measure_scan(advance: Callable[[], None], *, series: int, processes: int) ->
     """
     sizes = [min(SERVICE_SERIES, series - first) for first in range(0, series, SERVICE_SERIES)]
     done = []
-    for _, scan in run_in_workers(_scan_numbered, enumerate(sizes), processes, "scan"):
+    for _, scan in run_in_workers(_scan_numbered, enumerate(sizes), processes):
         done.append(scan)
         advance()
     busy: dict[int, float] = {}

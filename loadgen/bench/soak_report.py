@@ -12,7 +12,8 @@ from rich.table import Table
 
 from loadgen.bench.shutdown import ended_in_order
 from loadgen.bench.soak import Soak
-from loadgen.terminal import new_figure, print_json
+from loadgen.terminal import new_figure
+from pipeline.commands.tables import print_json
 from pipeline.model.errors import ConfigError
 
 _UNITS = {"memory": "MB", "handles": "", "lag": "messages"}

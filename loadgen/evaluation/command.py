@@ -15,8 +15,10 @@ from loadgen.evaluation.reading import read_events, read_funnel, read_ledger, re
 from loadgen.evaluation.scoring import Score
 from loadgen.evaluation.scoring import score as score_events
 from loadgen.evaluation.sweep import Curve, ledger_curves
-from loadgen.terminal import Duration, print_json, progress
+from loadgen.terminal import progress
 from pipeline.backtest.files import dataset_files
+from pipeline.commands.options import Duration
+from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.settings.workloads import (

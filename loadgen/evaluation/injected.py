@@ -14,9 +14,10 @@ from rich.table import Table
 
 from loadgen.evaluation.encode import rate_to_json
 from loadgen.evaluation.rates import Rate
-from loadgen.terminal import print_json, progress
+from loadgen.terminal import progress
 from pipeline.analysis.detect.offline.segment import segment
 from pipeline.backtest.seriesfile import read_series
+from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 from pipeline.model import FloatArray
 from pipeline.model.errors import ConfigError

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from loadgen.bench.shutdown import ended_in_order
-from loadgen.terminal import Duration, print_json
+from pipeline.commands.options import Duration
+from pipeline.commands.tables import print_json
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass
 import click
 
 from loadgen.bench.gateway.fleet import Fleet, Pushed, percentile, push_all
+from loadgen.bench.harness import run_smidgen
 from loadgen.bench.usage import peak_mb, processor_s, require_proc
-from loadgen.bench.workers import run_smidgen
-from loadgen.terminal import Duration, print_json
+from pipeline.commands.options import Duration
+from pipeline.commands.tables import print_json
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import read_topic
 from pipeline.messages.inputs import decode_profile

@@ -17,13 +17,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from loadgen.bench.harness import run_in_workers
 from loadgen.bench.live.chain import Found, Run, run_programs
 from loadgen.bench.live.programs import PROGRAMS
 from loadgen.bench.live.simulation import Process
 from loadgen.bench.live.trials import Trial, steady_events, try_step
 from loadgen.bench.shutdown import ended_in_order
-from loadgen.bench.workers import run_in_workers
-from loadgen.terminal import print_json, progress
+from loadgen.terminal import progress
+from pipeline.commands.tables import print_json
 from pipeline.settings.workloads import load_workloads
 
 _SLOW_AFTER = 2 / 3  # of a run: then programs get slower
@@ -110,7 +111,7 @@ def _simulate(process: Process, steps: int, hours: int, errors: float, seed: int
     false: list[dict[str, Any]] = []
     tasks = [(seed * 10_000 + number, number < steps) for number in range(steps + hours)]
     with progress("simulated", len(tasks)) as advance:
-        for _, found in run_in_workers(partial(_one, process, errors), tasks, os.cpu_count() or 1, "live"):
+        for _, found in run_in_workers(partial(_one, process, errors), tasks, os.cpu_count() or 1):
             if isinstance(found, Trial):
                 trials.append(found)
             else:

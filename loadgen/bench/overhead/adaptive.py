@@ -16,7 +16,9 @@ from loadgen.bench.overhead.policies import fixed
 from loadgen.bench.overhead.pruning import PruningCost, measure_pruning
 from loadgen.bench.overhead.rates import PolicyCost, Sampled, measure_policies
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
-from loadgen.terminal import Duration, print_json, progress
+from loadgen.terminal import progress
+from pipeline.commands.options import Duration
+from pipeline.commands.tables import print_json
 from pipeline.model.errors import ConfigError
 
 RATES_HZ = (11, 49, 199)

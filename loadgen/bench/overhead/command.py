@@ -13,7 +13,9 @@ import click
 from agents.sampling.kernels import SamplerError, kernel_names, suitable_kernels
 from loadgen.bench.overhead.blocks import ORDERS, Cost, Load, Setting, measure_cost
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
-from loadgen.terminal import Duration, print_json, progress
+from loadgen.terminal import progress
+from pipeline.commands.options import Duration
+from pipeline.commands.tables import print_json
 
 RATES_HZ = (1, 11, 101)
 

@@ -14,7 +14,9 @@ from loadgen.bench.sampling.figures import draw_sampling, save_figure
 from loadgen.bench.sampling.rates import CORRECTED, POLICIES, PUBLISHED, Point, measure_rates, saved
 from loadgen.bench.sampling.services import KINDS, WINDOW_S
 from loadgen.bench.sampling.stacks import PruningResult, measure_pruning
-from loadgen.terminal import Duration, print_json, progress, read_file
+from loadgen.terminal import progress, read_file
+from pipeline.commands.options import Duration
+from pipeline.commands.tables import print_json
 from pipeline.files.outputs import check_outputs
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S

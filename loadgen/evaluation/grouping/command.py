@@ -17,7 +17,7 @@ from loadgen.evaluation.grouping.score import GroupingScore, score_grouping
 from loadgen.evaluation.matching import tolerance_s
 from loadgen.evaluation.words import share
 from loadgen.fleet.scenario import load_scenario
-from loadgen.terminal import print_json, progress
+from loadgen.terminal import progress
 from pipeline.analysis.cost_shift.scan import StackEvidence
 from pipeline.analysis.dedup.evidence import (
     Cluster,
@@ -29,6 +29,7 @@ from pipeline.analysis.dedup.within_scan import find_groups
 from pipeline.analysis.published.exclusive_stacks import ExclusiveConfig, group_by_exclusive_stacks
 from pipeline.analysis.published.som_dedup import group_by_som, potential_causes
 from pipeline.analysis.stacks import Group, index_stacks
+from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 from pipeline.model import BoolArray, FloatArray
 from pipeline.settings.workloads import load_workloads

@@ -23,7 +23,8 @@ from loadgen.evaluation.suite.presets import HOSTS, LEFT_OUT, SLOW, WORLD
 from loadgen.evaluation.suite.runs import Job, Run, mean_json, pooled, run_suite, scenario_means
 from loadgen.evaluation.suite.table import print_against, print_suite, worth_table
 from loadgen.fleet.scenario import load_scenario, preset_names
-from loadgen.terminal import print_json, read_file
+from loadgen.terminal import read_file
+from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.messages import fields

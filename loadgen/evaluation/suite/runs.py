@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from loadgen.bench.workers import run_in_workers
+from loadgen.bench.harness import run_in_workers
 from loadgen.evaluation.encode import rate_to_json, score_to_json
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.reading import truth_from_json
@@ -100,7 +100,7 @@ def run_suite(
     for job in jobs:
         if job not in done:
             fleets.setdefault((job.scenario, job.seed, job.workloads), []).append(job)
-    for of_fleet, runs in run_in_workers(run_fleet, fleets.values(), processes, "accuracy"):
+    for of_fleet, runs in run_in_workers(run_fleet, fleets.values(), processes):
         for job, run in zip(of_fleet, runs, strict=True):
             done[job] = run
             if advance:

@@ -23,7 +23,7 @@ _COMMAND_S = 300.0
 
 
 def run_in_workers(
-    work: Callable[[Task], Result], tasks: Iterable[Task], processes: int, bench: str
+    work: Callable[[Task], Result], tasks: Iterable[Task], processes: int
 ) -> Iterator[tuple[Task, Result]]:
     """Do tasks in processes of their own, and yield each with what came of it as it is done.
 
@@ -36,7 +36,7 @@ def run_in_workers(
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
         except BrokenProcessPool:
-            raise SmidgenError(f"bench {bench}: a process died; is there enough memory?") from None
+            raise SmidgenError("a process of the benchmark died; is there enough memory?") from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

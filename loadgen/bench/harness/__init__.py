@@ -1,0 +1,37 @@
+"""The harness of the benches: a bench is a request, cases, a function of one case, and columns."""
+
+from loadgen.bench.harness.experiment import (
+    Advance,
+    Experiment,
+    bench,
+    lines,
+    measured,
+    table,
+    terminal_table,
+)
+from loadgen.bench.harness.result import Result, figure_columns, print_results
+from loadgen.bench.harness.statistics import Mean, Ratio, mean, mean_of, median, paired_ratio, ratio_of
+from loadgen.bench.harness.workers import run_in_workers, run_smidgen, worker_pool
+
+__all__ = [
+    "Advance",
+    "Experiment",
+    "Mean",
+    "Ratio",
+    "Result",
+    "bench",
+    "figure_columns",
+    "lines",
+    "mean",
+    "mean_of",
+    "measured",
+    "median",
+    "paired_ratio",
+    "print_results",
+    "ratio_of",
+    "run_in_workers",
+    "run_smidgen",
+    "table",
+    "terminal_table",
+    "worker_pool",
+]
