@@ -88,7 +88,9 @@ def option(
     """
     if default is not _UNSET:
         attributes["default"] = default
-        attributes.setdefault("show_default", default not in (None, False, ()))
+        attributes.setdefault(
+            "show_default", default is not None and default is not False and default not in ("", ())
+        )
     limits = {"min": least if above is None else above, "min_open": above is not None, "max": most}
     if chosen := tuple(choices):
         kind = click.Choice(chosen)
@@ -105,9 +107,10 @@ def seed_option(**attributes: Any) -> Any:
     return option(1, least=0, **attributes)
 
 
-def json_option(what: str = "") -> Any:
-    """Return the field of ``--json``, such as ``json_option("a row")``."""
-    return option(flag="--json", help=f"Print one JSON object {what}." if what else "Print JSON.")
+def json_option(each: str = "", **attributes: Any) -> Any:
+    """Return the field of ``--json``, such as ``json_option("a row")`` for an object of each row."""
+    attributes.setdefault("help", f"Print one JSON object {each}.".replace(" .", "."))
+    return option(flag="--json", **attributes)
 
 
 def takes(request: type[Request]) -> Callable[[Command[Result]], Command[Result]]:

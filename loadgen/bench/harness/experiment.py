@@ -6,14 +6,16 @@ A bench is a function of its request that returns an experiment; ``bench`` makes
 
     @bench(SizesRequest)
     def sizes(request: SizesRequest) -> Experiment[Row]:
-        \"""What ``--help`` says.\"""
         return Experiment(*measured(SIZES, partial(measure_size, seed=request.seed)), table(COLUMNS))
+
+Its docstring is the help of the command.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -48,7 +50,7 @@ class Experiment(Generic[Row]):
 
     Args:
         measure: Yields rows, and calls what it is given after each part.
-        parts: How many parts there are.
+        parts: How many parts there are; 0 if ``measure`` shows its own progress.
         show: Prints the rows for people.
         streamed: Whether a row is printed as soon as it is measured.
         passed: Whether a row is as it should be; otherwise the exit code is 1.
@@ -65,7 +67,7 @@ class Experiment(Generic[Row]):
         rows: list[Row] = []
 
         def measured() -> Iterator[Row]:
-            with progress(name, self.parts) as advance:
+            with progress(name, self.parts) if self.parts else nullcontext(lambda: None) as advance:
                 for row in self.measure(advance):
                     rows.append(row)
                     yield row
@@ -75,11 +77,18 @@ class Experiment(Generic[Row]):
         return 0 if all(map(self.passed, rows)) else 1
 
 
-def bench(request: type[Asked]) -> Callable[[Callable[[Asked], Experiment[Any]]], click.Command]:
-    """Make a command of a function that returns the experiment for a request."""
+def bench(
+    request: type[Asked], cls: type[click.Command] = click.Command
+) -> Callable[[Callable[[Asked], Experiment[Any]]], click.Command]:
+    """Make a command of a function that returns the experiment for a request.
+
+    Args:
+        request: Options of the command.
+        cls: Class of the command.
+    """
 
     def decorate(declare: Callable[[Asked], Experiment[Any]]) -> click.Command:
-        @click.command()
+        @click.command(cls=cls)
         @takes(request)
         @functools.wraps(declare)
         def command(asked: Asked) -> int:
