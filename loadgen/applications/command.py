@@ -18,7 +18,7 @@ from loadgen.applications.load import NEW_DRIVERS, OLD_DRIVERS, Drivers
 from loadgen.applications.table import Row, judge
 from loadgen.bench.harness import Advance, Experiment, bench, table
 from loadgen.requests.table import PAPER_R_SQUARED
-from pipeline.commands.request import FOLDER, json_option, option, seed_option
+from pipeline.commands.request import FOLDER, option, seed_option
 from pipeline.commands.tables import Column
 from pipeline.settings.extras import require_forest
 
@@ -44,9 +44,7 @@ COLUMNS: tuple[Column[Row], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class ApplicationsRequest:
-    """Applications and regressions, and how much load each release gets."""
-
+class _ApplicationsRequest:
     names: tuple[str, ...] = option(flag="--application", choices=APPLICATIONS, help="Only these.")
     kinds: tuple[str, ...] = option(flag="--kind", choices=KINDS, help="Only these.")
     periods: int = option(120, least=20, most=10_000, help="Of each release.")
@@ -67,11 +65,10 @@ class ApplicationsRequest:
         kind=FOLDER, help="Folder for the applications' packages; without it they are installed anew."
     )
     keep: Path | None = option(kind=FOLDER, help="Folder for all access logs and CPU times.")
-    as_json: bool = json_option("a release")
 
 
-@bench(ApplicationsRequest)
-def applications(request: ApplicationsRequest) -> Experiment[Row]:
+@bench(_ApplicationsRequest, json="one JSON object a release")
+def applications(request: _ApplicationsRequest) -> Experiment[Row]:
     """Find regressions of two real web applications from their access logs and CPU time.
 
     Datasette and Radicale are installed from the package registry, in an environment of their own. Each
@@ -100,7 +97,7 @@ def applications(request: ApplicationsRequest) -> Experiment[Row]:
 
 
 def _measure(
-    application: Application, python: Path, folder: Path, request: ApplicationsRequest, advance: Advance
+    application: Application, python: Path, folder: Path, request: _ApplicationsRequest, advance: Advance
 ) -> Iterator[Row]:
     """Yield a row of each new release against the old one."""
     drivers = Drivers.drawn(tuple(application.requests), request.rate, np.random.default_rng(request.seed))
@@ -120,7 +117,7 @@ def _measure(
 
 
 def _sides(
-    drivers: Drivers, request: ApplicationsRequest, folder: Path, index: int, injection: Injection | None
+    drivers: Drivers, request: _ApplicationsRequest, folder: Path, index: int, injection: Injection | None
 ) -> tuple[Side, Side]:
     """Draw the load of both releases."""
     rng = np.random.default_rng((request.seed, index))

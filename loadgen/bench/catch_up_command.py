@@ -14,7 +14,7 @@ from loadgen.bench.faults.brokers import BrokerKind
 from loadgen.bench.harness import Experiment, bench
 from loadgen.bench.shutdown import ended_in_order
 from loadgen.terminal import share_progress
-from pipeline.commands.request import json_option, option, seed_option
+from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column, print_table
 
 if TYPE_CHECKING:
@@ -22,19 +22,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class CatchUpRequest:
-    """Services whose workers are away."""
-
+class _CatchUpRequest:
     services: int = option(10, least=1, help="How many.")
     hours: float = option(24, least=1, help="How long workers are away.")
     hosts: int = option(4, least=2, help="Of each service.")
     seed: int = seed_option(help="Seed of the load.")
     broker: BrokerKind = option("embedded", help="The embedded broker, or Apache Kafka.")
-    as_json: bool = json_option()
 
 
-@bench(CatchUpRequest)
-def catch_up(request: CatchUpRequest) -> Experiment[CatchUp]:
+@bench(_CatchUpRequest, json="one JSON object")
+def catch_up(request: _CatchUpRequest) -> Experiment[CatchUp]:
     """Stop all workers for hours of event time, start them again, and measure how they catch up.
 
     Eight hours of every service are worked through, then every stage is stopped while more hours of
@@ -46,7 +43,7 @@ def catch_up(request: CatchUpRequest) -> Experiment[CatchUp]:
     return Experiment(lambda _: [_measure(request)], 0, _show, passed=lambda row: row.passed)
 
 
-def _measure(request: CatchUpRequest) -> CatchUp:
+def _measure(request: _CatchUpRequest) -> CatchUp:
     from loadgen.bench.catch_up import Request, run_catch_up
 
     with ended_in_order(), share_progress("catch-up") as show:

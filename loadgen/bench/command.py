@@ -15,7 +15,7 @@ import click
 
 from loadgen.bench import harness
 from loadgen.bench.harness import Advance, Experiment, Result, print_results
-from pipeline.commands.request import EXISTING_FILE, argument, json_option, option
+from pipeline.commands.request import EXISTING_FILE, argument, option
 from pipeline.processes.allocation import keep_freed_memory
 
 Measure = Callable[[Advance], list[Result]]
@@ -71,9 +71,7 @@ class _Bench(click.Command):
 
 
 @dataclass(frozen=True, slots=True)
-class SpeedRequest:
-    """Benchmarks of speed, and the sizes of what they measure."""
-
+class _SpeedRequest:
     names: tuple[str, ...] = argument(click.Choice(NAMES), metavar="[NAME]...")
     series: int = option(80_000, least=1, help="Of the fleet in scan; FBDetect's largest has 800,000.")
     stacks: int = option(100_000, least=1, help="Of the service in stacks, each of 40 frames.")
@@ -81,11 +79,10 @@ class SpeedRequest:
         kind=EXISTING_FILE,
         help="A profile file: detect is measured on a fleet of its call tree, too.",
     )
-    as_json: bool = json_option("a result")
 
 
-@harness.bench(SpeedRequest, cls=_Bench)
-def bench(request: SpeedRequest) -> Experiment[Result]:
+@harness.bench(_SpeedRequest, json="one JSON object a result", cls=_Bench)
+def bench(request: _SpeedRequest) -> Experiment[Result]:
     """Measure speed on this machine: aggregate, detect, scan, or, when named, stacks, storage or peers.
 
     aggregate: messages and samples a second, of the clock and of processor time, for the stage alone, for a
@@ -127,7 +124,7 @@ def bench(request: SpeedRequest) -> Experiment[Result]:
     )
 
 
-def _benchmarks(request: SpeedRequest) -> dict[str, tuple[Measure, int]]:
+def _benchmarks(request: _SpeedRequest) -> dict[str, tuple[Measure, int]]:
     """Return name → (what measures it, in how many parts)."""
     from loadgen.bench.aggregate import PARTS, measure_aggregate
     from loadgen.bench.detect import measure_detect, parts_of

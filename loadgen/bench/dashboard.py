@@ -15,7 +15,7 @@ import orjson
 from aiohttp import ClientSession
 
 from loadgen.bench.harness import Advance, Experiment, Result, bench, terminal_table
-from pipeline.commands.request import json_option, option
+from pipeline.commands.request import option
 from pipeline.commands.tables import Column
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.messages.ledger import dropped_entries, ledger_columns
@@ -46,16 +46,13 @@ COLUMNS: tuple[Column[Result], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class DashboardRequest:
-    """Size of what the dashboard shows."""
-
+class _DashboardRequest:
     regressions: int = option(10_000, least=1)
     subroutines: int = option(100_000, least=1)
-    as_json: bool = json_option("a result")
 
 
-@bench(DashboardRequest)
-def dashboard(request: DashboardRequest) -> Experiment[Result]:
+@bench(_DashboardRequest, json="one JSON object a result")
+def dashboard(request: _DashboardRequest) -> Experiment[Result]:
     """Measure until the first byte of each page comes, from an embedded store.
 
     Each page is asked for nine times, after the server has read its first snapshot; first byte is the

@@ -12,7 +12,7 @@ from loadgen.bench.harness import Advance, Experiment, bench, lines
 from loadgen.evaluation.answers import Lesson, answer_fleet, first_by_confirmations, learn
 from loadgen.terminal import new_figure
 from pipeline.analysis.feedback import Share
-from pipeline.commands.request import json_option, option
+from pipeline.commands.request import option
 from pipeline.files.outputs import check_outputs
 from pipeline.model.errors import ConfigError
 from pipeline.settings.workloads import load_workloads
@@ -35,16 +35,13 @@ _COLORS = {"": "#8a8a8a", "text": "#c0392b", "attribution": "#2c6fad"}
 
 
 @dataclass(frozen=True, slots=True)
-class FeedbackRequest:
-    """Fleets whose events are answered, and how many verdicts teach."""
-
+class _FeedbackRequest:
     verdicts: int = option(200, least=1, help="That teach.")
     scenario: str = option("small", help="Fleet that is simulated.")
     fleets: int = option(24, least=1, help="How many.")
     workload: str = option("frontfaas-small", help="Preset or file.")
     figure: Path | None = option(help="Draw what suspects learn: an SVG.")
     causes_only: bool = option(help="Leave the fleets out: suspects alone, in seconds.")
-    as_json: bool = json_option(help="Print JSON.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +61,8 @@ class Feedback:
         return {"lessons": taught, "first_by_confirmations": shown}
 
 
-@bench(FeedbackRequest)
-def feedback(request: FeedbackRequest) -> Experiment[Feedback]:
+@bench(_FeedbackRequest, json="JSON")
+def feedback(request: _FeedbackRequest) -> Experiment[Feedback]:
     """Measure what verdicts teach: the first teach, the events after them are held out.
 
     Fleets whose truth is known are simulated and backtested, and their truth answers each event. Suspects
@@ -86,7 +83,7 @@ def feedback(request: FeedbackRequest) -> Experiment[Feedback]:
     return Experiment(rows, 0 if request.causes_only else request.fleets, lines(_text))
 
 
-def _lessons(request: FeedbackRequest, advance: Advance) -> dict[float, Lesson]:
+def _lessons(request: _FeedbackRequest, advance: Advance) -> dict[float, Lesson]:
     workloads = load_workloads((request.workload,))
     answered = []
     for seed in range(FIRST_SEED, FIRST_SEED + request.fleets):

@@ -16,7 +16,7 @@ from typing import Any
 
 from agents.sampling.kernels.pyspy import find_py_spy
 from loadgen.bench.harness import Experiment, Result, bench, figure_columns, measured, terminal_table
-from pipeline.commands.request import json_option, option
+from pipeline.commands.request import option
 
 MEDIAN_ERROR = 1.2533  # of a median beside a mean, of normal values
 
@@ -25,17 +25,14 @@ UNITS = ("% units lost", "± (standard error)", "% p99", "% p99.9", "% of a core
 
 
 @dataclass(frozen=True, slots=True)
-class InprocessRequest:
-    """A busy program, and rates at which it is sampled."""
-
+class _InprocessRequest:
     seconds: float = option(20.0, least=0.5, help="Of each run.")
     threads: int = option(1, least=1, most=64, help="That are busy.")
     rates: tuple[int, ...] = option((1, 20, 101), flag="--rate", least=1, most=1000)
-    as_json: bool = json_option("a result")
 
 
-@bench(InprocessRequest)
-def inprocess(request: InprocessRequest) -> Experiment[Result]:
+@bench(_InprocessRequest, json="one JSON object a result")
+def inprocess(request: _InprocessRequest) -> Experiment[Result]:
     """Measure what sampling costs a busy program: throughput, slow units, and the sampler's own CPU.
 
     The sampler inside is on and off in turn within one run, and losses are medians over pairs of such phases.

@@ -9,7 +9,7 @@ from loadgen.bench.harness import Experiment, bench, lines, table
 from loadgen.evaluation.labels import ClassScore, Example, read_examples, score_labels
 from pipeline.analysis.feedback import Share
 from pipeline.analysis.feedback.labeller import label
-from pipeline.commands.request import argument, json_option, option
+from pipeline.commands.request import argument, option
 from pipeline.commands.tables import Column
 
 
@@ -26,16 +26,13 @@ COLUMNS: tuple[Column[ClassScore], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class LabellerRequest:
-    """Labelled examples."""
-
+class _LabellerRequest:
     path: Path = argument(metavar="FILE")
     wrong: bool = option(help="Show each example with another class than its own.")
-    as_json: bool = json_option("a class")
 
 
-@bench(LabellerRequest)
-def labeller(request: LabellerRequest) -> Experiment[ClassScore] | Experiment[Example]:
+@bench(_LabellerRequest, json="one JSON object a class")
+def labeller(request: _LabellerRequest) -> Experiment[ClassScore] | Experiment[Example]:
     """Measure the labeller on FILE: JSON lines of status, comments, resolved and repaired_by."""
     examples = read_examples(request.path)
     if request.wrong:

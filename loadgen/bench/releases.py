@@ -11,9 +11,9 @@ from statistics import median
 import numpy as np
 from scipy.sparse import csr_array
 
-from loadgen.bench.harness import Advance, Experiment, bench, run_in_workers
+from loadgen.bench.harness import Advance, Experiment, bench, results_of_workers
 from loadgen.fleet.profile_tree import read_stacks
-from pipeline.commands.request import EXISTING_FILE, json_option, option, seed_option
+from pipeline.commands.request import EXISTING_FILE, option, seed_option
 from pipeline.commands.tables import Column, print_table
 from pipeline.model import FloatArray, StrataMatrix, Stratum
 from pipeline.model.errors import ConfigError
@@ -204,9 +204,7 @@ def _typical(tree: Tree) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseRequest:
-    """Pairs of releases that are drawn and compared."""
-
+class _ReleaseRequest:
     pairs: int = option(100, least=1, help="Of each setting.")
     rise: float = option(0.0, least=0, most=0.5, help="Of gCPU.")
     subroutine: str = option("", metavar="NAME", help="Which one rises (default: one of about a tenth).")
@@ -217,11 +215,10 @@ class ReleaseRequest:
     )
     names: tuple[str, ...] = option(flag="--setting", choices=SETTINGS, help="Only these. May be repeated.")
     seed: int = seed_option()
-    as_json: bool = json_option("a setting")
 
 
-@bench(ReleaseRequest)
-def release(request: ReleaseRequest) -> Experiment[Mapping[str, float | str]]:
+@bench(_ReleaseRequest, json="one JSON object a setting")
+def release(request: _ReleaseRequest) -> Experiment[Mapping[str, float | str]]:
     """Measure how often `smidgen release compare` calls releases different: false alarms, and rises found.
 
     Pairs of releases are drawn: hosts that differ, regions, hours, and every stack's samples. Each pair is
@@ -240,17 +237,14 @@ def release(request: ReleaseRequest) -> Experiment[Mapping[str, float | str]]:
     )
 
 
-def _measure(name: str, request: ReleaseRequest, advance: Advance) -> Mapping[str, float | str]:
+def _measure(name: str, request: _ReleaseRequest, advance: Advance) -> Mapping[str, float | str]:
     tasks = [
         Task(
             name, request.seed + number, request.rise, request.subroutine, request.threshold, request.profile
         )
         for number in range(request.pairs)
     ]
-    outcomes = []
-    for _, outcome in run_in_workers(try_pair, tasks, os.cpu_count() or 1):
-        outcomes.append(outcome)
-        advance()
+    outcomes = results_of_workers(try_pair, tasks, os.cpu_count() or 1, advance)
     return {
         "setting": name,
         "pairs": request.pairs,

@@ -20,7 +20,7 @@ from agents.experiments.replay.recording import RecordedRequest
 from agents.experiments.replay.replayer import ReplayConfig, Replayer
 from agents.experiments.replay.trace import Trace
 from loadgen.bench.harness import Advance, Experiment, Result, bench, figure_columns, terminal_table
-from pipeline.commands.request import json_option, option
+from pipeline.commands.request import option
 from pipeline.processes import Group
 from pipeline.processes.allocation import keep_freed_memory
 
@@ -41,9 +41,7 @@ UNITS = (
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayRequest:
-    """Rates at which requests are replayed."""
-
+class _ReplayRequest:
     seconds: float = option(10.0, least=0.1, help="Of each rate.")
     rates: tuple[float, ...] = option(
         (100.0, 1_000.0, 5_000.0),
@@ -52,11 +50,10 @@ class ReplayRequest:
         most=100_000,
         help="Requests a second to each side.",
     )
-    as_json: bool = json_option("a rate")
 
 
-@bench(ReplayRequest)
-def replay(request: ReplayRequest) -> Experiment[Result]:
+@bench(_ReplayRequest, json="one JSON object a rate")
+def replay(request: _ReplayRequest) -> Experiment[Result]:
     """Measure the replayer against two sides that answer at once: what it sends, how late, how far apart.
 
     Lateness is from when a request was due to when it was written; skew is between the writes to both sides.
@@ -69,7 +66,7 @@ def replay(request: ReplayRequest) -> Experiment[Result]:
     )
 
 
-async def _measure(request: ReplayRequest, advance: Advance) -> list[Result]:
+async def _measure(request: _ReplayRequest, advance: Advance) -> list[Result]:
     with TemporaryDirectory(prefix="smidgen-replay-") as folder:
         processes = Group(Path(folder))
         try:

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import click
 import numpy as np
 
-from loadgen.bench.harness import Advance, Experiment, Result, bench, print_results, run_in_workers
+from loadgen.bench.harness import Advance, Experiment, Result, bench, print_results, results_of_workers
 from loadgen.bench.statements import ask
 from loadgen.bench.usage import peak_mb, require_proc, reset_peak
-from pipeline.commands.request import json_option, option
+from pipeline.commands.request import option
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.messages.scans import decode_scan
 from pipeline.model import Progress, Record, Scan
@@ -178,10 +178,7 @@ def _round(
     """Scan every service once; return what a scan and the whole round take."""
     reset_peak(embedded.pid)
     read, began = _rows_read(embedded.url), time.perf_counter()
-    costs: list[ScanCost] = []
-    for _, cost in run_in_workers(scan_service, tasks, workers):
-        costs.append(cost)
-        advance()
+    costs = results_of_workers(scan_service, tasks, workers, advance)
     seconds = time.perf_counter() - began
     return {
         "s of the round": seconds,
@@ -213,9 +210,7 @@ def _gcpu_workload(_context: click.Context, _option: click.Parameter, names: Seq
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleRequest:
-    """Services, and what scans them."""
-
+class _ScaleRequest:
     services: int = option(100, least=1, most=10_000)
     subroutines: int = option(20_000, least=1, most=1_000_000)
     workers: tuple[int, ...] = option(
@@ -230,11 +225,10 @@ class ScaleRequest:
         callback=_gcpu_workload,
         help="A preset; give it several times for several.",
     )
-    as_json: bool = json_option("a result")
 
 
-@bench(ScaleRequest)
-def scale(request: ScaleRequest) -> Experiment[Result]:
+@bench(_ScaleRequest, json="one JSON object a result")
+def scale(request: _ScaleRequest) -> Experiment[Result]:
     """Measure scans of many large services on the embedded store: seconds, memory, rows read, bytes stored.
 
     Each service has SUBROUTINES subroutines in every window that the workloads look at. A round scans each

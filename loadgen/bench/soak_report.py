@@ -15,7 +15,7 @@ from loadgen.bench.harness import Experiment, bench
 from loadgen.bench.shutdown import ended_in_order
 from loadgen.bench.soak import Curve, Soak
 from loadgen.terminal import new_figure, share_progress
-from pipeline.commands.request import FILE, json_option, option, seed_option
+from pipeline.commands.request import FILE, option, seed_option
 from pipeline.commands.tables import Column, print_table
 from pipeline.model.errors import ConfigError
 
@@ -35,9 +35,7 @@ _TITLES = {"memory": "resident memory, MB", "lag": "lag, messages", "handles": "
 
 
 @dataclass(frozen=True, slots=True)
-class SoakRequest:
-    """A steady load, and what carries it."""
-
+class _SoakRequest:
     minutes: float = option(60, least=5, help="How long.")
     seed: int = seed_option(help="Seed of the load.")
     broker: BrokerKind = option(
@@ -45,11 +43,10 @@ class SoakRequest:
         help="The embedded broker, whose memory grows by all that is sent, or Apache Kafka.",
     )
     plot: Path | None = option(kind=FILE, help="SVG or PNG to draw.")
-    as_json: bool = json_option()
 
 
-@bench(SoakRequest)
-def soak(request: SoakRequest) -> Experiment[Soak]:
+@bench(_SoakRequest, json="one JSON object")
+def soak(request: _SoakRequest) -> Experiment[Soak]:
     """Feed a steady load for long: memory, lag and file handles of every worker must stay flat.
 
     A curve is flat unless the whole 95 % interval of its Theil-Sen slope lies above what does not matter:
@@ -61,7 +58,7 @@ def soak(request: SoakRequest) -> Experiment[Soak]:
     return Experiment(lambda _: [_measure(request)], 0, _show, passed=lambda row: row.passed)
 
 
-def _measure(request: SoakRequest) -> Soak:
+def _measure(request: _SoakRequest) -> Soak:
     from loadgen.bench.soak import run_soak
 
     figure = new_figure(10, 11) if request.plot is not None else None  # fails before the work if it cannot

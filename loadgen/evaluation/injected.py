@@ -16,7 +16,7 @@ from loadgen.evaluation.encode import rate_to_json
 from loadgen.evaluation.rates import Rate
 from pipeline.analysis.detect.offline.segment import segment
 from pipeline.backtest.seriesfile import read_series
-from pipeline.commands.request import argument, json_option, option
+from pipeline.commands.request import argument, option
 from pipeline.commands.tables import Column
 from pipeline.model import FloatArray
 from pipeline.model.errors import ConfigError
@@ -139,17 +139,14 @@ COLUMNS: tuple[Column[Injected], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class InjectedRequest:
-    """Real series, and sizes of steps."""
-
+class _InjectedRequest:
     file: Path = argument()
     metric: str = option("ops_sec", help="Which one of an archive of results.")
     percent: str = option(",".join(f"{size:g}" for size in PERCENT), metavar="SIZE,...")
-    as_json: bool = json_option("a size")
 
 
-@bench(InjectedRequest)
-def injected(request: InjectedRequest) -> Experiment[Injected]:
+@bench(_InjectedRequest, json="one JSON object a size")
+def injected(request: _InjectedRequest) -> Experiment[Injected]:
     """Put steps of known size into the real series of FILE and count how many `smidgen detect` finds.
 
     FILE is a tar archive of benchmark results in JSON (lists of {timestamp, metrics: [{name, value}]}, a

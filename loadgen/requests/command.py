@@ -11,7 +11,7 @@ from loadgen.requests.looks import LooksRow, measure_looks
 from loadgen.requests.outlook import OutlookRow, measure_outlook
 from loadgen.requests.simulate import PRESETS, USUAL
 from loadgen.requests.table import FOREST, MIXED, Row, measure
-from pipeline.commands.request import json_option, option, seed_option
+from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column
 from pipeline.settings.extras import require_forest
 
@@ -56,9 +56,7 @@ OUTLOOKS: tuple[Column[OutlookRow], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class RequestsRequest:
-    """Presets and rises, each with each, and what is measured of them."""
-
+class _RequestsRequest:
     cases: int = option(200, least=1, help="Of each row.")
     names: tuple[str, ...] = option(flag="--preset", choices=PRESETS, help="Only these; all but large.")
     rises: tuple[float, ...] = option(
@@ -74,11 +72,10 @@ class RequestsRequest:
     mixed: bool = option(help="A mixed linear model beside it.")
     looks: bool = option(help="What `smidgen worker releases` reports, alone and beside the old release.")
     detectable: bool = option(help="What `smidgen detectable --requests` foresees.")
-    as_json: bool = json_option("a row")
 
 
-@bench(RequestsRequest)
-def requests(request: RequestsRequest) -> Experiment[Row] | Experiment[LooksRow] | Experiment[OutlookRow]:
+@bench(_RequestsRequest, json="one JSON object a row")
+def requests(request: _RequestsRequest) -> Experiment[Row] | Experiment[LooksRow] | Experiment[OutlookRow]:
     """Measure how often `smidgen release requests` sees a request that costs more, and names it.
 
     "found" of a rise of 0 is the share of false alarms. "first" and "named" are of what was found: the true
@@ -106,14 +103,14 @@ def requests(request: RequestsRequest) -> Experiment[Row] | Experiment[LooksRow]
     return Experiment(*measured(list(product(names, request.rises)), rows), table(COLUMNS))
 
 
-def _looks(request: RequestsRequest, cases: list[tuple[str, float, float]]) -> Experiment[LooksRow]:
+def _looks(request: _RequestsRequest, cases: list[tuple[str, float, float]]) -> Experiment[LooksRow]:
     def rows(case: tuple[str, float, float]) -> list[LooksRow]:
         return [measure_looks(*case, request.cases, request.seed)]
 
     return Experiment(*measured(cases, rows), table(LOOKS))
 
 
-def _outlooks(request: RequestsRequest, cases: list[tuple[str, int]]) -> Experiment[OutlookRow]:
+def _outlooks(request: _RequestsRequest, cases: list[tuple[str, int]]) -> Experiment[OutlookRow]:
     def rows(case: tuple[str, int]) -> list[OutlookRow]:
         return [measure_outlook(*case, request.cases, request.seed)]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from loadgen.bench.harness import Experiment, bench, measured, ratio_of, table
 from loadgen.requests.source import SIZES, draw_release
-from pipeline.commands.request import json_option, option, seed_option
+from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column
 
 _FIRST = 3
@@ -122,17 +122,14 @@ COLUMNS: tuple[Column[Row], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class SuspectsRequest:
-    """Sizes of applications, and how many releases of each."""
-
+class _SuspectsRequest:
     cases: int = option(200, least=1, help="Of each size.")
     names: tuple[str, ...] = option(flag="--size", choices=SIZES, help="Only these.")
     seed: int = seed_option()
-    as_json: bool = json_option("a row")
 
 
-@bench(SuspectsRequest)
-def suspects(request: SuspectsRequest) -> Experiment[Row]:
+@bench(_SuspectsRequest, json="one JSON object a row")
+def suspects(request: _SuspectsRequest) -> Experiment[Row]:
     """Measure how often the commit that made a request slower is its first suspect.
 
     Applications are drawn with handlers, functions that call one another, and commits, of which one makes a

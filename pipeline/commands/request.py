@@ -14,7 +14,7 @@ A command is then what it is asked, one call and one output::
 
 The annotation of a field says what its option accepts: ``bool`` makes a flag, ``tuple[X, ...]`` an option
 that may be repeated, ``X | None`` one that may be left out. A field of any other type is required unless it
-has a default.
+has a default. Fields made by neither ``option`` nor ``argument`` keep their defaults.
 """
 
 from __future__ import annotations
@@ -119,6 +119,7 @@ def takes(request: type[Request]) -> Callable[[Command[Result]], Command[Result]
     fields: dict[str, _Declaration] = {
         field.name: field.metadata[_DECLARATION]
         for field in dataclasses.fields(request)  # type: ignore[arg-type]
+        if _DECLARATION in field.metadata
     }
 
     def decorate(command: Command[Result]) -> Command[Result]:

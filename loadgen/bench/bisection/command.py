@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from loadgen.bench.harness import Experiment, bench, measured, table
-from pipeline.commands.request import json_option, option, seed_option
+from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column
 
 if TYPE_CHECKING:  # scipy takes a second to load
@@ -26,9 +26,7 @@ COLUMNS: tuple[Column[Row], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class BisectRequest:
-    """Ranges of commits, steps and noises, each with each."""
-
+class _BisectRequest:
     searches: int = option(20, least=1, help="Of each case.")
     commits: tuple[int, ...] = option((16, 64), least=1, most=4096)
     steps: tuple[float, ...] = option(
@@ -40,11 +38,10 @@ class BisectRequest:
     )
     noises: tuple[str, ...] = option(flag="--noise", choices=NOISE_NAMES, help="Only these.")
     seed: int = seed_option()
-    as_json: bool = json_option("a row")
 
 
-@bench(BisectRequest)
-def bisect(request: BisectRequest) -> Experiment[Row]:
+@bench(_BisectRequest, json="one JSON object a row")
+def bisect(request: _BisectRequest) -> Experiment[Row]:
     """Measure how often `smidgen trial bisect` names the commit that made a step, and what that takes.
 
     One commit of each range makes it, any as likely as another. Beside it: binary search as by `git bisect

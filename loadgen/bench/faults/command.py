@@ -14,7 +14,7 @@ from loadgen.bench.harness import Experiment, bench, lines
 from loadgen.bench.shutdown import ended_in_order
 from loadgen.terminal import share_progress
 from pipeline.commands.options import Duration
-from pipeline.commands.request import FOLDER, json_option, option, seed_option
+from pipeline.commands.request import FOLDER, option, seed_option
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ StoreKind = Literal["embedded", "server"]
 
 
 @dataclass(frozen=True, slots=True)
-class FaultsRequest:
-    """Faults, and what they strike."""
-
+class _FaultsRequest:
     names: str | None = option(
         flag="--faults", metavar="NAME,...", help="Only these; default: all that the broker allows."
     )
@@ -46,11 +44,10 @@ class FaultsRequest:
     former: str | None = option(metavar="REVISION", help="Commit of the version to roll from.")
     logs: Path | None = option(kind=FOLDER, help="Folder for the logs of what failed.")
     listing: bool = option(flag="--list", help="List the faults and end.")
-    as_json: bool = json_option("a fault, as they end")
 
 
-@bench(FaultsRequest)
-def faults(request: FaultsRequest) -> Experiment[Outcome]:
+@bench(_FaultsRequest, json="one JSON object a fault, as they end")
+def faults(request: _FaultsRequest) -> Experiment[Outcome]:
     """Strike the running stages with faults, and compare counts and events with an undisturbed run.
 
     Each fault has a broker, a store and worker processes of its own, fed by agents with three simulated
@@ -75,7 +72,7 @@ def faults(request: FaultsRequest) -> Experiment[Outcome]:
     )
 
 
-def _strike(faults: Sequence[tuple[str, Fault]], request: FaultsRequest) -> Iterator[Outcome]:
+def _strike(faults: Sequence[tuple[str, Fault]], request: _FaultsRequest) -> Iterator[Outcome]:
     from loadgen.bench.faults.former_version import FORMER
     from loadgen.bench.faults.run import Options, run_fault
     from pipeline.stages.factory import SCAN_STAGES

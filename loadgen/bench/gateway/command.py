@@ -14,7 +14,7 @@ from loadgen.bench.gateway.fleet import Fleet, Pushed, percentile, push_all
 from loadgen.bench.harness import Experiment, bench, lines, run_smidgen
 from loadgen.bench.usage import peak_mb, processor_s, require_proc
 from pipeline.commands.options import Duration
-from pipeline.commands.request import json_option, option
+from pipeline.commands.request import option
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import read_topic
 from pipeline.messages.inputs import decode_profile
@@ -53,19 +53,16 @@ class GatewayResult:
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayRequest:
-    """Agents, and an outage of the broker."""
-
+class _GatewayRequest:
     agents: int = option(1000, least=1, most=10_000)
     interval: float = option(10.0, kind=Duration(), show_default="10s", help="Of each agent.")
     profiles: int = option(6, least=1, most=1000, help="Of each agent.")
     stacks: int = option(200, least=1, most=10_000, help="Of each one.")
     outage: float = option(15.0, kind=Duration(), show_default="15s", help="How long the broker is stopped.")
-    as_json: bool = json_option(help="Print JSON.")
 
 
-@bench(GatewayRequest)
-def gateway(request: GatewayRequest) -> Experiment[GatewayResult]:
+@bench(_GatewayRequest, json="JSON")
+def gateway(request: _GatewayRequest) -> Experiment[GatewayResult]:
     """Measure one gateway under many agents, over an outage of the broker.
 
     Each agent pushes a pprof profile by Pyroscope's API once an interval. The embedded broker is stopped for

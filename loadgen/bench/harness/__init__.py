@@ -10,8 +10,17 @@ from loadgen.bench.harness.experiment import (
     terminal_table,
 )
 from loadgen.bench.harness.result import Result, figure_columns, print_results
-from loadgen.bench.harness.statistics import Mean, Ratio, mean, mean_of, median, paired_ratio, ratio_of
-from loadgen.bench.harness.workers import run_in_workers, run_smidgen, worker_pool
+from loadgen.bench.harness.statistics import (
+    Mean,
+    Ratio,
+    mean,
+    mean_of,
+    median,
+    offsets_of,
+    paired_ratio,
+    ratio_of,
+)
+from loadgen.bench.harness.workers import results_of_workers, run_in_workers, run_smidgen, worker_pool
 
 __all__ = [
     "Advance",
@@ -26,9 +35,11 @@ __all__ = [
     "mean_of",
     "measured",
     "median",
+    "offsets_of",
     "paired_ratio",
     "print_results",
     "ratio_of",
+    "results_of_workers",
     "run_in_workers",
     "run_smidgen",
     "table",

@@ -1,10 +1,10 @@
-"""Experiments: what a bench measures, in how many parts and processes, and how its rows are shown.
+"""Experiments: what a bench measures, in how many parts, and how its rows are shown.
 
 A bench is a function of its request that returns an experiment; ``bench`` makes a command of it::
 
     COLUMNS = (Column("size"), Column("found", form=".1%"))
 
-    @bench(SizesRequest)
+    @bench(SizesRequest, json="one JSON object a size")
     def sizes(request: SizesRequest) -> Experiment[Row]:
         return Experiment(*measured(SIZES, partial(measure_size, seed=request.seed)), table(COLUMNS))
 
@@ -17,11 +17,10 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import click
 
-from loadgen.bench.harness.workers import run_in_workers
 from loadgen.terminal import progress
 from pipeline.commands.request import takes
 from pipeline.commands.tables import Column, as_json, print_json, print_markdown, print_table
@@ -31,17 +30,7 @@ Advance = Callable[[], None]
 
 Case = TypeVar("Case")
 Row = TypeVar("Row")
-
-
-class BenchRequest(Protocol):
-    """What every bench is asked."""
-
-    @property
-    def as_json(self) -> bool:
-        """Whether rows are printed as JSON, one object each."""
-
-
-Asked = TypeVar("Asked", bound=BenchRequest)
+Asked = TypeVar("Asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +67,23 @@ class Experiment(Generic[Row]):
 
 
 def bench(
-    request: type[Asked], cls: type[click.Command] = click.Command
+    request: type[Asked], *, json: str, cls: type[click.Command] = click.Command
 ) -> Callable[[Callable[[Asked], Experiment[Any]]], click.Command]:
     """Make a command of a function that returns the experiment for a request.
 
     Args:
-        request: Options of the command.
+        request: Options of the command, besides ``--json``.
+        json: What ``--json`` prints, such as ``one JSON object a row``.
         cls: Class of the command.
     """
 
     def decorate(declare: Callable[[Asked], Experiment[Any]]) -> click.Command:
         @click.command(cls=cls)
         @takes(request)
+        @click.option("--json", "as_json", is_flag=True, help=f"Print {json}.")
         @functools.wraps(declare)
-        def command(asked: Asked) -> int:
-            return declare(asked).run(declare.__name__.replace("_", "-"), as_json=asked.as_json)
+        def command(asked: Asked, *, as_json: bool) -> int:
+            return declare(asked).run(declare.__name__.replace("_", "-"), as_json=as_json)
 
         return command
 
@@ -100,28 +91,16 @@ def bench(
 
 
 def measured(
-    cases: Sequence[Case], measure: Callable[[Case], Iterable[Row]], processes: int = 1
+    cases: Sequence[Case], measure: Callable[[Case], Iterable[Row]]
 ) -> tuple[Callable[[Advance], Iterator[Row]], int]:
-    """Return how cases are measured one after the other or in processes, and how many they are.
+    """Return how cases are measured one after the other, and how many parts that is.
 
     Args:
         cases: What is measured, one part each.
-        measure: Returns the rows of a case; several processes need one that can be pickled.
-        processes: How many cases are measured at a time; rows come in the order of the cases.
+        measure: Returns the rows of a case.
     """
 
     def rows(advance: Advance) -> Iterator[Row]:
-        if processes > 1:
-            numbered = enumerate(cases)
-            done = {}
-            for (number, _), found in run_in_workers(
-                functools.partial(_numbered, measure), numbered, processes
-            ):
-                done[number] = found
-                advance()
-            for number in sorted(done):
-                yield from done[number]
-            return
         for case in cases:
             yield from measure(case)
             advance()
@@ -161,7 +140,3 @@ def lines(line_of: Callable[[Row], str]) -> Callable[[Iterable[Row]], None]:
 def _print_objects(rows: Iterable[Any]) -> None:
     for row in rows:
         print_json(as_json(row))
-
-
-def _numbered(measure: Callable[[Case], Iterable[Row]], task: tuple[int, Case]) -> list[Row]:
-    return list(measure(task[1]))

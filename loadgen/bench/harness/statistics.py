@@ -75,6 +75,22 @@ def paired_ratio(off: ArrayLike, on: ArrayLike) -> Ratio:
     return Ratio(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
 
 
+def offsets_of(changes: Sequence[int], reported: Sequence[int], margin: int) -> list[int]:
+    """Return by how many points each change that is found is off; one report answers one change.
+
+    >>> offsets_of([20, 50], [19, 20, 80], 5)
+    [0]
+    """
+    left = list(reported)
+    offsets = []
+    for change in changes:
+        nearest = min(left, key=lambda report: abs(report - change), default=None)
+        if nearest is not None and abs(nearest - change) <= margin:
+            left.remove(nearest)
+            offsets.append(abs(nearest - change))
+    return offsets
+
+
 def _half_width(values: FloatArray) -> float:
     """Return half the width of Student's interval of the mean: of at least two values."""
     from scipy import stats  # it takes a second to load

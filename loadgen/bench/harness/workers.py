@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -41,6 +42,21 @@ def run_in_workers(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
+def results_of_workers(
+    work: Callable[[Task], Result], tasks: Sequence[Task], processes: int, advance: Callable[[], None]
+) -> list[Result]:
+    """Do tasks in processes of their own, and return what came of each, in the order of the tasks.
+
+    Raises:
+        SmidgenError: a process died.
+    """
+    results: dict[int, Result] = {}
+    for (number, _), result in run_in_workers(partial(_second, work), enumerate(tasks), processes):
+        results[number] = result
+        advance()
+    return [results[number] for number in range(len(tasks))]
+
+
 def worker_pool(processes: int) -> ProcessPoolExecutor:
     """Return a pool of fresh processes: they inherit no threads and no open files.
 
@@ -61,6 +77,10 @@ def run_smidgen(*arguments: str, folder: Path | None = None) -> None:
     if output.code:
         said = output.errors or output.data.decode(errors="replace").strip()
         raise SmidgenError(f"smidgen {' '.join(arguments[:2])} failed: {said}")
+
+
+def _second(work: Callable[[Task], Result], task: tuple[int, Task]) -> Result:
+    return work(task[1])
 
 
 def _end_with_parent() -> None:

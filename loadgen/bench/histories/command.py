@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loadgen.bench.harness import Experiment, bench, ratio_of
-from pipeline.commands.request import json_option, option, seed_option
+from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column, print_markdown
 from pipeline.commands.terminal import print_note
 from pipeline.model.errors import ConfigError
@@ -42,9 +42,7 @@ TOTALS: tuple[Column[Row], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class HistoriesRequest:
-    """Histories, and what watches them."""
-
+class _HistoriesRequest:
     histories: int = option(20, least=1, help="Of each case.")
     otava: str | None = option(metavar="PYTHON", help="Of an environment that has apache-otava.")
     benchstat: str | None = option(metavar="PROGRAM", help="Default: as found in PATH.")
@@ -61,11 +59,10 @@ class HistoriesRequest:
         help="Real histories into which steps are put. May be repeated.",
     )
     seed: int = seed_option()
-    as_json: bool = json_option("for each case and watcher")
 
 
-@bench(HistoriesRequest)
-def histories(request: HistoriesRequest) -> Experiment[Row]:
+@bench(_HistoriesRequest, json="one JSON object for each case and watcher")
+def histories(request: _HistoriesRequest) -> Experiment[Row]:
     """Measure how well changes in histories of benchmarks are found: `smidgen benchmarks watch` beside peers.
 
     Simulated histories have 80 commits with ten runs each, and one or two steps, or none. Apache Otava and
@@ -99,7 +96,7 @@ def _watchers(otava: str | None, benchstat: str | None) -> dict[str, Watch]:
     return watchers
 
 
-def _cases(request: HistoriesRequest) -> list[Case]:
+def _cases(request: _HistoriesRequest) -> list[Case]:
     from loadgen.bench.histories import table
     from loadgen.bench.histories.simulate import History
     from loadgen.evaluation.injected import read_results

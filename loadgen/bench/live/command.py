@@ -14,13 +14,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from loadgen.bench.harness import Advance, Experiment, bench, run_in_workers
+from loadgen.bench.harness import Advance, Experiment, bench, results_of_workers
 from loadgen.bench.live.chain import Found, Run, run_programs
 from loadgen.bench.live.programs import PROGRAMS
 from loadgen.bench.live.simulation import Process
 from loadgen.bench.live.trials import Trial, steady_events, try_step
 from loadgen.bench.shutdown import ended_in_order
-from pipeline.commands.request import json_option, option, seed_option
+from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column, print_table
 from pipeline.settings.workloads import load_workloads
 
@@ -61,9 +61,7 @@ PROGRAM_COLUMNS: tuple[Column[Mapping[str, Any]], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class LiveRequest:
-    """Simulated processes, and how long real programs run."""
-
+class _LiveRequest:
     steps: int = option(100, least=0, help="Simulated steps.")
     hours: int = option(10, least=0, help="Without any step.")
     errors: float = option(6.0, least=0, help="Size of steps.")
@@ -74,11 +72,10 @@ class LiveRequest:
     )
     busy: float = option(0.1, least=0.01, most=1, help="Of a core, each.")
     seed: int = seed_option()
-    as_json: bool = json_option("a part")
 
 
-@bench(LiveRequest)
-def live(request: LiveRequest) -> Experiment[Mapping[str, Any]]:
+@bench(_LiveRequest, json="one JSON object a part")
+def live(request: _LiveRequest) -> Experiment[Mapping[str, Any]]:
     """Measure which steps of one process the preset live reports within a minute, and its false events.
 
     A process is simulated as an agent samples it, 101 times a second, one message every --interval seconds.
@@ -93,7 +90,7 @@ def live(request: LiveRequest) -> Experiment[Mapping[str, Any]]:
     return Experiment(lambda advance: [_measure(request, advance)], simulated + seconds, _show)
 
 
-def _measure(request: LiveRequest, advance: Advance) -> Mapping[str, Any]:
+def _measure(request: _LiveRequest, advance: Advance) -> Mapping[str, Any]:
     parts: dict[str, Any] = {}
     if request.steps or request.hours:
         parts["simulated"] = _simulate(request, advance).to_json()
@@ -111,20 +108,15 @@ def _show(rows: Iterable[Mapping[str, Any]]) -> None:
             print_table(PROGRAM_COLUMNS, parts["programs"])
 
 
-def _simulate(request: LiveRequest, advance: Advance) -> Simulated:
+def _simulate(request: _LiveRequest, advance: Advance) -> Simulated:
     process = Process(interval_s=request.interval, wander=request.wander)
-    trials: list[Trial] = []
-    false: list[dict[str, Any]] = []
     tasks = [
         (request.seed * 10_000 + number, number < request.steps)
         for number in range(request.steps + request.hours)
     ]
-    for _, result in run_in_workers(partial(_one, process, request.errors), tasks, os.cpu_count() or 1):
-        if isinstance(result, Trial):
-            trials.append(result)
-        else:
-            false += result
-        advance()
+    results = results_of_workers(partial(_one, process, request.errors), tasks, os.cpu_count() or 1, advance)
+    trials = [result for result in results if isinstance(result, Trial)]
+    false = [event for result in results if not isinstance(result, Trial) for event in result]
     return Simulated(trials, request.hours, false)
 
 
@@ -136,7 +128,7 @@ def _one(process: Process, errors: float, task: tuple[int, bool]) -> Trial | lis
     return try_step(workload, process, errors, seed) if stepped else steady_events(workload, process, 1, seed)
 
 
-def _run_programs(request: LiveRequest, advance: Advance) -> list[Found]:
+def _run_programs(request: _LiveRequest, advance: Advance) -> list[Found]:
     names = list(PROGRAMS)
     seconds = 60 * request.minutes
     run = Run(names, seconds, seconds * _SLOW_AFTER, names[::2], request.busy, f"{request.interval}s")

@@ -18,7 +18,7 @@ from loadgen.bench.overhead.rates import PolicyCost, Sampled, measure_policies
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
 from loadgen.terminal import progress
 from pipeline.commands.options import Duration
-from pipeline.commands.request import json_option, option
+from pipeline.commands.request import option
 from pipeline.model.errors import ConfigError
 
 RATES_HZ = (11, 49, 199)
@@ -26,9 +26,7 @@ LEAST_WINDOWS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class AdaptiveRequest:
-    """Programs, and the policies by which they are sampled."""
-
+class _AdaptiveRequest:
     programs: tuple[str, ...] = program_option()
     kernels: tuple[str, ...] = kernel_option("the best that is installed")
     rates: tuple[int, ...] = option(RATES_HZ, flag="--hz", least=1, most=1000, help="Fixed rates.")
@@ -43,11 +41,10 @@ class AdaptiveRequest:
         most=1000,
         help="Of a block without a sampler and one of each policy, in an order that is drawn.",
     )
-    as_json: bool = json_option("a result")
 
 
-@bench(AdaptiveRequest)
-def adaptive(request: AdaptiveRequest) -> Experiment[PolicyCost | PruningCost | Skipped]:
+@bench(_AdaptiveRequest, json="one JSON object a result")
+def adaptive(request: _AdaptiveRequest) -> Experiment[PolicyCost | PruningCost | Skipped]:
     """Measure what rates that follow the profile, and pruning, save of sampling real programs.
 
     The programs are those of `smidgen bench overhead`. In the middle of each block their requests change, and
@@ -74,7 +71,7 @@ def _line_of(cost: PolicyCost | PruningCost) -> str:
     return pruning_line(cost) if isinstance(cost, PruningCost) else policy_line(cost)
 
 
-def _measure(program: str, request: AdaptiveRequest) -> Iterator[PolicyCost | PruningCost | Skipped]:
+def _measure(program: str, request: _AdaptiveRequest) -> Iterator[PolicyCost | PruningCost | Skipped]:
     with tempfile.TemporaryDirectory(prefix="smidgen-adaptive-") as folder:
         try:
             with started(program, Path(folder)) as service:
@@ -103,7 +100,7 @@ def _measure(program: str, request: AdaptiveRequest) -> Iterator[PolicyCost | Pr
 
 
 def _measure_kernel(
-    sampled: Sampled, request: AdaptiveRequest
+    sampled: Sampled, request: _AdaptiveRequest
 ) -> Iterator[PolicyCost | PruningCost | Skipped]:
     policies = [adaptive_policy(each, request.window) for each in request.samples]
     policies += [fixed(hz, max(request.samples), request.window) for hz in sorted(request.rates)]

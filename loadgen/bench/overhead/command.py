@@ -16,7 +16,7 @@ from loadgen.bench.overhead.blocks import ORDERS, Cost, Load, Setting, measure_c
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
 from loadgen.terminal import progress
 from pipeline.commands.options import Duration
-from pipeline.commands.request import json_option, option
+from pipeline.commands.request import option
 
 RATES_HZ = (1, 11, 101)
 
@@ -41,9 +41,7 @@ def kernel_option(default: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class OverheadRequest:
-    """Programs, and how they are sampled."""
-
+class _OverheadRequest:
     programs: tuple[str, ...] = program_option()
     kernels: tuple[str, ...] = kernel_option("all of them")
     rates: tuple[int, ...] = option(RATES_HZ, flag="--hz", least=1, most=1000)
@@ -54,11 +52,10 @@ class OverheadRequest:
         most=1000,
         help="Of four blocks each: off, on, on, off, or the other way round, as drawn.",
     )
-    as_json: bool = json_option("a result")
 
 
-@bench(OverheadRequest)
-def overhead(request: OverheadRequest) -> Experiment[Cost | Skipped]:
+@bench(_OverheadRequest, json="one JSON object a result")
+def overhead(request: _OverheadRequest) -> Experiment[Cost | Skipped]:
     """Measure what sampling costs real programs, and how right its shares are.
 
     A Python web service and programs in C++, Go and Java are built in a temporary folder, and each is asked
@@ -86,7 +83,7 @@ def show_lines(line_of: Callable[[Any], str]) -> Callable[[Iterable[Any]], None]
     return show
 
 
-def _measure(request: OverheadRequest) -> Iterator[Cost | Skipped]:
+def _measure(request: _OverheadRequest) -> Iterator[Cost | Skipped]:
     for program in request.programs or tuple(PROGRAMS):
         with tempfile.TemporaryDirectory(prefix="smidgen-overhead-") as folder:
             try:
@@ -95,7 +92,7 @@ def _measure(request: OverheadRequest) -> Iterator[Cost | Skipped]:
                 yield Skipped(program, str(error))
 
 
-def _measure_program(program: str, request: OverheadRequest, folder: Path) -> Iterator[Cost | Skipped]:
+def _measure_program(program: str, request: _OverheadRequest, folder: Path) -> Iterator[Cost | Skipped]:
     load = Load(request.duration, request.groups)
     with started(program, folder) as service:
         service.ask()  # it runs what it is, and not what starts it

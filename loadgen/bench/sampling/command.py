@@ -17,7 +17,7 @@ from loadgen.bench.sampling.services import KINDS, WINDOW_S
 from loadgen.bench.sampling.stacks import PruningResult, measure_pruning
 from loadgen.terminal import read_file
 from pipeline.commands.options import Duration
-from pipeline.commands.request import EXISTING_FILE, json_option, option
+from pipeline.commands.request import EXISTING_FILE, option
 from pipeline.files.outputs import check_outputs
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S
@@ -35,9 +35,7 @@ class SamplingResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SamplingRequest:
-    """Services that are simulated, or a former result."""
-
+class _SamplingRequest:
     services: int = option(2, least=1, most=100, help="Of each kind.")
     duration: float = option(DAY_S, kind=Duration(), show_default="1d", help="Of each service.")
     hosts: int = option(8, least=1, most=100, help="Whose stacks are pruned.")
@@ -45,11 +43,10 @@ class SamplingRequest:
         flag="--from", kind=EXISTING_FILE, help="Show what --json wrote instead of measuring."
     )
     figure: Path | None = option(help="Draw both as an SVG.")
-    as_json: bool = json_option(help="Print JSON.")
 
 
-@bench(SamplingRequest)
-def sampling(request: SamplingRequest) -> Experiment[SamplingResult]:
+@bench(_SamplingRequest, json="JSON")
+def sampling(request: _SamplingRequest) -> Experiment[SamplingResult]:
     """Measure cost against error of sampling policies, and time against error of pruning.
 
     Services are simulated whose profiles stay, change with deployments, by the hour, in bursts or all the
@@ -79,7 +76,7 @@ def _show(rows: Iterable[SamplingResult]) -> None:
             click.echo(line)
 
 
-def _measure(request: SamplingRequest, advance: Advance) -> SamplingResult:
+def _measure(request: _SamplingRequest, advance: Advance) -> SamplingResult:
     windows = max(math.floor(request.duration / WINDOW_S), 1)
     seeds = range(FIRST_SEED, FIRST_SEED + request.services)
     points = measure_rates(tuple(KINDS), seeds, windows, advance)

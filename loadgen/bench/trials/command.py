@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loadgen.bench.harness import Experiment, bench, measured, table
 from loadgen.bench.trials.simulate import DISTRIBUTIONS
 from loadgen.bench.trials.table import SERVICES, Row, measure
-from pipeline.commands.request import json_option, option, seed_option
+from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column
 
 COLUMNS: tuple[Column[Row], ...] = (
@@ -23,9 +23,7 @@ COLUMNS: tuple[Column[Row], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class TrialsRequest:
-    """Distributions and numbers of trials, each with each."""
-
+class _TrialsRequest:
     experiments: int = option(
         1000,
         least=SERVICES,
@@ -35,11 +33,10 @@ class TrialsRequest:
     names: tuple[str, ...] = option(flag="--distribution", choices=DISTRIBUTIONS, help="Only these.")
     alpha: float = option(0.05, above=0, most=0.5)
     seed: int = seed_option()
-    as_json: bool = json_option("a row")
 
 
-@bench(TrialsRequest)
-def trials(request: TrialsRequest) -> Experiment[Row]:
+@bench(_TrialsRequest, json="one JSON object a row")
+def trials(request: _TrialsRequest) -> Experiment[Row]:
     """Measure how often each model of `smidgen trial verdict` errs on experiments whose truth is known.
 
     Side B of half of the experiments costs more by three standard errors of the mean difference of trials: a

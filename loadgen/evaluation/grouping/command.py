@@ -27,7 +27,7 @@ from pipeline.analysis.dedup.within_scan import find_groups
 from pipeline.analysis.published.exclusive_stacks import ExclusiveConfig, group_by_exclusive_stacks
 from pipeline.analysis.published.som_dedup import group_by_som, potential_causes
 from pipeline.analysis.stacks import Group, index_stacks
-from pipeline.commands.request import json_option, option
+from pipeline.commands.request import option
 from pipeline.commands.tables import Column
 from pipeline.model import BoolArray, FloatArray
 from pipeline.settings.workloads import load_workloads
@@ -136,17 +136,14 @@ COLUMNS: tuple[Column[Measured], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class GroupingRequest:
-    """Fleets whose candidates are grouped."""
-
+class _GroupingRequest:
     seeds: int = option(3, least=1, help="Fleets of each preset.")
     first_seed: int = option(1, help="Seed of the first one.")
     presets: str = option(",".join(PRESETS), metavar="NAME,FILE,...")
-    as_json: bool = json_option("a line of the table")
 
 
-@bench(GroupingRequest)
-def grouping(request: GroupingRequest) -> Experiment[Measured]:
+@bench(_GroupingRequest, json="one JSON object a line of the table")
+def grouping(request: _GroupingRequest) -> Experiment[Measured]:
     """Measure how well candidates of a scan are grouped by cause, on simulated fleets.
 
     Detection and filters run as in a backtest; what they pass on is grouped by each of som (FBDetect's
