@@ -33,7 +33,7 @@ OF_THEIR_OWN = {
     "injected": "loadgen.evaluation.injected",
     "faults": "loadgen.bench.faults.command",
     "soak": "loadgen.bench.soak_report",
-    "catch-up": "loadgen.bench.catch_up_command",
+    "catch-up": "loadgen.bench.catch_up",
     "live": "loadgen.bench.live.command",
     "dashboard": "loadgen.bench.dashboard",
     "release": "loadgen.bench.releases",

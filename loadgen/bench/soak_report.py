@@ -13,7 +13,7 @@ import click
 from loadgen.bench.faults.brokers import BrokerKind
 from loadgen.bench.harness import Experiment, bench
 from loadgen.bench.shutdown import ended_in_order
-from loadgen.bench.soak import Curve, Soak
+from loadgen.bench.soak import Curve, Soak, run_soak
 from loadgen.terminal import new_figure, share_progress
 from pipeline.commands.request import FILE, option, seed_option
 from pipeline.commands.tables import Column, print_table
@@ -59,8 +59,6 @@ def soak(request: _SoakRequest) -> Experiment[Soak]:
 
 
 def _measure(request: _SoakRequest) -> Soak:
-    from loadgen.bench.soak import run_soak
-
     figure = new_figure(10, 11) if request.plot is not None else None  # fails before the work if it cannot
     with ended_in_order(), share_progress("soak") as show:
         result = run_soak(request.minutes, broker=request.broker, seed=request.seed, advance=show)
