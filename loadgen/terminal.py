@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,14 +34,7 @@ def share_progress(what: str) -> Iterator[Callable[[str, float], None]]:
 
 def _bar(*columns: Any) -> Progress:
     console = Console(stderr=True)
-    # Standard output is not drawn above the bar unless both are on the terminal: in a pipe it stays there.
-    return Progress(
-        *columns,
-        console=console,
-        transient=True,
-        redirect_stdout=sys.stdout.isatty(),
-        disable=not console.is_terminal,
-    )
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def read_file(path: Path) -> bytes:
