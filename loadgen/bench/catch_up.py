@@ -116,7 +116,7 @@ def _show(rows: Iterable[CatchUp]) -> None:
             ("scans left out", f"{row.skipped:,}", ""),
         ]
         names = ("what", "figure", "unit")
-        print_table([Column(name, itemgetter(place)) for place, name in enumerate(names)], figures)
+        print_table([Column(name, itemgetter(position)) for position, name in enumerate(names)], figures)
         different = row.differences
         click.echo(
             f"{row.services} services, {row.hours:g} h behind, {row.messages:,} messages, "

@@ -98,7 +98,7 @@ def option(
 
 
 def argument(kind: click.ParamType | None = None, **attributes: Any) -> Any:
-    """Return a field that is an argument, given by its place; ``attributes`` are those of click."""
+    """Return a field that is an argument, given by its position; ``attributes`` are those of click."""
     return _field(_Declaration(click.argument, "", kind, {}, attributes))
 
 

@@ -55,14 +55,14 @@ class Experiment(Generic[Row]):
         """Measure, print the rows, and return the exit code."""
         rows: list[Row] = []
 
-        def measured() -> Iterator[Row]:
+        def stream() -> Iterator[Row]:
             with progress(name, self.parts) if self.parts else nullcontext(lambda: None) as advance:
                 for row in self.measure(advance):
                     rows.append(row)
                     yield row
 
         show = _print_objects if as_json else self.show
-        show(measured() if self.streamed else list(measured()))
+        show(stream() if self.streamed else list(stream()))
         return 0 if all(map(self.passed, rows)) else 1
 
 

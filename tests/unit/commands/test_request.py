@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from pipeline.commands.request import argument, json_option, option, seed_option, takes
 
@@ -34,6 +34,12 @@ class Request:
 def ask(request: Request, more: bool) -> None:
     """Ask."""
     click.echo(repr((request, more)))
+
+
+def asked(given: list[str]) -> Result:
+    """Run the command, which is the tests' own."""
+    runner = CliRunner()
+    return runner.invoke(ask, given)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +72,7 @@ def ask(request: Request, more: bool) -> None:
     ids=["defaults", "given"],
 )
 def test_a_command_receives_what_it_is_asked(given: list[str], request_: Request) -> None:
-    result = CliRunner().invoke(ask, given)
+    result = asked(given)
     assert result.output == f"{(request_, False)!r}\n"
 
 
@@ -82,11 +88,11 @@ def test_a_command_receives_what_it_is_asked(given: list[str], request_: Request
     ],
 )
 def test_what_no_request_holds_is_refused(given: list[str]) -> None:
-    assert CliRunner().invoke(ask, given).exit_code == 2
+    assert asked(given).exit_code == 2
 
 
 def test_the_help_has_types_bounds_and_defaults_in_the_order_of_the_fields() -> None:
-    lines = [" ".join(line.split()) for line in CliRunner().invoke(ask, ["--help"]).output.splitlines()]
+    lines = [" ".join(line.split()) for line in asked(["--help"]).output.splitlines()]
     assert lines[0] == "Usage: ask [OPTIONS] FILE"
     assert lines[5:-1] == [
         "--rate FLOAT RANGE Hertz. [default: 1.0, 2.0; 0<x<=5]",
