@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from loadgen.bench.harness import Mean, mean_of
 from loadgen.evaluation.suite.runs import (
     FIGURES,
     Figure,
     Job,
-    Mean,
     Run,
     figure_of,
     mean_json,
-    mean_of,
     pooled,
 )
 from pipeline.model.errors import ConfigError

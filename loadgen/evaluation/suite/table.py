@@ -9,12 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from loadgen.bench.harness import Mean
 from loadgen.evaluation.model import Funnel, FunnelStep
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.suite.ablation import SHOWN
 from loadgen.evaluation.suite.against import POOLED, Comparison
 from loadgen.evaluation.suite.goals import goals_table
-from loadgen.evaluation.suite.runs import FIGURES, Figure, Mean, Run, pooled, scenario_means
+from loadgen.evaluation.suite.runs import FIGURES, Figure, Run, pooled, scenario_means
 from loadgen.evaluation.table import funnel_table, rate_cells, titled_table
 from loadgen.evaluation.words import NONE, hours, share
 

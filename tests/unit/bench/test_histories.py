@@ -11,6 +11,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
+from loadgen.bench.harness import offsets_of
 from loadgen.bench.histories.simulate import (
     APART,
     COMMITS,
@@ -19,10 +20,10 @@ from loadgen.bench.histories.simulate import (
     draw_history,
 )
 from loadgen.bench.histories.table import (
+    MARGIN,
     Case,
     injected,
     measure,
-    offsets_of,
     totals,
 )
 from loadgen.bench.histories.watchers import (
@@ -58,7 +59,7 @@ def answering(*changes: int) -> Watch:
     ],
 )
 def test_one_report_answers_one_change(changes: list[int], reported: list[int], offsets: list[int]) -> None:
-    assert offsets_of(changes, reported) == offsets
+    assert offsets_of(changes, reported, MARGIN) == offsets
 
 
 def test_counts_of_a_case_and_of_all_cases() -> None:

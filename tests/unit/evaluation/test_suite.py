@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
+from loadgen.bench.harness import mean_of
 from loadgen.evaluation.encode import score_to_json
 from loadgen.evaluation.model import Funnel, FunnelStep
 from loadgen.evaluation.rates import Rate
@@ -25,7 +26,6 @@ from loadgen.evaluation.suite.runs import (
     Job,
     Run,
     figure_of,
-    mean_of,
     pooled,
     run_fleet,
     scenario_means,
