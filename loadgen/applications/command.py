@@ -16,7 +16,7 @@ from loadgen.applications.drive import Injection, Side, record
 from loadgen.applications.environment import install
 from loadgen.applications.load import NEW_DRIVERS, OLD_DRIVERS, Drivers
 from loadgen.applications.table import Row, judge
-from loadgen.bench.harness import Advance, Experiment, bench, table
+from loadgen.harness import Advance, Experiment, bench, table
 from loadgen.requests.table import PAPER_R_SQUARED
 from pipeline.commands.request import FOLDER, option, seed_option
 from pipeline.commands.tables import Column

@@ -19,9 +19,9 @@ from loadgen.bench.faults.check import Differences
 from loadgen.bench.faults.load import Load, Shape, build_load, together
 from loadgen.bench.faults.rig import READY_S, Rig, Setup
 from loadgen.bench.faults.truth import WINDOW_S
-from loadgen.bench.harness import Experiment, bench, run_in_workers
 from loadgen.bench.shutdown import ended_in_order
 from loadgen.bench.usage import peak_mb, require_proc
+from loadgen.harness import Experiment, bench, run_in_workers
 from loadgen.terminal import share_progress
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column, print_table

@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from loadgen.bench import harness
-from loadgen.bench.harness import Advance, Experiment, Result, print_results
+from loadgen import harness
+from loadgen.harness import Advance, Experiment, Result, print_results
 from pipeline.commands.request import EXISTING_FILE, argument, option
 from pipeline.processes.allocation import keep_freed_memory
 

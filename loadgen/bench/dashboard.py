@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 from aiohttp import ClientSession
 
-from loadgen.bench.harness import Advance, Experiment, Result, bench, terminal_table
+from loadgen.harness import Advance, Experiment, Result, bench, terminal_table
 from pipeline.commands.request import option
 from pipeline.commands.tables import Column
 from pipeline.embedded.stack import EmbeddedStore

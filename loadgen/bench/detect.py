@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from loadgen.bench.harness import Result
 from loadgen.bench.profile_fleet import draw_profile_fleet
+from loadgen.harness import Result
 from pipeline.analysis.detect.change_point import (
     log_odds_span,
     p_values,

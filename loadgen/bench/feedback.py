@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from loadgen.bench.harness import Advance, Experiment, bench, lines
 from loadgen.evaluation.answers import Lesson, answer_fleet, first_by_confirmations, learn
+from loadgen.harness import Advance, Experiment, bench, lines
 from loadgen.terminal import new_figure
 from pipeline.analysis.feedback import Share
 from pipeline.commands.request import option

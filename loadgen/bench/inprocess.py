@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.sampling.kernels.pyspy import find_py_spy
-from loadgen.bench.harness import Experiment, Result, bench, figure_columns, measured, terminal_table
+from loadgen.harness import Experiment, Result, bench, figure_columns, measured, terminal_table
 from pipeline.commands.request import option
 
 MEDIAN_ERROR = 1.2533  # of a median beside a mean, of normal values

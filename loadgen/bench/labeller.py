@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadgen.bench.harness import Experiment, bench, lines, table
 from loadgen.evaluation.labels import ClassScore, Example, read_examples, score_labels
+from loadgen.harness import Experiment, bench, lines, table
 from pipeline.analysis.feedback import Share
 from pipeline.analysis.feedback.labeller import label
 from pipeline.commands.request import argument, option

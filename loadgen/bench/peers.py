@@ -17,8 +17,8 @@ from typing import Any
 import click
 import numpy as np
 
-from loadgen.bench.harness import Result, offsets_of
 from loadgen.bench.zoo import FAMILIES, Changes, draw
+from loadgen.harness import Result, offsets_of
 from pipeline.analysis.detect.offline.segment import segment
 from pipeline.model import FloatArray
 

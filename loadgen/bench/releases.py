@@ -11,8 +11,8 @@ from statistics import median
 import numpy as np
 from scipy.sparse import csr_array
 
-from loadgen.bench.harness import Advance, Experiment, bench, results_of_workers
 from loadgen.fleet.profile_tree import read_stacks
+from loadgen.harness import Advance, Experiment, bench, results_of_workers
 from pipeline.commands.request import EXISTING_FILE, option, seed_option
 from pipeline.commands.tables import Column, print_table
 from pipeline.model import FloatArray, StrataMatrix, Stratum

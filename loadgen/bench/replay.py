@@ -19,7 +19,7 @@ from agents.experiments.replay.plan import (
 from agents.experiments.replay.recording import RecordedRequest
 from agents.experiments.replay.replayer import ReplayConfig, Replayer
 from agents.experiments.replay.trace import Trace
-from loadgen.bench.harness import Advance, Experiment, Result, bench, figure_columns, terminal_table
+from loadgen.harness import Advance, Experiment, Result, bench, figure_columns, terminal_table
 from pipeline.commands.request import option
 from pipeline.processes import Group
 from pipeline.processes.allocation import keep_freed_memory

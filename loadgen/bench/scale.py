@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import click
 import numpy as np
 
-from loadgen.bench.harness import Advance, Experiment, Result, bench, print_results, results_of_workers
 from loadgen.bench.statements import ask
 from loadgen.bench.usage import peak_mb, require_proc, reset_peak
+from loadgen.harness import Advance, Experiment, Result, bench, print_results, results_of_workers
 from pipeline.commands.request import option
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.messages.scans import decode_scan

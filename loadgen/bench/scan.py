@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadgen.bench.detect import KINDS, draw_counts
-from loadgen.bench.harness import Result, results_of_workers
+from loadgen.harness import Result, results_of_workers
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.messages.scans import encode_progress

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from loadgen.bench.faults.brokers import BrokerKind
-from loadgen.bench.harness import Experiment, bench
 from loadgen.bench.shutdown import ended_in_order
 from loadgen.bench.soak import Curve, Soak, run_soak
+from loadgen.harness import Experiment, bench
 from loadgen.terminal import new_figure, share_progress
 from pipeline.commands.request import FILE, option, seed_option
 from pipeline.commands.tables import Column, print_table

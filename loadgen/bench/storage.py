@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from loadgen.bench.harness import Result
 from loadgen.bench.profiles import INTERVAL_S, START, draw_profiles
+from loadgen.harness import Result
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.model import Profile, Record
 from pipeline.model.clock import system_clock

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import orjson
 
-from loadgen.bench.harness import Experiment, bench, terminal_table
 from loadgen.evaluation.encode import rate_to_json
 from loadgen.evaluation.rates import Rate
+from loadgen.harness import Experiment, bench, terminal_table
 from pipeline.analysis.detect.offline.segment import segment
 from pipeline.backtest.seriesfile import read_series
 from pipeline.commands.request import argument, option

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from loadgen.bench.harness import Experiment, bench, measured, table
+from loadgen.harness import Experiment, bench, measured, table
 from loadgen.requests.looks import LooksRow, measure_looks
 from loadgen.requests.outlook import OutlookRow, measure_outlook
 from loadgen.requests.simulate import PRESETS, USUAL

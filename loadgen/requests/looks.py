@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from loadgen.bench.harness import median, ratio_of
+from loadgen.harness import median, ratio_of
 from loadgen.requests.simulate import PRESETS, simulate
 from pipeline.model import FloatArray, SeriesMatrix
 from pipeline.model.costlier_requests import costlier_requests

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from loadgen.bench.harness import mean, median
+from loadgen.harness import mean, median
 from loadgen.requests.simulate import PRESETS, Case, simulate
 from pipeline.model import SeriesMatrix
 from pipeline.releases.requests import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadgen.bench.harness import Experiment, bench, measured, ratio_of, table
+from loadgen.harness import Experiment, bench, measured, ratio_of, table
 from loadgen.requests.source import SIZES, draw_release
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column

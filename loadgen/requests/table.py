@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loadgen.bench.harness import mean, median
+from loadgen.harness import mean, median
 from loadgen.requests.simulate import PRESETS, Case, simulate
 from pipeline.releases.requests import (
     EVERY,

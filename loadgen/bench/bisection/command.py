@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loadgen.bench.harness import Experiment, bench, measured, table
+from loadgen.harness import Experiment, bench, measured, table
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from loadgen.bench.faults.brokers import BrokerKind
-from loadgen.bench.harness import Experiment, bench, lines
 from loadgen.bench.shutdown import ended_in_order
+from loadgen.harness import Experiment, bench, lines
 from loadgen.terminal import share_progress
 from pipeline.commands.options import Duration
 from pipeline.commands.request import FOLDER, option, seed_option

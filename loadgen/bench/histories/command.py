@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loadgen.bench.harness import Experiment, bench, ratio_of
+from loadgen.harness import Experiment, bench, ratio_of
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column, print_markdown
 from pipeline.commands.terminal import print_note

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadgen.bench.harness import offsets_of, ratio_of
 from loadgen.bench.histories.simulate import NOISES, History, draw_history
 from loadgen.bench.histories.watchers import Answer, Watch
+from loadgen.harness import offsets_of, ratio_of
 from pipeline.model import FloatArray
 
 MARGIN = 5

@@ -14,12 +14,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from loadgen.bench.harness import Advance, Experiment, bench, results_of_workers
 from loadgen.bench.live.chain import Found, Run, run_programs
 from loadgen.bench.live.programs import PROGRAMS
 from loadgen.bench.live.simulation import Process
 from loadgen.bench.live.trials import Trial, steady_events, try_step
 from loadgen.bench.shutdown import ended_in_order
+from loadgen.harness import Advance, Experiment, bench, results_of_workers
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column, print_table
 from pipeline.settings.workloads import load_workloads

@@ -9,13 +9,13 @@ from itertools import chain
 from pathlib import Path
 
 from agents.sampling.kernels import SamplerError, suitable_kernels
-from loadgen.bench.harness import Experiment, bench
 from loadgen.bench.overhead.command import Skipped, kernel_option, program_option, ratio_cells, show_lines
 from loadgen.bench.overhead.policies import adaptive as adaptive_policy
 from loadgen.bench.overhead.policies import fixed
 from loadgen.bench.overhead.pruning import PruningCost, measure_pruning
 from loadgen.bench.overhead.rates import PolicyCost, Sampled, measure_policies
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
+from loadgen.harness import Experiment, bench
 from loadgen.terminal import progress
 from pipeline.commands.options import Duration
 from pipeline.commands.request import option

@@ -27,9 +27,9 @@ from agents.sampling.kernels import (
 )
 from agents.sampling.process import ExistingProcess
 from agents.sampling.sampler import Sampler, stop_limit_s
-from loadgen.bench.harness import Ratio, paired_ratio
 from loadgen.bench.overhead.services import FUNCTIONS, Service
 from loadgen.bench.usage import process_cpu_s
+from loadgen.harness import Ratio, paired_ratio
 from pipeline.model import FloatArray, IntArray
 
 ORDERS = ((False, True, True, False), (True, False, False, True))

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from agents.sampling.kernels import SamplerError, kernel_names, suitable_kernels
-from loadgen.bench.harness import Experiment, Ratio, bench
 from loadgen.bench.overhead.blocks import ORDERS, Cost, Load, Setting, measure_cost
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
+from loadgen.harness import Experiment, Ratio, bench
 from loadgen.terminal import progress
 from pipeline.commands.options import Duration
 from pipeline.commands.request import option

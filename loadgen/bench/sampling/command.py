@@ -10,11 +10,11 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from loadgen.bench.harness import Advance, Experiment, bench
 from loadgen.bench.sampling.figures import draw_sampling, save_figure
 from loadgen.bench.sampling.rates import CORRECTED, POLICIES, PUBLISHED, Point, measure_rates, saved
 from loadgen.bench.sampling.services import KINDS, WINDOW_S
 from loadgen.bench.sampling.stacks import PruningResult, measure_pruning
+from loadgen.harness import Advance, Experiment, bench
 from loadgen.terminal import read_file
 from pipeline.commands.options import Duration
 from pipeline.commands.request import EXISTING_FILE, option

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from loadgen.bench.harness import Experiment, bench, measured, table
 from loadgen.bench.trials.simulate import DISTRIBUTIONS
 from loadgen.bench.trials.table import SERVICES, Row, measure
+from loadgen.harness import Experiment, bench, measured, table
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from loadgen.bench.harness import Experiment, bench, terminal_table
 from loadgen.evaluation.encode import rate_to_json
 from loadgen.evaluation.grouping.cases import Case, collect_fleet
 from loadgen.evaluation.grouping.score import GroupingScore, score_grouping
 from loadgen.evaluation.matching import tolerance_s
 from loadgen.evaluation.words import share
 from loadgen.fleet.scenario import load_scenario
+from loadgen.harness import Experiment, bench, terminal_table
 from pipeline.analysis.cost_shift.scan import StackEvidence
 from pipeline.analysis.dedup.evidence import (
     Cluster,

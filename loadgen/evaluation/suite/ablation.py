@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loadgen.bench.harness import Mean, mean_of
 from loadgen.evaluation.suite.runs import (
     FIGURES,
     Figure,
@@ -16,6 +15,7 @@ from loadgen.evaluation.suite.runs import (
     mean_json,
     pooled,
 )
+from loadgen.harness import Mean, mean_of
 from pipeline.model.errors import ConfigError
 from pipeline.model.steps import ABLATABLE as STEPS
 

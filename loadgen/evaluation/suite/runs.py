@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from loadgen.bench.harness import Mean, mean_of, run_in_workers
 from loadgen.evaluation.encode import rate_to_json, score_to_json
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.reading import truth_from_json
@@ -17,6 +16,7 @@ from loadgen.evaluation.runs import score_backtest
 from loadgen.evaluation.scoring import SIZES
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
+from loadgen.harness import Mean, mean_of, run_in_workers
 from pipeline.backtest.run import Backtest, detect_scans, judge_scans
 from pipeline.model.steps import DETECTION
 from pipeline.settings.config import Settings

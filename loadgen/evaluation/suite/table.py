@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from loadgen.bench.harness import Mean
 from loadgen.evaluation.model import Funnel, FunnelStep
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.suite.ablation import SHOWN
@@ -18,6 +17,7 @@ from loadgen.evaluation.suite.goals import goals_table
 from loadgen.evaluation.suite.runs import FIGURES, Figure, Run, pooled, scenario_means
 from loadgen.evaluation.table import funnel_table, rate_cells, titled_table
 from loadgen.evaluation.words import NONE, hours, share
+from loadgen.harness import Mean
 
 _MEANS = (
     ("Detection", FIGURES[:4]),

@@ -16,7 +16,6 @@ from agents.host.parts import Part
 from agents.host.rules import Identity
 from agents.profiles.formats import Stack
 from agents.sampling.kernels import SamplerError
-from loadgen.bench.harness import Ratio
 from loadgen.bench.overhead import adaptive, rates
 from loadgen.bench.overhead.adaptive import policy_line, pruning_line
 from loadgen.bench.overhead.blocks import Answers
@@ -25,6 +24,7 @@ from loadgen.bench.overhead.policies import adaptive as adaptive_policy
 from loadgen.bench.overhead.pruning import PruningCost, measure_pruning
 from loadgen.bench.overhead.rates import PolicyCost, Sampled, measure_policies
 from loadgen.bench.overhead.services import Service
+from loadgen.harness import Ratio
 from pipeline.cli import smidgen
 
 WINDOW_S = 2.0

@@ -11,7 +11,6 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from loadgen.bench.harness import offsets_of
 from loadgen.bench.histories.simulate import (
     APART,
     COMMITS,
@@ -36,6 +35,7 @@ from loadgen.bench.histories.watchers import (
     by_smidgen,
     mann_whitney,
 )
+from loadgen.harness import offsets_of
 from pipeline.cli import smidgen
 from pipeline.model.errors import ConfigError
 

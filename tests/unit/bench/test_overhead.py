@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from agents.profiles.formats.collapsed import parse_collapsed
-from loadgen.bench.harness import Ratio, paired_ratio
 from loadgen.bench.overhead import services
 from loadgen.bench.overhead.blocks import Cost, ask_for, count_functions
 from loadgen.bench.overhead.command import line_of
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, Program, started
 from loadgen.bench.usage import process_cpu_s
+from loadgen.harness import Ratio, paired_ratio
 from pipeline.cli import smidgen
 
 

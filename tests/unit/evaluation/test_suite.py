@@ -11,7 +11,6 @@ from typing import Any
 import orjson
 import pytest
 
-from loadgen.bench.harness import mean_of
 from loadgen.evaluation.encode import score_to_json
 from loadgen.evaluation.model import Funnel, FunnelStep
 from loadgen.evaluation.rates import Rate
@@ -31,6 +30,7 @@ from loadgen.evaluation.suite.runs import (
     scenario_means,
 )
 from loadgen.fleet.scenario import load_scenario, preset_names
+from loadgen.harness import mean_of
 from pipeline.cli import run
 from tests.unit.evaluation.test_scoring import HOUR, START, event, row
 

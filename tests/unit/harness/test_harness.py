@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from loadgen.bench.command import OF_THEIR_OWN
-from loadgen.bench.harness import (
+from loadgen.harness import (
     Experiment,
     bench,
     mean,

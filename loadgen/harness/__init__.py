@@ -1,6 +1,6 @@
 """The harness of the benches: a bench is a request, cases, a function of one case, and columns."""
 
-from loadgen.bench.harness.experiment import (
+from loadgen.harness.experiment import (
     Advance,
     Experiment,
     bench,
@@ -9,8 +9,8 @@ from loadgen.bench.harness.experiment import (
     table,
     terminal_table,
 )
-from loadgen.bench.harness.result import Result, figure_columns, print_results
-from loadgen.bench.harness.statistics import (
+from loadgen.harness.result import Result, figure_columns, print_results
+from loadgen.harness.statistics import (
     Mean,
     Ratio,
     mean,
@@ -20,7 +20,7 @@ from loadgen.bench.harness.statistics import (
     paired_ratio,
     ratio_of,
 )
-from loadgen.bench.harness.workers import results_of_workers, run_in_workers, run_smidgen, worker_pool
+from loadgen.harness.workers import results_of_workers, run_in_workers, run_smidgen, worker_pool
 
 __all__ = [
     "Advance",
