@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from rich.console import Console
 
 from loadgen.terminal import progress
 from pipeline.commands.options import settings_options
+from pipeline.commands.request import FOLDER, option, seed_option, takes
 from pipeline.model.errors import ConfigError
 from pipeline.settings.config import Settings
 
@@ -23,13 +25,18 @@ def loadgen() -> None:
     """Simulate fleets whose truth is known."""
 
 
+@dataclass(frozen=True, slots=True)
+class _FleetRequest:
+    scenario: str = option(metavar="FILE|PRESET", help="What to simulate.")
+    seed: int = seed_option(help="Seed of every draw.")
+    out: Path | None = option(kind=FOLDER, help="Folder for the data set.")
+    publish: bool = option(help="Send the same data through Kafka as agents would.")
+
+
 @loadgen.command()
-@click.option("--scenario", required=True, metavar="FILE|PRESET", help="What to simulate.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of every draw.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the data set.")
-@click.option("--publish", is_flag=True, help="Send the same data through Kafka as agents would.")
+@takes(_FleetRequest)
 @settings_options("broker", "topics", "idempotent_producer", "log_level")
-def fleet(settings: Settings, scenario: str, seed: int, out: Path | None, publish: bool) -> None:
+def fleet(request: _FleetRequest, settings: Settings) -> None:
     """Simulate services and write their data sets, or publish them.
 
     Presets: tiny, small, medium, large; steps, gradual, cost-shift, transients, cascade, seasonal, quiet,
@@ -42,12 +49,13 @@ def fleet(settings: Settings, scenario: str, seed: int, out: Path | None, publis
     """
     from loadgen.fleet.scenario import load_scenario
 
-    if out is None and not publish:
+    out = request.out
+    if out is None and not request.publish:
         raise ConfigError("nothing to do: give --out, --publish or both")
-    services = load_scenario(scenario).of_each_service()
+    services = load_scenario(request.scenario).of_each_service()
     for chosen in services:
         folder = out / chosen.service if out and len(services) > 1 else out
-        _simulate_service(settings, chosen, seed, folder, publish=publish)
+        _simulate_service(settings, chosen, request.seed, folder, publish=request.publish)
 
 
 def _simulate_service(
@@ -81,14 +89,17 @@ def _simulate_service(
         console.print(f"{sent:,} messages published", markup=False, highlight=False)
 
 
+@dataclass(frozen=True, slots=True)
+class _FiguresRequest:
+    out: Path = option(kind=FOLDER, help="Folder for the PNG files.")
+    seed: int = seed_option(help="Seed of the noise.")
+
+
 @loadgen.command()
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the PNG files."
-)
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the noise.")
-def figures(out: Path, seed: int) -> None:
+@takes(_FiguresRequest)
+def figures(request: _FiguresRequest) -> None:
     """Draw Figures 1, 8 and 9 of FBDetect's paper from its own parameters."""
     from loadgen.fleet.figures import draw_figures
 
-    for path in draw_figures(out, seed):
+    for path in draw_figures(request.out, request.seed):
         click.echo(path)

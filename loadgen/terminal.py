@@ -1,60 +1,40 @@
-"""What commands of this package have in common: progress, JSON, files, and figures of matplotlib."""
+"""What commands of this package have in common: progress, files, and figures of matplotlib."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import click
-import orjson
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pipeline.model.errors import ConfigError
-from pipeline.model.units import parse_duration_s
-
-
-class Duration(click.ParamType):
-    """A span of time on the command line, such as 10m, in seconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return seconds, or fail with what is wrong."""
-        try:
-            return parse_duration_s(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
+def progress(what: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
     """Show on standard error how many parts of a whole are done; what is yielded counts one more."""
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
+    with _bar(*Progress.get_default_columns()) as bar:
+        task = bar.add_task(what, total=total, completed=done)
         yield lambda: bar.advance(task)
 
 
-def print_json(value: object) -> None:
-    """Print a JSON value as one line."""
-    click.echo(orjson.dumps(value).decode())
+@contextmanager
+def share_progress(what: str) -> Iterator[Callable[[str, float], None]]:
+    """Show on standard error what a long run is doing, and which share of it is done; nothing in a pipe."""
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[doing]}")
+    with _bar(*columns, TimeElapsedColumn()) as bar:
+        task = bar.add_task(what, total=1.0, doing="")
+        yield lambda doing, share: bar.update(task, doing=doing, completed=share)
 
 
-def print_rows(
-    rows: Sequence[Any], table: Callable[[Sequence[Any]], Iterable[str]], *, as_json: bool
-) -> None:
-    """Print dataclasses: one JSON object each, or the lines of a table of them."""
-    if as_json:
-        for row in rows:
-            print_json(asdict(row))
-        return
-    for line in table(rows):
-        click.echo(line)
+def _bar(*columns: Any) -> Progress:
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def read_file(path: Path) -> bytes:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
 import numpy as np
 
 from loadgen.applications.catalogue import APPLICATIONS, KINDS, Application, Position
@@ -17,98 +16,59 @@ from loadgen.applications.drive import Injection, Side, record
 from loadgen.applications.environment import install
 from loadgen.applications.load import NEW_DRIVERS, OLD_DRIVERS, Drivers
 from loadgen.applications.table import Row, judge
+from loadgen.harness import Advance, Experiment, bench, table
 from loadgen.requests.table import PAPER_R_SQUARED
-from loadgen.terminal import print_rows, progress
-from pipeline.commands.options import FiniteRange
+from pipeline.commands.request import FOLDER, option, seed_option
+from pipeline.commands.tables import Column
 from pipeline.settings.extras import require_forest
 
 
+def _types_slower(row: Row) -> str:
+    named = f"{row.baseline} types"
+    return f"{named}, {'with' if row.baseline_right else 'without'} it" if row.kind else named
+
+
+COLUMNS: tuple[Column[Row], ...] = (
+    Column("application"),
+    Column("regression", lambda row: row.kind or "none"),
+    Column("in", lambda row: row.position or None),
+    Column("adds", lambda row: row.added if row.kind else None, ".1%"),
+    Column("found", lambda row: ("yes" if row.found else "no") if row.compared else "not compared"),
+    Column("p", lambda row: row.p if row.compared else None, ".2g"),
+    Column("rank", lambda row: row.rank or None, "d"),
+    Column("of", lambda row: row.named or None, "d"),
+    Column("R²", "r_squared", ".2f"),
+    Column("rank", lambda row: row.forest_rank or None, "d"),
+    Column("baseline", _types_slower, str),
+)
+
+
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is run of each application."""
+class _ApplicationsRequest:
+    names: tuple[str, ...] = option(flag="--application", choices=APPLICATIONS, help="Only these.")
+    kinds: tuple[str, ...] = option(flag="--kind", choices=KINDS, help="Only these.")
+    periods: int = option(120, least=20, most=10_000, help="Of each release.")
+    rate: float = option(30.0, least=1, most=10_000, help="Requests in a period, in the mean.")
+    milliseconds: float = option(
+        1.0,
+        flag="--extra",
+        above=0,
+        most=10_000,
+        help="Milliseconds of CPU time that a regression adds to each call.",
+    )
+    equal: int = option(8, least=0, most=1000, help="New releases without a regression.")
+    connections: int = option(1, least=1, most=64, help="Requests of a release that are under way at a time.")
+    alpha: float = option(0.05, above=0, most=0.5)
+    seed: int = seed_option()
+    forest: bool = option(help="The paper's forests beside it.")
+    environment: Path | None = option(
+        kind=FOLDER, help="Folder for the applications' packages; without it they are installed anew."
+    )
+    keep: Path | None = option(kind=FOLDER, help="Folder for all access logs and CPU times.")
 
-    periods: int
-    rate: float
-    milliseconds: float
-    equal: int
-    seed: int
-    alpha: float
-    forest: bool
-    kinds: Sequence[str]
-    keep: Path | None
-    connections: int
 
-
-@click.command()
-@click.option(
-    "--application", "names", type=click.Choice(tuple(APPLICATIONS)), multiple=True, help="Only these."
-)
-@click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Only these.")
-@click.option(
-    "--periods",
-    type=click.IntRange(min=20, max=10_000),
-    default=120,
-    show_default=True,
-    help="Of each release.",
-)
-@click.option(
-    "--rate",
-    type=FiniteRange(min=1, max=10_000),
-    default=30.0,
-    show_default=True,
-    help="Requests in a period, in the mean.",
-)
-@click.option(
-    "--extra",
-    "milliseconds",
-    type=FiniteRange(min=0, min_open=True, max=10_000),
-    default=1.0,
-    show_default=True,
-    help="Milliseconds of CPU time that a regression adds to each call.",
-)
-@click.option(
-    "--equal",
-    type=click.IntRange(min=0, max=1000),
-    default=8,
-    show_default=True,
-    help="New releases without a regression.",
-)
-@click.option(
-    "--connections",
-    type=click.IntRange(min=1, max=64),
-    default=1,
-    show_default=True,
-    help="Requests of a release that are under way at a time.",
-)
-@click.option("--alpha", type=FiniteRange(min=0, min_open=True, max=0.5), default=0.05, show_default=True)
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
-@click.option("--forest", is_flag=True, help="The paper's forests beside it.")
-@click.option(
-    "--environment",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the applications' packages; without it they are installed anew.",
-)
-@click.option(
-    "--keep",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for all access logs and CPU times.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a release.")
-def applications(
-    names: tuple[str, ...],
-    kinds: tuple[str, ...],
-    periods: int,
-    rate: float,
-    milliseconds: float,
-    equal: int,
-    connections: int,
-    alpha: float,
-    seed: int,
-    forest: bool,
-    environment: Path | None,
-    keep: Path | None,
-    as_json: bool,
-) -> None:
+@bench(_ApplicationsRequest, json="one JSON object a release")
+def applications(request: _ApplicationsRequest) -> Experiment[Row]:
     """Find regressions of two real web applications from their access logs and CPU time.
 
     Datasette and Radicale are installed from the package registry, in an environment of their own. Each
@@ -118,80 +78,58 @@ def applications(
     Beside the costs model of `smidgen release requests` are the paper's forests and its baseline of response
     times.
     """
-    if forest:
+    if request.forest:
         require_forest()
-    plan = _Plan(periods, rate, milliseconds, equal, seed, alpha, forest, kinds or KINDS, keep, connections)
-    if keep:
-        keep.mkdir(parents=True, exist_ok=True)
-    chosen = [APPLICATIONS[name] for name in names or APPLICATIONS]
-    rows: list[Row] = []
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="smidgen-applications-")))
-        python = install((environment or folder / "environment").resolve())
-        pairs = sum(equal + len(plan.kinds) * len(each.positions) for each in chosen)
-        advance = stack.enter_context(progress("applications", 2 * pairs * periods))
-        for application in chosen:
-            rows += _measure(application, python, folder, plan, advance)
-    print_rows(rows, _table, as_json=as_json)
+    chosen = [APPLICATIONS[name] for name in request.names or APPLICATIONS]
+    kinds = request.kinds or KINDS
+
+    def rows(advance: Advance) -> Iterator[Row]:
+        if request.keep:
+            request.keep.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="smidgen-applications-")))
+            python = install((request.environment or folder / "environment").resolve())
+            for application in chosen:
+                yield from _measure(application, python, folder, request, advance)
+
+    pairs = sum(request.equal + len(kinds) * len(application.positions) for application in chosen)
+    return Experiment(rows, 2 * pairs * request.periods, table(COLUMNS, _summary))
 
 
 def _measure(
-    application: Application, python: Path, folder: Path, plan: _Plan, advance: Callable[[], None]
+    application: Application, python: Path, folder: Path, request: _ApplicationsRequest, advance: Advance
 ) -> Iterator[Row]:
     """Yield a row of each new release against the old one."""
-    drivers = Drivers.drawn(tuple(application.requests), plan.rate, np.random.default_rng(plan.seed))
-    injections: list[tuple[str, Position] | None] = [None] * plan.equal
-    injections += [(kind, position) for kind in plan.kinds for position in application.positions]
+    drivers = Drivers.drawn(tuple(application.requests), request.rate, np.random.default_rng(request.seed))
+    injections: list[tuple[str, Position] | None] = [None] * request.equal
+    injections += [(kind, position) for kind in request.kinds or KINDS for position in application.positions]
     for index, injected in enumerate(injections):
-        injection = Injection(injected[0], injected[1].function, plan.milliseconds) if injected else None
+        injection = Injection(injected[0], injected[1].function, request.milliseconds) if injected else None
         name = f"{application.name}-{index}"
         old, new = record(
-            application, python, _sides(drivers, plan, folder / name, index, injection), advance
+            application, python, _sides(drivers, request, folder / name, index, injection), advance
         )
-        if plan.keep:
-            old.write(plan.keep, f"{name}-old")
-            new.write(plan.keep, f"{name}-new")
+        if request.keep:
+            old.write(request.keep, f"{name}-old")
+            new.write(request.keep, f"{name}-new")
         truth = (injected[1], injection) if injected and injection else None
-        yield judge(application, old, new, truth, plan.alpha, forest=plan.forest)
+        yield judge(application, old, new, truth, request.alpha, forest=request.forest)
 
 
 def _sides(
-    drivers: Drivers, plan: _Plan, folder: Path, index: int, injection: Injection | None
+    drivers: Drivers, request: _ApplicationsRequest, folder: Path, index: int, injection: Injection | None
 ) -> tuple[Side, Side]:
     """Draw the load of both releases."""
-    rng = np.random.default_rng((plan.seed, index))
-    old, new = (drivers.periods(count, plan.periods, rng) for count in (OLD_DRIVERS, NEW_DRIVERS))
+    rng = np.random.default_rng((request.seed, index))
+    old, new = (drivers.periods(count, request.periods, rng) for count in (OLD_DRIVERS, NEW_DRIVERS))
     folder.mkdir()
-    many = plan.connections
+    many = request.connections
     return Side(folder / "old", old, None, many), Side(folder / "new", new, injection, many)
-
-
-def _table(rows: Sequence[Row]) -> Iterable[str]:
-    yield "| application | regression | in | adds | found | p | rank | of | R² | rank | baseline |"
-    yield "| --- | --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for row in rows:
-        cells = (
-            row.application,
-            row.kind or "none",
-            row.position or "–",
-            f"{row.added:.1%}" if row.kind else "–",
-            ("yes" if row.found else "no") if row.compared else "not compared",
-            f"{row.p:.2g}" if row.compared else "–",
-            str(row.rank or "–"),
-            str(row.named or "–"),
-            f"{row.r_squared:.2f}" if math.isfinite(row.r_squared) else "–",
-            str(row.forest_rank or "–"),
-            f"{row.baseline} types, {'with' if row.baseline_right else 'without'} it"
-            if row.kind
-            else f"{row.baseline} types",
-        )
-        yield f"| {' | '.join(cells)} |"
-    yield ""
-    yield from _summary(rows)
 
 
 def _summary(rows: Sequence[Row]) -> Iterable[str]:
     """Say how often each method is right."""
+    yield ""
     for name in dict.fromkeys(row.application for row in rows):
         slower = [row for row in rows if row.application == name and row.kind]
         equal = [row for row in rows if row.application == name and not row.kind]

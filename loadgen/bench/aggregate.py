@@ -10,10 +10,9 @@ from contextlib import closing, contextmanager
 
 from loadgen.bench.clickhouse_alone import measure_alone
 from loadgen.bench.profiles import INTERVAL_S, START, draw_profiles
-from loadgen.bench.result import Result
 from loadgen.bench.statements import ask
 from loadgen.bench.usage import processor_s, require_proc
-from loadgen.bench.workers import run_smidgen
+from loadgen.harness import Result, run_smidgen
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.kafka import Packet, Producer, ProducerOptions, as_broker
 from pipeline.messages.inputs import encode_profile

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
+from operator import itemgetter
 from typing import Any
+
+import click
 
 from loadgen.bench.faults.brokers import BrokerKind
 from loadgen.bench.faults.check import Differences
 from loadgen.bench.faults.load import Load, Shape, build_load, together
 from loadgen.bench.faults.rig import READY_S, Rig, Setup
 from loadgen.bench.faults.truth import WINDOW_S
-from loadgen.bench.workers import run_in_workers
-from pipeline.model.errors import ConfigError, SmidgenError
+from loadgen.bench.shutdown import ended_in_order
+from loadgen.bench.usage import peak_mb, require_proc
+from loadgen.harness import Experiment, bench, run_in_workers
+from loadgen.terminal import share_progress
+from pipeline.commands.request import option, seed_option
+from pipeline.commands.tables import Column, print_table
+from pipeline.model.errors import SmidgenError
 from pipeline.model.units import HOUR_S
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import RowQuery
@@ -70,27 +78,63 @@ class CatchUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CatchUpRequest:
     """What is to catch up."""
 
-    services: int
-    hours: float
-    hosts: int  # of each service
-    broker: BrokerKind = "embedded"
-    seed: int = 1
-    processes: int = 1
+    services: int = option(10, least=1, help="How many.")
+    hours: float = option(24, least=1, help="How long workers are away.")
+    hosts: int = option(4, least=2, help="Of each service.")
+    seed: int = seed_option(help="Seed of the load.")
+    broker: BrokerKind = option("embedded", help="The embedded broker, or Apache Kafka.")
+    processes: int = os.cpu_count() or 1
     """That draw the load."""
 
 
-def run_catch_up(request: Request, advance: Advance) -> CatchUp:
+@bench(CatchUpRequest, json="one JSON object")
+def catch_up(request: CatchUpRequest) -> Experiment[CatchUp]:
+    """Stop all workers for hours of event time, start them again, and measure how they catch up.
+
+    Eight hours of every service are worked through, then every stage is stopped while more hours of
+    profiles and metrics pile up on the broker; each stage is one process. Printed are the time until every
+    stage is done with everything, the most memory that each process took, and how many scans were made and
+    left out. Counts and events are compared with those of a backtest of the same samples. The exit code is 1
+    if anything differs.
+    """
+
+    def rows(_: object) -> Iterator[CatchUp]:
+        with ended_in_order(), share_progress("catch-up") as show:
+            yield run_catch_up(request, show)
+
+    return Experiment(rows, 0, _show, passed=lambda row: row.passed)
+
+
+def _show(rows: Iterable[CatchUp]) -> None:
+    for row in rows:
+        figures = [
+            ("time to level", f"{row.level_s:,.0f}", "s"),
+            *((f"peak memory of {name}", f"{mb:,.0f}", "MB") for name, mb in row.memory_mb.items()),
+            ("scans made", f"{row.scans:,}", ""),
+            ("scans left out", f"{row.skipped:,}", ""),
+        ]
+        names = ("what", "figure", "unit")
+        print_table([Column(name, itemgetter(position)) for position, name in enumerate(names)], figures)
+        different = row.differences
+        click.echo(
+            f"{row.services} services, {row.hours:g} h behind, {row.messages:,} messages, "
+            f"{row.samples:,} samples in all; {row.events} events, missing {different.missing}, too many "
+            f"{different.unexpected}, altered {different.altered}, wrong counts {different.counts}, "
+            f"dead letters {different.refused}"
+        )
+
+
+def run_catch_up(request: CatchUpRequest, advance: Advance) -> CatchUp:
     """Work some hours through, stop every worker, let ``hours`` pile up, and start the workers again.
 
     Raises:
         ConfigError: this system has no /proc to look at processes in.
         SmidgenError: something did not start, or did not get done.
     """
-    if not Path("/proc/self/status").exists():
-        raise ConfigError("catch-up: needs /proc, as Linux has it")
+    require_proc("catch-up")
     hours = request.hours
     windows = round((BEFORE_H + hours) * HOUR_S / WINDOW_S)
     before = round(BEFORE_H * HOUR_S / WINDOW_S)
@@ -117,7 +161,7 @@ def run_catch_up(request: Request, advance: Advance) -> CatchUp:
         advance("catching up", 0.6)
         rig.wait_drained()
         level_s = rig.watcher.view.at - began
-        memory = {name: _peak_mb(worker.pid) for name, worker in rig.supervisor.workers.items()}
+        memory = {name: peak_mb(worker.pid) for name, worker in rig.supervisor.workers.items()}
         advance("comparing", 0.95)
         differences, copies = rig.compare()
         return CatchUp(
@@ -137,10 +181,10 @@ def run_catch_up(request: Request, advance: Advance) -> CatchUp:
         )
 
 
-def _build(shape: Shape, request: Request, advance: Advance) -> list[Load]:
+def _build(shape: Shape, request: CatchUpRequest, advance: Advance) -> list[Load]:
     seeds = range(request.seed, request.seed + request.services)
     found: dict[int, Load] = {}
-    for number, load in run_in_workers(partial(_draw, shape), seeds, request.processes, "catch-up"):
+    for number, load in run_in_workers(partial(_draw, shape), seeds, request.processes):
         found[number] = load
         advance("drawing the load", 0.3 * len(found) / len(seeds))
     return [found[number] for number in sorted(found)]
@@ -173,10 +217,3 @@ def _settle(rig: Rig, windows: int, advance: Advance, what: str) -> None:
 def _scans(rig: Rig) -> int:
     with closing(open_store(rig.store.url)) as store:
         return len(store.rows(RowQuery("scans", None, 0.0, rig.load.truths[0].dataset.end * 2)))
-
-
-def _peak_mb(pid: int) -> float:
-    """Return the most memory that a process has taken."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
-    return round(int(found[1]) / 1024, 1) if found else 0.0

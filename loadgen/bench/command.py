@@ -5,40 +5,20 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
 
-from loadgen.bench.result import Result
-from loadgen.terminal import print_json, progress
-from pipeline.commands.terminal import table_console
+from loadgen import harness
+from loadgen.harness import Advance, Experiment, Result, print_results
+from pipeline.commands.request import EXISTING_FILE, argument, option
 from pipeline.processes.allocation import keep_freed_memory
 
-Measure = Callable[[Callable[[], None]], list[Result]]
-
-
-def _benchmarks(series: int, stacks: int, profile: Path | None) -> dict[str, tuple[Measure, int]]:
-    """Return name → (what measures it, in how many parts)."""
-    from loadgen.bench.aggregate import PARTS, measure_aggregate
-    from loadgen.bench.detect import measure_detect, parts_of
-    from loadgen.bench.peers import measure_peers
-    from loadgen.bench.scan import measure_scan, services_of
-    from loadgen.bench.stacks import STEPS, measure_stacks
-    from loadgen.bench.storage import CASES, measure_storage
-
-    scan = partial(measure_scan, series=series, processes=os.cpu_count() or 1)
-    return {
-        "aggregate": (measure_aggregate, PARTS),
-        "detect": (partial(measure_detect, profile=profile), parts_of(profile)),
-        "scan": (scan, services_of(series)),
-        "stacks": (partial(measure_stacks, stacks=stacks), STEPS),
-        "storage": (measure_storage, len(CASES)),
-        "peers": (measure_peers, 5),
-    }
+Measure = Callable[[Advance], list[Result]]
 
 
 NAMES = ("aggregate", "detect", "scan", "stacks", "storage", "peers")
@@ -53,7 +33,7 @@ OF_THEIR_OWN = {
     "injected": "loadgen.evaluation.injected",
     "faults": "loadgen.bench.faults.command",
     "soak": "loadgen.bench.soak_report",
-    "catch-up": "loadgen.bench.catch_up_command",
+    "catch-up": "loadgen.bench.catch_up",
     "live": "loadgen.bench.live.command",
     "dashboard": "loadgen.bench.dashboard",
     "release": "loadgen.bench.releases",
@@ -90,29 +70,19 @@ class _Bench(click.Command):
         return command.make_context(f"{info_name} {name}", rest, parent=parent, **extra)
 
 
-@click.command(cls=_Bench)
-@click.argument("names", nargs=-1, metavar="[NAME]...", type=click.Choice(NAMES))
-@click.option(
-    "--series",
-    type=click.IntRange(min=1),
-    default=80_000,
-    show_default=True,
-    help="Of the fleet in scan; FBDetect's largest has 800,000.",
-)
-@click.option(
-    "--stacks",
-    type=click.IntRange(min=1),
-    default=100_000,
-    show_default=True,
-    help="Of the service in stacks, each of 40 frames.",
-)
-@click.option(
-    "--profile",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A profile file: detect is measured on a fleet of its call tree, too.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
-def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None, as_json: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class _SpeedRequest:
+    names: tuple[str, ...] = argument(click.Choice(NAMES), metavar="[NAME]...")
+    series: int = option(80_000, least=1, help="Of the fleet in scan; FBDetect's largest has 800,000.")
+    stacks: int = option(100_000, least=1, help="Of the service in stacks, each of 40 frames.")
+    profile: Path | None = option(
+        kind=EXISTING_FILE,
+        help="A profile file: detect is measured on a fleet of its call tree, too.",
+    )
+
+
+@harness.bench(_SpeedRequest, json="one JSON object a result", cls=_Bench)
+def bench(request: _SpeedRequest) -> Experiment[Result]:
     """Measure speed on this machine: aggregate, detect, scan, or, when named, stacks, storage or peers.
 
     aggregate: messages and samples a second, of the clock and of processor time, for the stage alone, for a
@@ -145,18 +115,30 @@ def bench(names: tuple[str, ...], series: int, stacks: int, profile: Path | None
     options of their own.
     """
     keep_freed_memory()
-    benchmarks = _benchmarks(series, stacks, profile)
-    results: list[Result] = []
-    for name in names or OF_THE_PRODUCT:
-        measure, parts = benchmarks[name]
-        with progress(name, parts) as advance:
-            results += measure(advance)
-    if as_json:
-        for result in results:
-            print_json(asdict(result))
-        return
-    table = Table("what", "figure", "unit")
-    for result in results:
-        for unit, figure in result.figures.items():
-            table.add_row(result.name, f"{figure:,.{1 if figure < 100 else 0}f}", unit)
-    table_console().print(table)
+    benchmarks = _benchmarks(request)
+    chosen = [benchmarks[name] for name in request.names or OF_THE_PRODUCT]
+    return Experiment(
+        lambda advance: chain.from_iterable(measure(advance) for measure, _ in chosen),
+        sum(parts for _, parts in chosen),
+        print_results,
+    )
+
+
+def _benchmarks(request: _SpeedRequest) -> dict[str, tuple[Measure, int]]:
+    """Return name → (what measures it, in how many parts)."""
+    from loadgen.bench.aggregate import PARTS, measure_aggregate
+    from loadgen.bench.detect import measure_detect, parts_of
+    from loadgen.bench.peers import measure_peers
+    from loadgen.bench.scan import measure_scan, services_of
+    from loadgen.bench.stacks import STEPS, measure_stacks
+    from loadgen.bench.storage import CASES, measure_storage
+
+    scan = partial(measure_scan, series=request.series, processes=os.cpu_count() or 1)
+    return {
+        "aggregate": (measure_aggregate, PARTS),
+        "detect": (partial(measure_detect, profile=request.profile), parts_of(request.profile)),
+        "scan": (scan, services_of(request.series)),
+        "stacks": (partial(measure_stacks, stacks=request.stacks), STEPS),
+        "storage": (measure_storage, len(CASES)),
+        "peers": (measure_peers, 5),
+    }

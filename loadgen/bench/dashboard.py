@@ -6,19 +6,17 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-import click
 import numpy as np
 import orjson
 from aiohttp import ClientSession
-from rich.table import Table
 
-from loadgen.bench.result import Result
-from loadgen.terminal import print_json
-from pipeline.commands.terminal import table_console
+from loadgen.harness import Advance, Experiment, Result, bench, terminal_table
+from pipeline.commands.request import option
+from pipeline.commands.tables import Column
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.messages.ledger import dropped_entries, ledger_columns
 from pipeline.model import Candidate, Decision, Dropped, Scan
@@ -39,29 +37,35 @@ SCANS, DROPPED = 100, 100
 _SLICE = 1000
 
 
-@click.command()
-@click.option("--regressions", type=click.IntRange(min=1), default=10_000, show_default=True)
-@click.option("--subroutines", type=click.IntRange(min=1), default=100_000, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
-def dashboard(regressions: int, subroutines: int, as_json: bool) -> None:
+COLUMNS: tuple[Column[Result], ...] = (
+    Column("page", "name"),
+    Column("first byte", lambda row: row.figures["first byte"], "{:.0f} ms".format),
+    Column("slowest", lambda row: row.figures["slowest"], "{:.0f} ms".format),
+    Column("kB", lambda row: row.figures["kB"], ".0f"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _DashboardRequest:
+    regressions: int = option(10_000, least=1)
+    subroutines: int = option(100_000, least=1)
+
+
+@bench(_DashboardRequest, json="one JSON object a result")
+def dashboard(request: _DashboardRequest) -> Experiment[Result]:
     """Measure until the first byte of each page comes, from an embedded store.
 
     Each page is asked for nine times, after the server has read its first snapshot; first byte is the
     median, slowest the largest. Parts that a page fetches by itself, such as flame graphs, are measured too.
     """
-    with EmbeddedStore() as embedded, closing(open_store(embedded.url)) as store:
-        store.migrate()
-        fill(store, regressions, subroutines, now=system_clock())
-        results = asyncio.run(_measure(store))
-    if as_json:
-        for result in results:
-            print_json(asdict(result))
-        return
-    table = Table("page", "first byte", "slowest", "kB")
-    for result in results:
-        first, slowest, size = result.figures.values()
-        table.add_row(result.name, f"{first:.0f} ms", f"{slowest:.0f} ms", f"{size:.0f}")
-    table_console().print(table)
+
+    def rows(advance: Advance) -> Iterator[Result]:
+        with EmbeddedStore() as embedded, closing(open_store(embedded.url)) as store:
+            store.migrate()
+            fill(store, request.regressions, request.subroutines, now=system_clock())
+            yield from asyncio.run(_measure(store, advance))
+
+    return Experiment(rows, len(PAGES), terminal_table(COLUMNS))
 
 
 def fill(store: Store, regressions: int, subroutines: int, *, now: float) -> None:
@@ -163,7 +167,7 @@ def name_of(number: int) -> str:
     return f"bench.package{number % 97}.module{number % 31}.Type{number % 13}.call_{number}"
 
 
-async def _measure(store: Store) -> list[Result]:
+async def _measure(store: Store, advance: Advance) -> list[Result]:
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     began = time.perf_counter()
     app = create_app(Sources(store, known_workloads(()), clock=system_clock))
@@ -175,6 +179,7 @@ async def _measure(store: Store) -> list[Result]:
             results = [Result("first snapshot", {"first byte": loaded, "slowest": loaded, "kB": 0.0})]
             for name, path in PAGES.items():
                 results.append(await _ask(client, name, path))
+                advance()
             return results
     finally:
         server.cancel()

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from loadgen.bench.profile_fleet import draw_profile_fleet
-from loadgen.bench.result import Result
+from loadgen.harness import Result
 from pipeline.analysis.detect.change_point import (
     log_odds_span,
     p_values,

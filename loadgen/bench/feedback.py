@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import click
 import numpy as np
 
 from loadgen.evaluation.answers import Lesson, answer_fleet, first_by_confirmations, learn
-from loadgen.terminal import new_figure, print_json, progress
+from loadgen.harness import Advance, Experiment, bench, lines
+from loadgen.terminal import new_figure
 from pipeline.analysis.feedback import Share
+from pipeline.commands.request import option
 from pipeline.files.outputs import check_outputs
 from pipeline.model.errors import ConfigError
 from pipeline.settings.workloads import load_workloads
@@ -32,23 +34,35 @@ ORGANISATIONS = {
 _COLORS = {"": "#8a8a8a", "text": "#c0392b", "attribution": "#2c6fad"}
 
 
-@click.command()
-@click.option("--verdicts", type=click.IntRange(min=1), default=200, show_default=True, help="That teach.")
-@click.option("--scenario", default="small", show_default=True, help="Fleet that is simulated.")
-@click.option("--fleets", type=click.IntRange(min=1), default=24, show_default=True, help="How many.")
-@click.option("--workload", default="frontfaas-small", show_default=True, help="Preset or file.")
-@click.option("--figure", type=click.Path(path_type=Path), help="Draw what suspects learn: an SVG.")
-@click.option("--causes-only", is_flag=True, help="Leave the fleets out: suspects alone, in seconds.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def feedback(
-    verdicts: int,
-    scenario: str,
-    fleets: int,
-    workload: str,
-    figure: Path | None,
-    causes_only: bool,
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _FeedbackRequest:
+    verdicts: int = option(200, least=1, help="That teach.")
+    scenario: str = option("small", help="Fleet that is simulated.")
+    fleets: int = option(24, least=1, help="How many.")
+    workload: str = option("frontfaas-small", help="Preset or file.")
+    figure: Path | None = option(help="Draw what suspects learn: an SVG.")
+    causes_only: bool = option(help="Leave the fleets out: suspects alone, in seconds.")
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What verdicts teach: by the share of right events that are kept, and by confirmations."""
+
+    lessons: Mapping[float, Lesson]
+    curves: Mapping[str, Mapping[int, Sequence[float]]]
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as a JSON object."""
+        shown = {
+            ORGANISATIONS[silent]: {str(count): float(np.mean(shares)) for count, shares in curve.items()}
+            for silent, curve in self.curves.items()
+        }
+        taught = [{"keep": keep, **_lesson_json(lesson)} for keep, lesson in self.lessons.items()]
+        return {"lessons": taught, "first_by_confirmations": shown}
+
+
+@bench(_FeedbackRequest, json="JSON")
+def feedback(request: _FeedbackRequest) -> Experiment[Feedback]:
     """Measure what verdicts teach: the first teach, the events after them are held out.
 
     Fleets whose truth is known are simulated and backtested, and their truth answers each event. Suspects
@@ -56,61 +70,54 @@ def feedback(
     and some where one kind of it says nothing. Thresholds are proposed that keep all right events, and such
     that may lose some.
     """
-    if figure:
-        check_outputs({"--figure": figure}, [])
-    seeds = range(FIRST_SEED, FIRST_SEED + fleets)
-    lessons = {} if causes_only else _lessons(verdicts, scenario, seeds, workload)
-    curves = {silent: first_by_confirmations(range(1, 11), COUNTS, silent) for silent in ORGANISATIONS}
-    if figure:
-        _draw(curves, figure)
-    if as_json:
-        shown = {
-            ORGANISATIONS[silent]: {str(count): float(np.mean(shares)) for count, shares in curve.items()}
-            for silent, curve in curves.items()
-        }
-        taught = [{"keep": keep, **_lesson_json(lesson)} for keep, lesson in lessons.items()]
-        print_json({"lessons": taught, "first_by_confirmations": shown})
-        return
-    for line in _lines(lessons, curves):
-        click.echo(line)
+    if request.figure:
+        check_outputs({"--figure": request.figure}, [])
+
+    def rows(advance: Advance) -> Iterator[Feedback]:
+        lessons = {} if request.causes_only else _lessons(request, advance)
+        curves = {silent: first_by_confirmations(range(1, 11), COUNTS, silent) for silent in ORGANISATIONS}
+        if request.figure:
+            _draw(curves, request.figure)
+        yield Feedback(lessons, curves)
+
+    return Experiment(rows, 0 if request.causes_only else request.fleets, lines(_text))
 
 
-def _lessons(verdicts: int, scenario: str, seeds: Sequence[int], workload: str) -> dict[float, Lesson]:
-    workloads = load_workloads((workload,))
+def _lessons(request: _FeedbackRequest, advance: Advance) -> dict[float, Lesson]:
+    workloads = load_workloads((request.workload,))
     answered = []
-    with progress("fleets", len(seeds)) as advance:
-        for seed in seeds:
-            answered += answer_fleet(scenario, seed, workloads)
-            advance()
-    if len(answered) <= verdicts:
-        raise ConfigError(f"--seeds: {len(answered)} events are not more than {verdicts} verdicts")
-    return {keep: learn(answered, workloads, verdicts, keep) for keep in KEEPS}
+    for seed in range(FIRST_SEED, FIRST_SEED + request.fleets):
+        answered += answer_fleet(request.scenario, seed, workloads)
+        advance()
+    if len(answered) <= request.verdicts:
+        raise ConfigError(f"--seeds: {len(answered)} events are not more than {request.verdicts} verdicts")
+    return {keep: learn(answered, workloads, request.verdicts, keep) for keep in KEEPS}
 
 
-def _lines(lessons: Mapping[float, Lesson], curves: dict[str, dict[int, list[float]]]) -> list[str]:
-    lines: list[str] = []
-    for keep, lesson in lessons.items():
+def _text(result: Feedback) -> str:
+    text: list[str] = []
+    for keep, lesson in result.lessons.items():
         before, after = lesson.precision
-        if not lines:
+        if not text:
             named, learnt = lesson.first
-            lines += [
+            text += [
                 f"{lesson.answers} verdicts taught, {before.of} events held out",
                 f"true change first         {_percent(named)} before, {_percent(learnt)} after",
             ]
         bounds = ", ".join(f"{name} {bound:.3g}" for name, bound in lesson.thresholds.items()) or "none"
-        lines += [
+        text += [
             f"thresholds that keep {keep:.0%}  {bounds}",
             f"  precision               {_percent(before)} before, {_percent(after)} after",
             f"  right events kept       {_percent(lesson.kept)}",
         ]
-    if lines:
-        lines.append("")
-    lines.append("true change first, after so many confirmed causes (mean of 10 seeds)")
-    lines.append(f"{'':<26}" + "".join(f"{count:>7}" for count in COUNTS))
-    for silent, curve in curves.items():
+    if text:
+        text.append("")
+    text.append("true change first, after so many confirmed causes (mean of 10 seeds)")
+    text.append(f"{'':<26}" + "".join(f"{count:>7}" for count in COUNTS))
+    for silent, curve in result.curves.items():
         shares = "".join(f"{np.mean(curve[count]) * 100:>6.1f}%" for count in COUNTS)
-        lines.append(f"{ORGANISATIONS[silent]:<26}{shares}")
-    return lines
+        text.append(f"{ORGANISATIONS[silent]:<26}{shares}")
+    return "\n".join(text)
 
 
 def _percent(one: Share) -> str:
@@ -129,7 +136,7 @@ def _lesson_json(lesson: Lesson) -> dict[str, object]:
     }
 
 
-def _draw(curves: dict[str, dict[int, list[float]]], path: Path) -> None:
+def _draw(curves: Mapping[str, Mapping[int, Sequence[float]]], path: Path) -> None:
     drawing = new_figure(6.4, 3.4, layout="constrained")
     axes = drawing.subplots(1, 1)
     for silent, curve in curves.items():

@@ -9,43 +9,45 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-from rich.table import Table
-
 from agents.sampling.kernels.pyspy import find_py_spy
-from loadgen.bench.result import Result
-from loadgen.terminal import print_json, progress
-from pipeline.commands.terminal import table_console
+from loadgen.harness import Experiment, Result, bench, figure_columns, measured, terminal_table
+from pipeline.commands.request import option
 
 MEDIAN_ERROR = 1.2533  # of a median beside a mean, of normal values
 
 
-@click.command()
-@click.option("--seconds", type=click.FloatRange(0.5), default=20.0, show_default=True, help="Of each run.")
-@click.option("--threads", type=click.IntRange(1, 64), default=1, show_default=True, help="That are busy.")
-@click.option(
-    "--rate", "rates", type=click.IntRange(1, 1000), multiple=True, default=(1, 20, 101), show_default=True
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
-def inprocess(seconds: float, threads: int, rates: tuple[int, ...], as_json: bool) -> None:
+UNITS = ("% units lost", "± (standard error)", "% p99", "% p99.9", "% of a core", "ms CPU/sample")
+
+
+@dataclass(frozen=True, slots=True)
+class _InprocessRequest:
+    seconds: float = option(20.0, least=0.5, help="Of each run.")
+    threads: int = option(1, least=1, most=64, help="That are busy.")
+    rates: tuple[int, ...] = option((1, 20, 101), flag="--rate", least=1, most=1000)
+
+
+@bench(_InprocessRequest, json="one JSON object a result")
+def inprocess(request: _InprocessRequest) -> Experiment[Result]:
     """Measure what sampling costs a busy program: throughput, slow units, and the sampler's own CPU.
 
     The sampler inside is on and off in turn within one run, and losses are medians over pairs of such phases.
     Of py-spy, which is never off within a run, the CPU time is measured.
     """
-    results: list[Result] = []
-    with progress("runs", 2 * len(rates)) as advance, tempfile.TemporaryDirectory() as folder:
-        for rate_hz in rates:
-            results.append(inside_result(rate_hz, _run([str(seconds), str(threads), str(rate_hz)])))
-            advance()
-            results.append(_py_spy(rate_hz, seconds, threads, Path(folder)))
-            advance()
-    _show(results, as_json)
+
+    def rows(rate_hz: int) -> Iterator[Result]:
+        figures = _run([str(request.seconds), str(request.threads), str(rate_hz)])
+        yield inside_result(rate_hz, figures)
+        with tempfile.TemporaryDirectory() as folder:
+            yield _py_spy(rate_hz, request.seconds, request.threads, Path(folder))
+
+    return Experiment(
+        *measured(request.rates, rows), terminal_table(figure_columns("sampler", UNITS, ",.2f"))
+    )
 
 
 def inside_result(rate_hz: int, figures: dict[str, Any]) -> Result:
@@ -84,15 +86,3 @@ def _run(arguments: list[str], under: Sequence[str] = ()) -> dict[str, Any]:
     line = next(line for line in done.stdout.splitlines() if line.startswith("{"))
     figures: dict[str, Any] = json.loads(line)
     return figures
-
-
-def _show(results: list[Result], as_json: bool) -> None:
-    if as_json:
-        for result in results:
-            print_json(asdict(result))
-        return
-    table = Table("sampler", *results[0].figures)
-    for result in results:
-        shown = (result.figures.get(column) for column in results[0].figures)
-        table.add_row(result.name, *("" if figure is None else f"{figure:,.2f}" for figure in shown))
-    table_console().print(table)

@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
-from loadgen.evaluation.labels import read_examples, score_labels
-from loadgen.terminal import print_json
+from loadgen.evaluation.labels import ClassScore, Example, read_examples, score_labels
+from loadgen.harness import Experiment, bench, lines, table
 from pipeline.analysis.feedback import Share
 from pipeline.analysis.feedback.labeller import label
+from pipeline.commands.request import argument, option
+from pipeline.commands.tables import Column
 
 
-@click.command()
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--wrong", is_flag=True, help="Show each example with another class than its own.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a class.")
-def labeller(path: Path, wrong: bool, as_json: bool) -> None:
+def _percent(share: Share) -> str | None:
+    return f"{share.share * 100:.0f} % ({share.hits} of {share.of})" if share.of else None
+
+
+COLUMNS: tuple[Column[ClassScore], ...] = (
+    Column("class", "status"),
+    Column("examples", lambda row: str(row.truth)),
+    Column("precision", lambda row: _percent(row.precision)),
+    Column("recall", lambda row: _percent(row.recall)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _LabellerRequest:
+    path: Path = argument(metavar="FILE")
+    wrong: bool = option(help="Show each example with another class than its own.")
+
+
+@bench(_LabellerRequest, json="one JSON object a class")
+def labeller(request: _LabellerRequest) -> Experiment[ClassScore] | Experiment[Example]:
     """Measure the labeller on FILE: JSON lines of status, comments, resolved and repaired_by."""
-    examples = read_examples(path)
-    if wrong:
-        for one in examples:
-            found = label(one.answers)
-            if found.status != one.status:
-                click.echo(f"{one.status} → {found.status}: {' / '.join(one.answers.comments)}")
-        return
-    scores = score_labels(examples)
-    if as_json:
-        for score in scores:
-            shares = {"precision": score.precision.share, "recall": score.recall.share}
-            print_json({"status": score.status, "truth": score.truth, **shares})
-        return
-    click.echo("| class | examples | precision | recall |\n| --- | --- | --- | --- |")
-    for score in scores:
-        shown = f"{_percent(score.precision)} | {_percent(score.recall)}"
-        click.echo(f"| {score.status} | {score.truth} | {shown} |")
+    examples = read_examples(request.path)
+    if request.wrong:
+        wrong = [example for example in examples if label(example.answers).status != example.status]
+        return Experiment(lambda _: wrong, 1, lines(_wrong_line))
+    return Experiment(lambda _: score_labels(examples), 1, table(COLUMNS))
 
 
-def _percent(one: Share) -> str:
-    return f"{one.share * 100:.0f} % ({one.hits} of {one.of})" if one.of else "–"
+def _wrong_line(example: Example) -> str:
+    comments = " / ".join(example.answers.comments)
+    return f"{example.status} → {label(example.answers).status}: {comments}"

@@ -17,8 +17,8 @@ from typing import Any
 import click
 import numpy as np
 
-from loadgen.bench.result import Result
 from loadgen.bench.zoo import FAMILIES, Changes, draw
+from loadgen.harness import Result, offsets_of
 from pipeline.analysis.detect.offline.segment import segment
 from pipeline.model import FloatArray
 
@@ -44,14 +44,8 @@ class Peer:
 
 def f1_score(truth: Changes, found: Sequence[int], *, margin: int = MARGIN) -> float:
     """Return the F1 of the changes found, the start included; one found change answers one true one."""
-    wanted, left = (0, *truth), [0, *found]
-    hits = 0
-    for change in wanted:
-        near = [other for other in left if abs(other - change) <= margin]
-        if near:
-            left.remove(min(near, key=lambda other: abs(other - change)))
-            hits += 1
-    return 2 * hits / (len(wanted) + 1 + len(found))
+    hits = len(offsets_of((0, *truth), (0, *found), margin))
+    return 2 * hits / (len(truth) + len(found) + 2)
 
 
 def covering(truth: Changes, found: Sequence[int], points: int) -> float:

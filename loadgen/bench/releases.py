@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-import click
 import numpy as np
-from rich.table import Table
 from scipy.sparse import csr_array
 
-from loadgen.bench.workers import run_in_workers
 from loadgen.fleet.profile_tree import read_stacks
-from loadgen.terminal import print_json, progress
-from pipeline.commands.terminal import table_console
+from loadgen.harness import Advance, Experiment, bench, results_of_workers
+from pipeline.commands.request import EXISTING_FILE, option, seed_option
+from pipeline.commands.tables import Column, print_table
 from pipeline.model import FloatArray, StrataMatrix, Stratum
 from pipeline.model.errors import ConfigError
 from pipeline.model.frames import series_of
@@ -205,72 +203,64 @@ def _typical(tree: Tree) -> str:
     return tree.series[int(np.where(kinds, np.abs(shares - 0.1), np.inf).argmin())].name
 
 
-@click.command()
-@click.option("--pairs", type=click.IntRange(min=1), default=100, show_default=True, help="Of each setting.")
-@click.option("--rise", type=click.FloatRange(0, 0.5), default=0.0, show_default=True, help="Of gCPU.")
-@click.option(
-    "--subroutine", default="", metavar="NAME", help="Which one rises (default: one of about a tenth)."
-)
-@click.option(
-    "--threshold",
-    type=click.FloatRange(min=0, min_open=True, max=1),
-    default=CompareConfig().threshold,
-    show_default=True,
-    help="Rise that counts.",
-)
-@click.option(
-    "--profile",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A profile file whose stacks are drawn from, instead of call trees drawn at random.",
-)
-@click.option(
-    "--setting",
-    "names",
-    multiple=True,
-    type=click.Choice(tuple(SETTINGS)),
-    help="Only these. May be repeated.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a setting.")
-def release(
-    pairs: int,
-    rise: float,
-    subroutine: str,
-    threshold: float,
-    profile: Path | None,
-    names: tuple[str, ...],
-    seed: int,
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _ReleaseRequest:
+    pairs: int = option(100, least=1, help="Of each setting.")
+    rise: float = option(0.0, least=0, most=0.5, help="Of gCPU.")
+    subroutine: str = option("", metavar="NAME", help="Which one rises (default: one of about a tenth).")
+    threshold: float = option(CompareConfig().threshold, above=0, most=1, help="Rise that counts.")
+    profile: Path | None = option(
+        kind=EXISTING_FILE,
+        help="A profile file whose stacks are drawn from, instead of call trees drawn at random.",
+    )
+    names: tuple[str, ...] = option(flag="--setting", choices=SETTINGS, help="Only these. May be repeated.")
+    seed: int = seed_option()
+
+
+@bench(_ReleaseRequest, json="one JSON object a setting")
+def release(request: _ReleaseRequest) -> Experiment[Mapping[str, float | str]]:
     """Measure how often `smidgen release compare` calls releases different: false alarms, and rises found.
 
     Pairs of releases are drawn: hosts that differ, regions, hours, and every stack's samples. Each pair is
     compared with all its samples, and as a watch that looks every hour and stops.
     Without --rise the releases are the same, and all that is called slower is a false alarm.
     """
-    if profile:
-        tree = read_tree(profile)
-        if subroutine and series_of(subroutine) not in tree.series:
-            raise ConfigError(f"--subroutine {subroutine}: not in {profile}")
-    found: list[dict[str, float | str]] = []
-    for name in names or tuple(SETTINGS):
-        tasks = [Task(name, seed + number, rise, subroutine, threshold, profile) for number in range(pairs)]
-        with progress(name, pairs) as advance:
-            outcomes = []
-            for _, outcome in run_in_workers(try_pair, tasks, os.cpu_count() or 1, "release"):
-                outcomes.append(outcome)
-                advance()
-        found.append({"setting": name, "pairs": pairs, "rise": rise, **_figures(outcomes, rise)})
-    if as_json:
-        for one in found:
-            print_json(one)
-        return
-    table = Table(*found[0])
-    for one in found:
-        table.add_row(
-            *(f"{value:,.3g}" if isinstance(value, float) else f"{value}" for value in one.values())
+    if request.profile:
+        tree = read_tree(request.profile)
+        if request.subroutine and series_of(request.subroutine) not in tree.series:
+            raise ConfigError(f"--subroutine {request.subroutine}: not in {request.profile}")
+    names = request.names or tuple(SETTINGS)
+    return Experiment(
+        lambda advance: [_measure(name, request, advance) for name in names],
+        request.pairs * len(names),
+        _show,
+    )
+
+
+def _measure(name: str, request: _ReleaseRequest, advance: Advance) -> Mapping[str, float | str]:
+    tasks = [
+        Task(
+            name, request.seed + number, request.rise, request.subroutine, request.threshold, request.profile
         )
-    table_console().print(table)
+        for number in range(request.pairs)
+    ]
+    outcomes = results_of_workers(try_pair, tasks, os.cpu_count() or 1, advance)
+    return {
+        "setting": name,
+        "pairs": request.pairs,
+        "rise": request.rise,
+        **_figures(outcomes, request.rise),
+    }
+
+
+def _show(rows: Iterable[Mapping[str, float | str]]) -> None:
+    listed = list(rows)
+    text, *numbers = dict.fromkeys(name for row in listed for name in row)
+    print_table((Column(text), *(Column(name, form=_figure) for name in numbers)), listed)
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.3g}" if isinstance(value, float) else f"{value}"
 
 
 def _figures(outcomes: Sequence[Outcome], rise: float) -> dict[str, float]:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-import click
-from rich.table import Table
 
 from agents.experiments.replay.connection import address_of_url
 from agents.experiments.replay.outcome import pace_of
@@ -23,9 +19,8 @@ from agents.experiments.replay.plan import (
 from agents.experiments.replay.recording import RecordedRequest
 from agents.experiments.replay.replayer import ReplayConfig, Replayer
 from agents.experiments.replay.trace import Trace
-from loadgen.bench.result import Result
-from loadgen.terminal import print_json, progress
-from pipeline.commands.terminal import table_console
+from loadgen.harness import Advance, Experiment, Result, bench, figure_columns, terminal_table
+from pipeline.commands.request import option
 from pipeline.processes import Group
 from pipeline.processes.allocation import keep_freed_memory
 
@@ -33,45 +28,53 @@ SERVER = Path(__file__).with_name("trivial_server.py")
 _READY_S = 60.0
 
 
-@click.command()
-@click.option("--seconds", type=click.FloatRange(0.1), default=10.0, show_default=True, help="Of each rate.")
-@click.option(
-    "--rate",
-    "rates",
-    type=click.FloatRange(1, 100_000),
-    multiple=True,
-    default=(100.0, 1_000.0, 5_000.0),
-    show_default=True,
-    help="Requests a second to each side.",
+UNITS = (
+    "offered/s",
+    "sent/s",
+    "late p50 ms",
+    "late p99 ms",
+    "skew p50 µs",
+    "skew p99 µs",
+    "latency p50 ms",
+    "failed",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a rate.")
-def replay(seconds: float, rates: tuple[float, ...], as_json: bool) -> None:
+
+
+@dataclass(frozen=True, slots=True)
+class _ReplayRequest:
+    seconds: float = option(10.0, least=0.1, help="Of each rate.")
+    rates: tuple[float, ...] = option(
+        (100.0, 1_000.0, 5_000.0),
+        flag="--rate",
+        least=1,
+        most=100_000,
+        help="Requests a second to each side.",
+    )
+
+
+@bench(_ReplayRequest, json="one JSON object a rate")
+def replay(request: _ReplayRequest) -> Experiment[Result]:
     """Measure the replayer against two sides that answer at once: what it sends, how late, how far apart.
 
     Lateness is from when a request was due to when it was written; skew is between the writes to both sides.
     """
     keep_freed_memory()
-    with progress("rates", len(rates)) as advance:
-        results = asyncio.run(_measure(rates, seconds, advance))
-    if as_json:
-        for result in results:
-            print_json(asdict(result))
-        return
-    table = Table("replay", *results[0].figures)
-    for result in results:
-        table.add_row(result.name, *(f"{value:,.4g}" for value in result.figures.values()))
-    table_console().print(table)
+    return Experiment(
+        lambda advance: asyncio.run(_measure(request, advance)),
+        len(request.rates),
+        terminal_table(figure_columns("replay", UNITS, ",.4g")),
+    )
 
 
-async def _measure(rates: Sequence[float], seconds: float, advance: Callable[[], None]) -> list[Result]:
+async def _measure(request: _ReplayRequest, advance: Advance) -> list[Result]:
     with TemporaryDirectory(prefix="smidgen-replay-") as folder:
         processes = Group(Path(folder))
         try:
             server = await processes.start("server", [sys.executable, str(SERVER)])
             address = (await server.line("http://", _READY_S)).strip()
             results = []
-            for rate in rates:
-                results.append(await measure_pace(address, address, rate, seconds))
+            for rate in request.rates:
+                results.append(await measure_pace(address, address, rate, request.seconds))
                 advance()
             return results
         finally:

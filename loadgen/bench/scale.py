@@ -13,18 +13,15 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import click
 import numpy as np
-from rich.table import Table
 
-from loadgen.bench.result import Result
 from loadgen.bench.statements import ask
 from loadgen.bench.usage import peak_mb, require_proc, reset_peak
-from loadgen.bench.workers import run_in_workers
-from loadgen.terminal import print_json, progress
-from pipeline.commands.terminal import table_console
+from loadgen.harness import Advance, Experiment, Result, bench, print_results, results_of_workers
+from pipeline.commands.request import option
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.messages.scans import decode_scan
 from pipeline.model import Progress, Record, Scan
@@ -181,10 +178,7 @@ def _round(
     """Scan every service once; return what a scan and the whole round take."""
     reset_peak(embedded.pid)
     read, began = _rows_read(embedded.url), time.perf_counter()
-    costs: list[ScanCost] = []
-    for _, cost in run_in_workers(scan_service, tasks, workers, "scale"):
-        costs.append(cost)
-        advance()
+    costs = results_of_workers(scan_service, tasks, workers, advance)
     seconds = time.perf_counter() - began
     return {
         "s of the round": seconds,
@@ -215,30 +209,26 @@ def _gcpu_workload(_context: click.Context, _option: click.Parameter, names: Seq
     return names
 
 
-@click.command("scale")
-@click.option("--services", type=click.IntRange(1, 10_000), default=100, show_default=True)
-@click.option("--subroutines", type=click.IntRange(1, 1_000_000), default=20_000, show_default=True)
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 64),
-    multiple=True,
-    default=(1, 2),
-    show_default=True,
-    help="How many processes scan at a time; give it several times to compare.",
-)
-@click.option(
-    "--workload",
-    "workloads",
-    multiple=True,
-    default=("frontfaas-small",),
-    show_default=True,
-    callback=_gcpu_workload,
-    help="A preset; give it several times for several.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
-def scale(
-    services: int, subroutines: int, workers: tuple[int, ...], workloads: tuple[str, ...], as_json: bool
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _ScaleRequest:
+    services: int = option(100, least=1, most=10_000)
+    subroutines: int = option(20_000, least=1, most=1_000_000)
+    workers: tuple[int, ...] = option(
+        (1, 2),
+        least=1,
+        most=64,
+        help="How many processes scan at a time; give it several times to compare.",
+    )
+    workloads: tuple[str, ...] = option(
+        ("frontfaas-small",),
+        flag="--workload",
+        callback=_gcpu_workload,
+        help="A preset; give it several times for several.",
+    )
+
+
+@bench(_ScaleRequest, json="one JSON object a result")
+def scale(request: _ScaleRequest) -> Experiment[Result]:
     """Measure scans of many large services on the embedded store: seconds, memory, rows read, bytes stored.
 
     Each service has SUBROUTINES subroutines in every window that the workloads look at. A round scans each
@@ -246,16 +236,15 @@ def scale(
     takes hours; --services 2 --subroutines 2000 takes a minute.
     """
     require_proc("scale")
-    with progress("scale", parts_of(services, workers, workloads)) as advance:
-        results = measure_scale(
-            advance, services=services, subroutines=subroutines, workers=workers, workloads=workloads
+
+    def rows(advance: Advance) -> list[Result]:
+        return measure_scale(
+            advance,
+            services=request.services,
+            subroutines=request.subroutines,
+            workers=request.workers,
+            workloads=request.workloads,
         )
-    if as_json:
-        for result in results:
-            print_json(asdict(result))
-        return
-    table = Table("what", "figure", "unit")
-    for result in results:
-        for unit, figure in result.figures.items():
-            table.add_row(result.name, f"{figure:,.{2 if figure < 100 else 0}f}", unit)
-    table_console().print(table)
+
+    parts = parts_of(request.services, request.workers, request.workloads)
+    return Experiment(rows, parts, print_results)

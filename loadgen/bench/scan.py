@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadgen.bench.detect import KINDS, draw_counts
-from loadgen.bench.result import Result
-from loadgen.bench.workers import run_in_workers
+from loadgen.harness import Result, results_of_workers
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.messages.scans import encode_progress
@@ -77,10 +76,7 @@ def measure_scan(advance: Callable[[], None], *, series: int, processes: int) ->
         SmidgenError: a process died.
     """
     sizes = [min(SERVICE_SERIES, series - first) for first in range(0, series, SERVICE_SERIES)]
-    done = []
-    for _, scan in run_in_workers(_scan_numbered, enumerate(sizes), processes, "scan"):
-        done.append(scan)
-        advance()
+    done = results_of_workers(_scan_numbered, list(enumerate(sizes)), processes, advance)
     busy: dict[int, float] = {}
     for one in done:
         busy[one.worker] = busy.get(one.worker, 0.0) + one.seconds

@@ -18,8 +18,8 @@ from loadgen.bench.faults.check import Differences
 from loadgen.bench.faults.load import Shape, build_load
 from loadgen.bench.faults.rig import Rig, Setup
 from loadgen.bench.trend import Trend, trend
+from loadgen.bench.usage import require_proc
 from pipeline.model import FloatArray
-from pipeline.model.errors import ConfigError
 from pipeline.stages.factory import SCAN_STAGES
 from pipeline.stages.gather.changes import HISTORY_S
 
@@ -97,8 +97,7 @@ def run_soak(minutes: float, *, broker: BrokerKind, seed: int, advance: Callable
         ConfigError: this system has no /proc to look at processes in.
         SmidgenError: something did not start, or did not get done.
     """
-    if not Path("/proc/self/statm").exists():
-        raise ConfigError("soak: needs /proc, as Linux has it")
+    require_proc("soak")
     advance("drawing the load", 0.0)
     windows = max(60, round(minutes * 60 / WINDOW_EVERY_S))
     # Regressions throughout: what explains them takes memory of its own.

@@ -1,37 +1,52 @@
-"""The command of the soak, its table and its plot."""
+"""``smidgen bench soak``: the command of the soak, its table and its plot."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
+from loadgen.bench.faults.brokers import BrokerKind
 from loadgen.bench.shutdown import ended_in_order
-from loadgen.bench.soak import Soak
-from loadgen.terminal import new_figure, print_json
+from loadgen.bench.soak import Curve, Soak, run_soak
+from loadgen.harness import Experiment, bench
+from loadgen.terminal import new_figure, share_progress
+from pipeline.commands.request import FILE, option, seed_option
+from pipeline.commands.tables import Column, print_table
 from pipeline.model.errors import ConfigError
 
 _UNITS = {"memory": "MB", "handles": "", "lag": "messages"}
+COLUMNS: tuple[Column[Mapping[str, object]], ...] = (
+    Column("", itemgetter("")),
+    Column("process"),
+    Column("first", form=".1f"),
+    Column("last", form=".1f"),
+    Column("most", form=".1f"),
+    Column("slope an hour", "slope", "+.2f"),
+    Column("95 %", lambda row: f"{row['low']:+.2f} to {row['high']:+.2f}"),
+    Column("", "trend"),
+)
+
 _TITLES = {"memory": "resident memory, MB", "lag": "lag, messages", "handles": "open file handles"}
 
 
-@click.command()
-@click.option("--minutes", type=click.FloatRange(min=5), default=60, show_default=True, help="How long.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the load.")
-@click.option(
-    "--broker",
-    type=click.Choice(["embedded", "kafka", "kafka3"]),
-    default="embedded",
-    show_default=True,
-    help="The embedded broker, whose memory grows by all that is sent, or Apache Kafka.",
-)
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="SVG or PNG to draw.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def soak(minutes: float, seed: int, broker: str, plot: Path | None, as_json: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class _SoakRequest:
+    minutes: float = option(60, least=5, help="How long.")
+    seed: int = seed_option(help="Seed of the load.")
+    broker: BrokerKind = option(
+        "embedded",
+        help="The embedded broker, whose memory grows by all that is sent, or Apache Kafka.",
+    )
+    plot: Path | None = option(kind=FILE, help="SVG or PNG to draw.")
+
+
+@bench(_SoakRequest, json="one JSON object")
+def soak(request: _SoakRequest) -> Experiment[Soak]:
     """Feed a steady load for long: memory, lag and file handles of every worker must stay flat.
 
     A curve is flat unless the whole 95 % interval of its Theil-Sen slope lies above what does not matter:
@@ -40,46 +55,34 @@ def soak(minutes: float, seed: int, broker: str, plot: Path | None, as_json: boo
     counts and events are compared as `smidgen bench faults` does it. The exit code is 1 if anything of a
     worker rises, or anything differs.
     """
-    from loadgen.bench.soak import run_soak
+    return Experiment(lambda _: [_measure(request)], 0, _show, passed=lambda row: row.passed)
 
-    figure = new_figure(10, 11) if plot is not None else None  # fails before the work if it cannot
-    console = Console(stderr=True)
-    shown = Progress(console=console, transient=True, disable=not console.is_terminal)
-    with ended_in_order(), shown as progress:
-        task = progress.add_task("soak", total=1.0)
-        found = run_soak(
-            minutes,
-            broker=broker,  # type: ignore[arg-type]
-            seed=seed,
-            advance=lambda doing, share: progress.update(task, description=doing, completed=share),
+
+def _measure(request: _SoakRequest) -> Soak:
+    figure = new_figure(10, 11) if request.plot is not None else None  # fails before the work if it cannot
+    with ended_in_order(), share_progress("soak") as show:
+        result = run_soak(request.minutes, broker=request.broker, seed=request.seed, advance=show)
+    if request.plot is not None:
+        draw(result, figure, request.plot)
+    return result
+
+
+def _show(rows: Iterable[Soak]) -> None:
+    for row in rows:
+        print_table(COLUMNS, [_cells(row, curve) for curve in row.curves])
+        different = row.differences
+        click.echo(
+            f"{row.messages:,} messages, {row.samples:,} samples, {row.events} events; wrong counts "
+            f"{different.counts}, events missing {different.missing}, too many {different.unexpected}, "
+            f"altered {different.altered}"
         )
-    if plot is not None:
-        draw(found, figure, plot)
-    if as_json:
-        print_json(found.to_json())
-    else:
-        _print(found)
-    return 0 if found.passed else 1
 
 
-def _print(found: Soak) -> None:
-    table = Table("", "process", "first", "last", "most", "slope an hour", "95 %", "")
-    for curve in found.curves:
-        one = curve.trend
-        trend = "flat" if one.flat else "RISES" if found.judged(curve) else "rises"
-        table.add_row(
-            *(f"{curve.kind} {_UNITS[curve.kind]}", curve.process),
-            *(f"{value:.1f}" for value in (one.first, one.last, one.most)),
-            *(f"{one.slope:+.2f}", f"{one.low:+.2f} to {one.high:+.2f}", trend),
-        )
-    console = Console()
-    console.print(table)
-    different = found.differences
-    console.print(
-        f"{found.messages:,} messages, {found.samples:,} samples, {found.events} events; wrong counts "
-        f"{different.counts}, events missing {different.missing}, too many {different.unexpected}, altered "
-        f"{different.altered}"
-    )
+def _cells(row: Soak, curve: Curve) -> Mapping[str, object]:
+    """Return what a curve has in each column."""
+    trend = asdict(curve.trend)
+    steadiness = "flat" if curve.trend.flat else "RISES" if row.judged(curve) else "rises"
+    return {**trend, "": f"{curve.kind} {_UNITS[curve.kind]}", "process": curve.process, "trend": steadiness}
 
 
 def draw(found: Soak, figure: Any, path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from loadgen.bench.result import Result
+from loadgen.harness import Result
 from pipeline.analysis.cost_shift.scan import StackEvidence, judge_cost_shifts
 from pipeline.analysis.dedup.evidence import Cluster
 from pipeline.analysis.mix.traffic import judge_traffic_shifts

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from loadgen.bench.profiles import INTERVAL_S, START, draw_profiles
-from loadgen.bench.result import Result
+from loadgen.harness import Result
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.model import Profile, Record
 from pipeline.model.clock import system_clock

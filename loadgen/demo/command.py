@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from loadgen.demo.display import LiveDisplay, PlainDisplay, show_outcome
 from loadgen.demo.run import Demo, Outcome
 from loadgen.demo.status import Status
 from loadgen.demo.tasks import BackgroundTasks
+from pipeline.commands.request import FOLDER, option, takes
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError, SmidgenError
 from pipeline.processes import until_signal
@@ -22,19 +24,18 @@ INTERRUPTED = 130
 _PLAIN_WIDTH = 140
 
 
+@dataclass(frozen=True, slots=True)
+class _DemoRequest:
+    out: Path = option(Path("out/demo"), kind=FOLDER, help="Folder for the report and the events.")
+    keep: bool = option(help="Keep the shop's repository and all logs, in OUT/run.")
+    stay: bool = option(help="Keep everything up at the end, the dashboard too, until Ctrl-C.")
+    plain: bool = option(help="Lines instead of live panels; the default without a terminal.")
+    seed: int = option(1, help="Seed of the traffic.")
+
+
 @click.command()
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("out/demo"),
-    show_default=True,
-    help="Folder for the report and the events.",
-)
-@click.option("--keep", is_flag=True, help="Keep the shop's repository and all logs, in OUT/run.")
-@click.option("--stay", is_flag=True, help="Keep everything up at the end, the dashboard too, until Ctrl-C.")
-@click.option("--plain", is_flag=True, help="Lines instead of live panels; the default without a terminal.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the traffic.")
-def demo(out: Path, keep: bool, stay: bool, plain: bool, seed: int) -> int:
+@takes(_DemoRequest)
+def demo(request: _DemoRequest) -> int:
     """Watch the whole pipeline catch one slow commit of a live service; takes about three minutes.
 
     A small web service is profiled while commit after commit is deployed to it: harmless ones, a
@@ -45,20 +46,21 @@ def demo(out: Path, keep: bool, stay: bool, plain: bool, seed: int) -> int:
     console = Console()
     if not console.is_terminal:
         console = Console(width=_PLAIN_WIDTH)
-    folder = _run_folder(out, keep)
+    folder = _run_folder(request.out, request.keep)
     code = 1
     try:
-        code = asyncio.run(_run(console, folder, out, plain or not console.is_terminal, seed, stay))
+        code = asyncio.run(_run(console, folder, request))
     finally:
-        if keep or code == 1:
+        if request.keep or code == 1:
             console.print(f"Logs: {folder / 'logs'}", markup=False, highlight=False, soft_wrap=True)
         else:
             shutil.rmtree(folder, ignore_errors=True)
     return code
 
 
-async def _run(console: Console, folder: Path, out: Path, plain: bool, seed: int, stay: bool) -> int:
+async def _run(console: Console, folder: Path, request: _DemoRequest) -> int:
     status = Status(started=system_clock())
+    plain = request.plain or not console.is_terminal
     display = (PlainDisplay if plain else LiveDisplay)(console, status, system_clock)
     codes: list[int] = []
 
@@ -69,13 +71,13 @@ async def _run(console: Console, folder: Path, out: Path, plain: bool, seed: int
 
     play = Demo(
         folder=folder,
-        out=out,
-        seed=seed,
+        out=request.out,
+        seed=request.seed,
         status=status,
         clock=system_clock,
         on_event=display.event,
         on_outcome=show,
-        stay=stay,
+        stay=request.stay,
     )
     try:
         await until_signal(_shown(display, play), lambda: console.print("Stopping everything ..."))

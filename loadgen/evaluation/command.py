@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,8 +17,11 @@ from loadgen.evaluation.reading import read_events, read_funnel, read_ledger, re
 from loadgen.evaluation.scoring import Score
 from loadgen.evaluation.scoring import score as score_events
 from loadgen.evaluation.sweep import Curve, ledger_curves
-from loadgen.terminal import Duration, print_json, progress
+from loadgen.terminal import progress
 from pipeline.backtest.files import dataset_files
+from pipeline.commands.options import Duration
+from pipeline.commands.request import FILE, argument, json_option, option, takes
+from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.settings.workloads import (
@@ -26,93 +31,92 @@ from pipeline.settings.workloads import (
     read_workload_file,
 )
 
-FILE = click.Path(path_type=Path, dir_okay=False)
-
 EVENTS, FUNNEL, LEDGER = "events.jsonl", "funnel.json", "ledger.jsonl"
 """What a folder of results holds."""
 
 
-_workloads = click.option(
-    "--workload", "workloads", multiple=True, metavar="NAME|FILE", help="Workloads that were run."
-)
-_tolerance = click.option(
-    "--tolerance",
-    metavar="DURATION",
-    type=Duration(),
-    help="How far a change time may be off (default: by the workload).",
-)
+def _workload_option() -> Any:
+    return option(flag="--workload", metavar="NAME|FILE", help="Workloads that were run.")
+
+
+def _tolerance_option() -> Any:
+    about = "How far a change time may be off (default: by the workload)."
+    return option(kind=Duration(), metavar="DURATION", help=about)
+
+
+@dataclass(frozen=True, slots=True)
+class _ScoreRequest:
+    truth: Path = option(kind=FILE, help="Truth file (JSON lines).")
+    events: Path = option(kind=FILE, help="Events file (JSON lines of CloudEvents).")
+    funnel: Path | None = option(
+        kind=FILE, help="The run's funnel: gives the false-positive rate and Table 5."
+    )
+    ledger: Path | None = option(kind=FILE, help="The run's ledger: gives ROC curves; needs --funnel.")
+    sweep: Path | None = option(
+        metavar="DIR",
+        help="Run the dataset DIR again with several thresholds of the one --workload, for a ROC curve.",
+    )
+    workloads: tuple[str, ...] = _workload_option()
+    tolerance: float | None = _tolerance_option()
+    as_json: bool = json_option()
+    html: Path | None = option(kind=FILE, metavar="OUT.html", help="Write a self-contained page.")
 
 
 @click.command()
-@click.option("--truth", required=True, type=FILE, help="Truth file (JSON lines).")
-@click.option("--events", required=True, type=FILE, help="Events file (JSON lines of CloudEvents).")
-@click.option("--funnel", type=FILE, help="The run's funnel: gives the false-positive rate and Table 5.")
-@click.option("--ledger", type=FILE, help="The run's ledger: gives ROC curves; needs --funnel.")
-@click.option(
-    "--sweep",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Run the dataset DIR again with several thresholds of the one --workload, for a ROC curve.",
-)
-@_workloads
-@_tolerance
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--html", type=FILE, metavar="OUT.html", help="Write a self-contained page.")
-def score(
-    truth: Path,
-    events: Path,
-    funnel: Path | None,
-    ledger: Path | None,
-    sweep: Path | None,
-    workloads: tuple[str, ...],
-    tolerance: float | None,
-    as_json: bool,
-    html: Path | None,
-) -> None:
+@takes(_ScoreRequest)
+def score(request: _ScoreRequest) -> None:
     """Hold reported events against a known truth: precision, recall, delay, grouping, root causes, funnel.
 
     docs/scoring.md defines every figure.
     """
-    if ledger and not funnel:
+    if request.ledger and not request.funnel:
         raise click.UsageError("--ledger needs --funnel: curves are per scanned series")
-    chosen = load_workloads(workloads)
-    if sweep and len(chosen) != 1:
+    chosen = load_workloads(request.workloads)
+    if request.sweep and len(chosen) != 1:
         raise click.UsageError("--sweep needs exactly one --workload, whose threshold it changes")
-    check_outputs({"--html": html}, [truth, events, funnel, ledger])
-    rows, reported = read_truth(truth), read_events(events).events
-    tolerances = choose_tolerances(reported, chosen, tolerance)
+    check_outputs({"--html": request.html}, [request.truth, request.events, request.funnel, request.ledger])
+    rows, reported = read_truth(request.truth), read_events(request.events).events
+    tolerances = choose_tolerances(reported, chosen, request.tolerance)
     if chosen and len(reached := in_reach(rows, chosen)) < len(rows):
         click.echo(
             f"left out: {len(rows) - len(reached)} rows of series that no --workload looks at", err=True
         )
         rows = reached
-    counted = read_funnel(funnel) if funnel else None
+    counted = read_funnel(request.funnel) if request.funnel else None
     found = score_events(rows, reported, tolerances=tolerances, funnel=counted)
     curves = (
-        ledger_curves(rows, reported, read_ledger(ledger), scanned=counted.series, tolerances=tolerances)
-        if ledger and counted
+        ledger_curves(
+            rows, reported, read_ledger(request.ledger), scanned=counted.series, tolerances=tolerances
+        )
+        if request.ledger and counted
         else ()
     )
-    _show(found, curves, _swept(sweep, chosen[0], rows) if sweep else None, str(events), html, as_json)
+    _show(
+        found,
+        curves,
+        _swept(request.sweep, chosen[0], rows) if request.sweep else None,
+        str(request.events),
+        request.html,
+        request.as_json,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _CompareRequest:
+    a: Path = argument()
+    b: Path = argument()
+    data: Path | None = option(metavar="DIR", help="Dataset: draws the series.")
+    workloads: tuple[str, ...] = _workload_option()
+    tolerance: float | None = _tolerance_option()
+    as_json: bool = json_option()
+    html: Path | None = option(
+        kind=FILE, metavar="OUT.html", help="Write a self-contained page with the series."
+    )
 
 
 @click.command()
-@click.argument("a", type=click.Path(path_type=Path))
-@click.argument("b", type=click.Path(path_type=Path))
-@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="Dataset: draws the series.")
-@_workloads
-@_tolerance
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--html", type=FILE, metavar="OUT.html", help="Write a self-contained page with the series.")
-def compare(
-    a: Path,
-    b: Path,
-    data: Path | None,
-    workloads: tuple[str, ...],
-    tolerance: float | None,
-    as_json: bool,
-    html: Path | None,
-) -> int:
+@takes(_CompareRequest)
+def compare(request: _CompareRequest) -> int:
     """Compare the events of two runs A and B over the same data; exit 1 if they differ.
 
     A and B are events files, or folders with events.jsonl and, to show where the other run lost an event,
@@ -121,6 +125,7 @@ def compare(
     from loadgen.evaluation.comparison import difference_to_json, print_difference, render_difference
     from pipeline.backtest.dataset import read_dataset
 
+    a, b, data, html = request.a, request.b, request.data, request.html
     (events_a, ledger_a), (events_b, ledger_b) = _results(a), _results(b)
     read = [events_a, ledger_a, events_b, ledger_b, *(dataset_files(data) if data else ())]
     check_outputs({"--html": html}, read)
@@ -128,7 +133,9 @@ def compare(
     difference = compare_events(
         reported_a,
         reported_b,
-        tolerances=choose_tolerances((*reported_a, *reported_b), load_workloads(workloads), tolerance),
+        tolerances=choose_tolerances(
+            (*reported_a, *reported_b), load_workloads(request.workloads), request.tolerance
+        ),
         ledger_a=read_ledger(ledger_a) if ledger_a else (),
         ledger_b=read_ledger(ledger_b) if ledger_b else (),
     )
@@ -136,7 +143,7 @@ def compare(
     if html:
         dataset = read_dataset(data) if data else None
         write_output(html, render_difference(difference, names, dataset).encode())
-    if as_json:
+    if request.as_json:
         print_json(difference_to_json(difference))
     else:
         print_difference(table_console(), difference, names)

@@ -6,18 +6,18 @@ import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import click
 import numpy as np
 import orjson
-from rich.table import Table
 
 from loadgen.evaluation.encode import rate_to_json
 from loadgen.evaluation.rates import Rate
-from loadgen.terminal import print_json, progress
+from loadgen.harness import Experiment, bench, terminal_table
 from pipeline.analysis.detect.offline.segment import segment
 from pipeline.backtest.seriesfile import read_series
-from pipeline.commands.terminal import table_console
+from pipeline.commands.request import argument, option
+from pipeline.commands.tables import Column
 from pipeline.model import FloatArray
 from pipeline.model.errors import ConfigError
 
@@ -39,6 +39,10 @@ class Injected:
     percent: float
     found: Rate
     others: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a JSON object."""
+        return {"percent": self.percent, "found": rate_to_json(self.found), "others": self.others}
 
 
 def measure_injected(
@@ -125,14 +129,24 @@ def _points(content: bytes, metric: str, origin: str) -> list[tuple[float, float
         raise ConfigError(f"{origin}: no list of results: {error}") from None
 
 
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--metric", default="ops_sec", show_default=True, help="Which one of an archive of results.")
-@click.option(
-    "--percent", default=",".join(f"{one:g}" for one in PERCENT), show_default=True, metavar="SIZE,..."
+COLUMNS: tuple[Column[Injected], ...] = (
+    Column("step", lambda row: f"{row.percent:g} %"),
+    Column("found", lambda row: row.found.hits, "d"),
+    Column("of", lambda row: row.found.of, "d"),
+    Column("share", lambda row: row.found.value, ".0%"),
+    Column("other changes", "others", "d"),
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a size.")
-def injected(file: Path, metric: str, percent: str, as_json: bool) -> None:
+
+
+@dataclass(frozen=True, slots=True)
+class _InjectedRequest:
+    file: Path = argument()
+    metric: str = option("ops_sec", help="Which one of an archive of results.")
+    percent: str = option(",".join(f"{size:g}" for size in PERCENT), metavar="SIZE,...")
+
+
+@bench(_InjectedRequest, json="one JSON object a size")
+def injected(request: _InjectedRequest) -> Experiment[Injected]:
     """Put steps of known size into the real series of FILE and count how many `smidgen detect` finds.
 
     FILE is a tar archive of benchmark results in JSON (lists of {timestamp, metrics: [{name, value}]}, a
@@ -141,21 +155,15 @@ def injected(file: Path, metric: str, percent: str, as_json: bool) -> None:
     reported within three points of it. Other changes are those that neither series nor step explains.
     """
     try:
-        sizes = [float(one) for one in percent.split(",")]
+        sizes = [float(size) for size in request.percent.split(",")]
     except ValueError:
-        raise ConfigError(f"--percent: {percent!r} is no list of numbers") from None
-    if file.is_file() and tarfile.is_tarfile(file):
-        every = read_results(file, metric)
+        raise ConfigError(f"--percent: {request.percent!r} is no list of numbers") from None
+    if request.file.is_file() and tarfile.is_tarfile(request.file):
+        every = read_results(request.file, request.metric)
     else:
-        every = {f"{one.service}/{one.metric}": one.levels for one in read_series(file, plain=True)}
-    with progress("series", len(every) * len(sizes)) as advance:
-        found = measure_injected(every, sizes, advance=advance)
-    if as_json:
-        for one in found:
-            print_json({"percent": one.percent, "found": rate_to_json(one.found), "others": one.others})
-        return
-    table = Table("step", "found", "of", "share", "other changes", title=f"{len(every)} series")
-    for one in found:
-        share = f"{one.found.hits / one.found.of:.0%}" if one.found.of else "–"
-        table.add_row(f"{one.percent:g} %", str(one.found.hits), str(one.found.of), share, str(one.others))
-    table_console().print(table)
+        every = {f"{one.service}/{one.metric}": one.levels for one in read_series(request.file, plain=True)}
+    return Experiment(
+        lambda advance: measure_injected(every, sizes, advance=advance),
+        len(every) * len(sizes),
+        terminal_table(COLUMNS, title=f"{len(every)} series"),
+    )

@@ -32,6 +32,11 @@ class ClassScore:
     precision: Share
     recall: Share
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a JSON object; a share of nothing is null."""
+        shares = {"precision": self.precision.share, "recall": self.recall.share}
+        return {"status": self.status, "truth": self.truth, **shares}
+
 
 def read_examples(path: Path) -> list[Example]:
     """Read labelled examples: JSON lines of status, comments, resolved and repaired_by.

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
-from scipy.stats import binomtest
+
+from pipeline.analysis.feedback import wilson
+
+_Z = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +35,9 @@ class Rate:
         if not self.of:
             return None
         share = self.hits / self.of
-        low, high = binomtest(self.hits, self.of).proportion_ci(method="wilson")
+        low, high = wilson(self.hits, self.of, _Z)
         # Rounding must not push an interval off the share that it is for.
-        return max(0.0, min(float(low), share)), min(1.0, max(float(high), share))
+        return min(low, share), max(high, share)
 
     def __add__(self, other: Rate) -> Rate:
         return Rate(self.hits + other.hits, self.of + other.of)

@@ -2,58 +2,80 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
 
-import click
-
+from loadgen.harness import Experiment, bench, measured, table
 from loadgen.requests.looks import LooksRow, measure_looks
 from loadgen.requests.outlook import OutlookRow, measure_outlook
 from loadgen.requests.simulate import PRESETS, USUAL
 from loadgen.requests.table import FOREST, MIXED, Row, measure
-from loadgen.terminal import print_rows, progress
-from pipeline.commands.options import FiniteRange
+from pipeline.commands.request import option, seed_option
+from pipeline.commands.tables import Column
 from pipeline.settings.extras import require_forest
 
 _AFTER = (60, 240)
 """Periods of the next release."""
 
+_BESIDE = (1.0, 0.3)
+"""Shares of the requests that the new release gets."""
 
-@click.command()
-@click.option("--cases", type=click.IntRange(min=1), default=200, show_default=True, help="Of each row.")
-@click.option(
-    "--preset", "names", type=click.Choice(tuple(PRESETS)), multiple=True, help="Only these; all but large."
+COLUMNS: tuple[Column[Row], ...] = (
+    Column("preset"),
+    Column("rise", "share", ".0%"),
+    Column("method"),
+    Column("found", form=".1%"),
+    Column("first", form=".1%"),
+    Column("named", form=".1%"),
+    Column("types", form=".1f"),
+    Column("R²", "r_squared", ".2f"),
+    Column("compared", form=".0%"),
+    Column("CPU s", "seconds", ".2g"),
 )
-@click.option(
-    "--rise",
-    "rises",
-    type=FiniteRange(min=0, max=1),
-    multiple=True,
-    default=(0.0, 0.01, 0.05),
-    show_default=True,
-    help="What the slower requests add to the metric; 0 of equal releases.",
+
+LOOKS: tuple[Column[LooksRow], ...] = (
+    Column("preset"),
+    Column("rise", "share", ".0%"),
+    Column("requests it gets", "beside", ".0%"),
+    Column("found", form=".1%"),
+    Column("named", form=".1%"),
+    Column("periods until then", "periods", ".0f"),
+    Column("looks that judge", "judged", ".0%"),
 )
-@click.option("--alpha", type=FiniteRange(min=0, min_open=True, max=0.5), default=0.05, show_default=True)
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
-@click.option("--forest", is_flag=True, help="The paper's forests beside it; a second a case.")
-@click.option("--mixed", is_flag=True, help="A mixed linear model beside it.")
-@click.option(
-    "--looks", is_flag=True, help="What `smidgen worker releases` reports, alone and beside the old release."
+
+OUTLOOKS: tuple[Column[OutlookRow], ...] = (
+    Column("preset"),
+    Column("periods", form="d"),
+    Column("rise of the type", "rise", ".1%"),
+    Column("of the metric", "share", ".1%"),
+    Column("found", form=".1%"),
+    Column("half of it", "half", ".1%"),
+    Column("foreseen", form=".1%"),
 )
-@click.option("--detectable", is_flag=True, help="What `smidgen detectable --requests` foresees.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a row.")
-def requests(
-    cases: int,
-    names: tuple[str, ...],
-    rises: tuple[float, ...],
-    alpha: float,
-    seed: int,
-    forest: bool,
-    mixed: bool,
-    looks: bool,
-    detectable: bool,
-    as_json: bool,
-) -> None:
+
+
+@dataclass(frozen=True, slots=True)
+class _RequestsRequest:
+    cases: int = option(200, least=1, help="Of each row.")
+    names: tuple[str, ...] = option(flag="--preset", choices=PRESETS, help="Only these; all but large.")
+    rises: tuple[float, ...] = option(
+        (0.0, 0.01, 0.05),
+        flag="--rise",
+        least=0,
+        most=1,
+        help="What the slower requests add to the metric; 0 of equal releases.",
+    )
+    alpha: float = option(0.05, above=0, most=0.5)
+    seed: int = seed_option()
+    forest: bool = option(help="The paper's forests beside it; a second a case.")
+    mixed: bool = option(help="A mixed linear model beside it.")
+    looks: bool = option(help="What `smidgen worker releases` reports, alone and beside the old release.")
+    detectable: bool = option(help="What `smidgen detectable --requests` foresees.")
+
+
+@bench(_RequestsRequest, json="one JSON object a row")
+def requests(request: _RequestsRequest) -> Experiment[Row] | Experiment[LooksRow] | Experiment[OutlookRow]:
     """Measure how often `smidgen release requests` sees a request that costs more, and names it.
 
     "found" of a rise of 0 is the share of false alarms. "first" and "named" are of what was found: the true
@@ -66,80 +88,30 @@ def requests(
     With --detectable, "found" is how often a rise is found that is foreseen to be found in 90 of 100 cases,
     by one look after as many periods; and how often half of it.
     """
-    if forest:
+    if request.forest:
         require_forest()
-    chosen = [(name, rise) for name in names or USUAL for rise in rises]
-    if detectable:
-        _show_outlooks(names or USUAL, cases, seed, as_json=as_json)
-        return
-    if looks:
-        _show_looks(chosen, cases, seed, as_json=as_json)
-        return
-    others = [method for method, asked in ((FOREST, forest), (MIXED, mixed)) if asked]
-    rows: list[Row] = []
-    with progress("requests", len(chosen)) as advance:
-        for name, rise in chosen:
-            rows += measure(name, rise, cases, alpha, seed, others)
-            advance()
-    print_rows(rows, _table, as_json=as_json)
+    names = request.names or USUAL
+    if request.detectable:
+        return _outlooks(request, list(product(names, _AFTER)))
+    if request.looks:
+        return _looks(request, list(product(names, request.rises, _BESIDE)))
+    methods = [method for method, asked in ((FOREST, request.forest), (MIXED, request.mixed)) if asked]
+
+    def rows(case: tuple[str, float]) -> Iterator[Row]:
+        return measure(*case, request.cases, request.alpha, request.seed, methods)
+
+    return Experiment(*measured(list(product(names, request.rises)), rows), table(COLUMNS))
 
 
-def _show_looks(chosen: Sequence[tuple[str, float]], cases: int, seed: int, *, as_json: bool) -> None:
-    found = []
-    with progress("looks", 2 * len(chosen)) as advance:
-        for name, rise in chosen:
-            for beside in (1.0, 0.3):
-                found.append(measure_looks(name, rise, beside, cases, seed))
-                advance()
-    print_rows(found, _looks_table, as_json=as_json)
+def _looks(request: _RequestsRequest, cases: list[tuple[str, float, float]]) -> Experiment[LooksRow]:
+    def rows(case: tuple[str, float, float]) -> list[LooksRow]:
+        return [measure_looks(*case, request.cases, request.seed)]
+
+    return Experiment(*measured(cases, rows), table(LOOKS))
 
 
-def _looks_table(rows: Iterable[LooksRow]) -> Iterable[str]:
-    yield "| preset | rise | requests it gets | found | named | periods until then | looks that judge |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for row in rows:
-        periods = f"{row.periods:.0f}" if math.isfinite(row.periods) else "–"
-        cells = [row.preset, f"{row.share:.0%}", f"{row.beside:.0%}", _share(row.found), _share(row.named)]
-        yield f"| {' | '.join([*cells, periods, f'{row.judged:.0%}'])} |"
+def _outlooks(request: _RequestsRequest, cases: list[tuple[str, int]]) -> Experiment[OutlookRow]:
+    def rows(case: tuple[str, int]) -> list[OutlookRow]:
+        return [measure_outlook(*case, request.cases, request.seed)]
 
-
-def _show_outlooks(names: Sequence[str], cases: int, seed: int, *, as_json: bool) -> None:
-    found = []
-    with progress("outlooks", len(names) * len(_AFTER)) as advance:
-        for name in names:
-            for periods in _AFTER:
-                found.append(measure_outlook(name, periods, cases, seed))
-                advance()
-    print_rows(found, _outlooks_table, as_json=as_json)
-
-
-def _outlooks_table(rows: Iterable[OutlookRow]) -> Iterable[str]:
-    yield "| preset | periods | rise of the type | of the metric | found | half of it | foreseen |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for row in rows:
-        shares = (row.rise, row.share, row.found, row.half, row.foreseen)
-        yield f"| {row.preset} | {row.periods} | {' | '.join(_share(share) for share in shares)} |"
-
-
-def _table(rows: Iterable[Row]) -> Iterable[str]:
-    yield "| preset | rise | method | found | first | named | types | R² | compared | CPU s |"
-    yield "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for row in rows:
-        shares = [_share(value) for value in (row.found, row.first, row.named)]
-        numbers = [f"{value:.1f}" if math.isfinite(value) else "–" for value in (row.types,)]
-        r_squared = f"{row.r_squared:.2f}" if math.isfinite(row.r_squared) else "–"
-        cells = [
-            row.preset,
-            f"{row.share:.0%}",
-            row.method,
-            *shares,
-            *numbers,
-            r_squared,
-            f"{row.compared:.0%}",
-            f"{row.seconds:.2g}",
-        ]
-        yield f"| {' | '.join(cells)} |"
-
-
-def _share(value: float) -> str:
-    return f"{value:.1%}" if math.isfinite(value) else "–"
+    return Experiment(*measured(cases, rows), table(OUTLOOKS))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from loadgen.harness import median, ratio_of
 from loadgen.requests.simulate import PRESETS, simulate
 from pipeline.model import FloatArray, SeriesMatrix
 from pipeline.releases.requests import (
@@ -63,8 +64,8 @@ def measure_looks(name: str, share: float, beside: float, cases: int, seed: int)
         share,
         beside,
         found=len(periods) / cases,
-        named=named / len(periods) if periods else float("nan"),
-        periods=float(np.median(periods)) if periods else float("nan"),
+        named=ratio_of(named, len(periods)),
+        periods=median(periods),
         judged=judged / looks,
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from loadgen.harness import mean, median
 from loadgen.requests.simulate import PRESETS, Case, simulate
 from pipeline.model import SeriesMatrix
 from pipeline.releases.requests import (
@@ -53,18 +54,9 @@ def measure_outlook(name: str, periods: int, cases: int, seed: int) -> OutlookRo
             rise, share = foreseen
             seen = [is_found(name, periods, (seed, number), times * rise * share) for times in (1.0, 0.5)]
             found.append((rise, rise * share, *seen))
-    if not found:
-        unknown = float("nan")
-        return OutlookRow(name, periods, unknown, unknown, unknown, unknown, 0.0)
-    rises, shares, whole, half = np.array(found, np.float64).T
+    rises, shares, whole, half = np.array(found, np.float64).reshape(-1, 4).T
     return OutlookRow(
-        name,
-        periods,
-        float(np.median(rises)),
-        float(np.median(shares)),
-        float(whole.mean()),
-        float(half.mean()),
-        len(found) / cases,
+        name, periods, median(rises), median(shares), mean(whole), mean(half), len(found) / cases
     )
 
 

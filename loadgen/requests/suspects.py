@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import click
 import numpy as np
 
+from loadgen.harness import Experiment, bench, measured, ratio_of, table
 from loadgen.requests.source import SIZES, draw_release
-from loadgen.terminal import print_rows, progress
+from pipeline.commands.request import option, seed_option
+from pipeline.commands.tables import Column
 
 _FIRST = 3
 """A suggestion is right if the root cause is among the first three (FBDetect §5.5.3)."""
@@ -101,16 +101,35 @@ def _row(name: str, depth: int, ranked: Sequence[_Ranked]) -> Row:
         event_first=sum(each.of_event == 0 for each in ranked) / count,
         event_among=sum(each.of_event < _FIRST for each in ranked) / count,
         event_named=named / count,
-        event_right=sum(each.right for each in ranked) / named if named else math.nan,
+        event_right=ratio_of(sum(each.right for each in ranked), named),
     )
 
 
-@click.command()
-@click.option("--cases", type=click.IntRange(min=1), default=200, show_default=True, help="Of each size.")
-@click.option("--size", "names", type=click.Choice(tuple(SIZES)), multiple=True, help="Only these.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a row.")
-def suspects(cases: int, names: tuple[str, ...], seed: int, as_json: bool) -> None:
+COLUMNS: tuple[Column[Row], ...] = (
+    Column("size"),
+    Column("depth", lambda row: row.depth or "all", "d"),
+    Column("cases", form="d"),
+    Column("first", form=".1%"),
+    Column("among three", "among", ".1%"),
+    Column("listed", form=".1f"),
+    Column("by chance", "by_chance", ".1%"),
+    Column("missed", form=".1%"),
+    Column("event: first", "event_first", ".1%"),
+    Column("among three", "event_among", ".1%"),
+    Column("names", "event_named", ".1%"),
+    Column("right", "event_right", ".1%"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _SuspectsRequest:
+    cases: int = option(200, least=1, help="Of each size.")
+    names: tuple[str, ...] = option(flag="--size", choices=SIZES, help="Only these.")
+    seed: int = seed_option()
+
+
+@bench(_SuspectsRequest, json="one JSON object a row")
+def suspects(request: _SuspectsRequest) -> Experiment[Row]:
     """Measure how often the commit that made a request slower is its first suspect.
 
     Applications are drawn with handlers, functions that call one another, and commits, of which one makes a
@@ -119,27 +138,7 @@ def suspects(cases: int, names: tuple[str, ...], seed: int, as_json: bool) -> No
     in the chain, which knows the routes of all commits and when they were deployed; it "names" suspects where
     it is confident enough, and is "right" if the true commit is among those.
     """
-    chosen = names or tuple(SIZES)
-    rows: list[Row] = []
-    with progress("suspects", len(chosen)) as advance:
-        for name in chosen:
-            rows += measure(name, cases, seed)
-            advance()
-    print_rows(rows, _table, as_json=as_json)
-
-
-def _table(rows: Iterable[Row]) -> Iterable[str]:
-    yield (
-        "| size | depth | cases | first | among three | listed | by chance | missed "
-        "| event: first | among three | names | right |"
+    names = request.names or tuple(SIZES)
+    return Experiment(
+        *measured(names, lambda name: measure(name, request.cases, request.seed)), table(COLUMNS)
     )
-    yield f"|{' --- |'}{' ---: |' * 11}"
-    for row in rows:
-        cells = [row.size, str(row.depth or "all"), str(row.cases), *_shares(row.first, row.among)]
-        cells += [f"{row.listed:.1f}", *_shares(row.by_chance, row.missed)]
-        cells += _shares(row.event_first, row.event_among, row.event_named, row.event_right)
-        yield f"| {' | '.join(cells)} |"
-
-
-def _shares(*values: float) -> list[str]:
-    return ["–" if math.isnan(value) else f"{value:.1%}" for value in values]

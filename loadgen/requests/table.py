@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from loadgen.harness import mean, median
 from loadgen.requests.simulate import PRESETS, Case, simulate
 from pipeline.releases.requests import (
     EVERY,
@@ -143,15 +144,11 @@ def _row(
         preset=name,
         method=method,
         share=share,
-        found=_mean([bool(found.types) for _, found in judged]),
-        first=_mean([found.types[0] == case.type for case, found in risen]),
-        named=_mean([case.type in found.types for case, found in risen]),
-        types=_mean([len(found.types) for _, found in risen]),
-        r_squared=float(np.median([found.r_squared for _, found in judged])) if judged else float("nan"),
+        found=mean([bool(found.types) for _, found in judged]),
+        first=mean([found.types[0] == case.type for case, found in risen]),
+        named=mean([case.type in found.types for case, found in risen]),
+        types=mean([len(found.types) for _, found in risen]),
+        r_squared=median([found.r_squared for _, found in judged]),
         compared=len(judged) / len(results),
         seconds=seconds,
     )
-
-
-def _mean(values: list[bool] | list[int]) -> float:
-    return float(np.mean(values)) if values else float("nan")

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from loadgen.bench.catch_up import Request, run_catch_up
+from loadgen.bench.catch_up import CatchUpRequest, run_catch_up
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 
 def test_workers_that_were_away_for_hours_report_what_they_would_have() -> None:
     done: list[str] = []
-    found = run_catch_up(Request(2, 3.0, hosts=3, processes=2), lambda doing, _share: done.append(doing))
+    request = CatchUpRequest(services=2, hours=3.0, hosts=3, processes=2)
+    found = run_catch_up(request, lambda doing, _share: done.append(doing))
     assert found.passed, found
     assert (found.skipped, found.copies) == (0, 0)
     assert found.scans >= 2 * 5, "one every half hour, but for the last ones that wait for late data"

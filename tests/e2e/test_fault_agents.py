@@ -11,7 +11,7 @@ import pytest
 from loadgen.bench.faults.agents import Agents
 from loadgen.bench.faults.load import Shape, build_load, together
 from loadgen.bench.faults.watch import Watcher, content_hash
-from loadgen.bench.workers import run_smidgen
+from loadgen.harness import run_smidgen
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.settings.config import Settings
 from pipeline.settings.topics import load_topics

@@ -1,9 +1,10 @@
 """Subroutines around given lines of a source, by its language's tree-sitter grammar.
 
 Grammars are C code over what anybody committed, and some inputs cost them minutes and gigabytes. So this file
-is also a program, ``python syntax.py``, that ``agents.source.changes.definitions`` runs and that bounds itself: it
-imports nothing of Smidgen. It reads one line of JSON, a list of questions, then their sources, and answers
-each with a line of JSON as soon as it is done, so that an input that ends the program costs only itself.
+is also a program, ``python syntax.py``, that ``agents.source.changes.definitions`` runs and that bounds
+itself: it imports nothing of Smidgen. It reads one line of JSON, a list of questions, then their sources, and
+answers each with a line of JSON as soon as it is done, so that an input that ends the program costs only
+itself.
 """
 
 from __future__ import annotations

@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import click
+from loadgen.harness import Experiment, bench, measured, table
+from pipeline.commands.request import option, seed_option
+from pipeline.commands.tables import Column
 
-from loadgen.terminal import print_json, progress
-from pipeline.commands.options import FiniteRange
+if TYPE_CHECKING:  # scipy takes a second to load
+    from loadgen.bench.bisection.simulate import Row
 
 NOISE_NAMES = ("normal", "heavy tails", "outliers")
 
+COLUMNS: tuple[Column[Row], ...] = (
+    Column("commits", form="d"),
+    Column("noise"),
+    Column("step", form="g"),
+    Column("search"),
+    Column("found", form=".0%"),
+    Column("builds", form=".1f"),
+    Column("runs", form=".1f"),
+)
 
-@click.command()
-@click.option("--searches", type=click.IntRange(min=1), default=20, show_default=True, help="Of each case.")
-@click.option(
-    "--commits", type=click.IntRange(min=1, max=4096), multiple=True, default=(16, 64), show_default=True
-)
-@click.option(
-    "--step",
-    "steps",
-    type=FiniteRange(min=0, max=1000),
-    multiple=True,
-    default=(0.0, 2.0, 5.0),
-    show_default=True,
-    help="In standard deviations of one run; 0 is none.",
-)
-@click.option("--noise", "noises", type=click.Choice(NOISE_NAMES), multiple=True, help="Only these.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a row.")
-def bisect(
-    searches: int,
-    commits: tuple[int, ...],
-    steps: tuple[float, ...],
-    noises: tuple[str, ...],
-    seed: int,
-    as_json: bool,
-) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _BisectRequest:
+    searches: int = option(20, least=1, help="Of each case.")
+    commits: tuple[int, ...] = option((16, 64), least=1, most=4096)
+    steps: tuple[float, ...] = option(
+        (0.0, 2.0, 5.0),
+        flag="--step",
+        least=0,
+        most=1000,
+        help="In standard deviations of one run; 0 is none.",
+    )
+    noises: tuple[str, ...] = option(flag="--noise", choices=NOISE_NAMES, help="Only these.")
+    seed: int = seed_option()
+
+
+@bench(_BisectRequest, json="one JSON object a row")
+def bisect(request: _BisectRequest) -> Experiment[Row]:
     """Measure how often `smidgen trial bisect` names the commit that made a step, and what that takes.
 
     One commit of each range makes it, any as likely as another. Beside it: binary search as by `git bisect
@@ -45,20 +50,12 @@ def bisect(
     """
     from loadgen.bench.bisection.simulate import measure
 
-    cases = [(count, noise, step) for count in commits for noise in noises or NOISE_NAMES for step in steps]
-    rows = []
-    with progress("bisect", len(cases)) as advance:
-        for count, noise, step in cases:
-            rows += measure(count, noise, step, searches, seed)
-            advance()
-    if as_json:
-        for row in rows:
-            print_json(asdict(row))
-        return
-    click.echo("| commits | noise | step | search | found | builds | runs |")
-    click.echo("| ---: | --- | ---: | --- | ---: | ---: | ---: |")
-    for row in rows:
-        click.echo(
-            f"| {row.commits} | {row.noise} | {row.step:g} | {row.search} | {row.found:.0%} | "
-            f"{row.builds:.1f} | {row.runs:.1f} |"
-        )
+    cases = [
+        (count, noise, step)
+        for count in request.commits
+        for noise in request.noises or NOISE_NAMES
+        for step in request.steps
+    ]
+    return Experiment(
+        *measured(cases, lambda case: measure(*case, request.searches, request.seed)), table(COLUMNS)
+    )

@@ -2,71 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from loadgen.bench.faults.brokers import BrokerKind
 from loadgen.bench.shutdown import ended_in_order
-from loadgen.terminal import Duration, print_json
+from loadgen.harness import Experiment, bench, lines
+from loadgen.terminal import share_progress
+from pipeline.commands.options import Duration
+from pipeline.commands.request import FOLDER, option, seed_option
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
+    from loadgen.bench.faults.catalogue import Fault
     from loadgen.bench.faults.run import Outcome
 
+StoreKind = Literal["embedded", "server"]
 
-@click.command()
-@click.option(
-    "--faults", "names", metavar="NAME,...", help="Only these; default: all that the broker allows."
-)
-@click.option("--kills", type=click.IntRange(min=1), help="Strikes of each fault; default: its own number.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of all draws.")
-@click.option(
-    "--broker",
-    type=click.Choice(["embedded", "kafka", "kafka3"]),
-    default="embedded",
-    show_default=True,
-    help="The embedded broker, or Apache Kafka with one or three brokers (needs Java and Maven).",
-)
-@click.option(
-    "--store",
-    type=click.Choice(["embedded", "server"]),
-    default="embedded",
-    show_default=True,
-    help="The embedded store, or ClickHouse's own HTTP server.",
-)
-@click.option(
-    "--outage",
-    type=Duration(),
-    metavar="DURATION",
-    help="How long store or broker stay away, such as 10m.",
-)
-@click.option("--stages", metavar="STAGE,...", help="Strike only these stages; default: all.")
-@click.option("--malformed", type=click.IntRange(min=1), help="How many malformed messages are sent.")
-@click.option("--former", metavar="REVISION", help="Commit of the version to roll from.")
-@click.option(
-    "--logs", type=click.Path(path_type=Path, file_okay=False), help="Folder for the logs of what failed."
-)
-@click.option("--list", "listing", is_flag=True, help="List the faults and end.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a fault, as they end.")
-def faults(
-    names: str | None,
-    kills: int | None,
-    seed: int,
-    broker: str,
-    store: str,
-    outage: float | None,
-    stages: str | None,
-    malformed: int | None,
-    former: str | None,
-    logs: Path | None,
-    listing: bool,
-    as_json: bool,
-) -> int:
+
+@dataclass(frozen=True, slots=True)
+class _FaultsRequest:
+    names: str | None = option(
+        flag="--faults", metavar="NAME,...", help="Only these; default: all that the broker allows."
+    )
+    kills: int | None = option(least=1, help="Strikes of each fault; default: its own number.")
+    seed: int = seed_option(help="Seed of all draws.")
+    broker: BrokerKind = option(
+        "embedded",
+        help="The embedded broker, or Apache Kafka with one or three brokers (needs Java and Maven).",
+    )
+    store: StoreKind = option("embedded", help="The embedded store, or ClickHouse's own HTTP server.")
+    outage: float | None = option(
+        kind=Duration(), metavar="DURATION", help="How long store or broker stay away, such as 10m."
+    )
+    stages: str | None = option(metavar="STAGE,...", help="Strike only these stages; default: all.")
+    malformed: int | None = option(least=1, help="How many malformed messages are sent.")
+    former: str | None = option(metavar="REVISION", help="Commit of the version to roll from.")
+    logs: Path | None = option(kind=FOLDER, help="Folder for the logs of what failed.")
+    listing: bool = option(flag="--list", help="List the faults and end.")
+
+
+@bench(_FaultsRequest, json="one JSON object a fault, as they end")
+def faults(request: _FaultsRequest) -> Experiment[Outcome]:
     """Strike the running stages with faults, and compare counts and events with an undisturbed run.
 
     Each fault has a broker, a store and worker processes of its own, fed by agents with three simulated
@@ -75,39 +56,42 @@ def faults(
     or if a strike struck nothing. docs/faults.md says what each fault is.
     """
     from loadgen.bench.faults.catalogue import read_catalogue
+
+    catalogue = read_catalogue()
+    if request.listing:
+        for name, fault in catalogue.items():
+            click.echo(f"{name:15} {fault.about}")
+        return Experiment(lambda _: (), 0, lines(outcome_line))
+    chosen = _chosen("--faults", request.names, list(catalogue))
+    return Experiment(
+        lambda _: _strike([(name, catalogue[name]) for name in chosen], request),
+        0,
+        lines(outcome_line),
+        streamed=True,
+        passed=lambda outcome: outcome.passed,
+    )
+
+
+def _strike(faults: Sequence[tuple[str, Fault]], request: _FaultsRequest) -> Iterator[Outcome]:
     from loadgen.bench.faults.former_version import FORMER
     from loadgen.bench.faults.run import Options, run_fault
     from pipeline.stages.factory import SCAN_STAGES
 
-    catalogue = read_catalogue()
-    if listing:
-        for name, fault in catalogue.items():
-            click.echo(f"{name:15} {fault.about}")
-        return 0
-    chosen = _chosen("--faults", names, list(catalogue))
     options = Options(
-        broker=broker,  # type: ignore[arg-type]
-        store=store,  # type: ignore[arg-type]
-        seed=seed,
-        outage_s=outage,
-        stages=tuple(_chosen("--stages", stages, SCAN_STAGES)),
-        malformed=malformed,
-        former=former or FORMER,
-        keep=logs,
+        broker=request.broker,
+        store=request.store,
+        seed=request.seed,
+        outage_s=request.outage,
+        stages=tuple(_chosen("--stages", request.stages, SCAN_STAGES)),
+        malformed=request.malformed,
+        former=request.former or FORMER,
+        keep=request.logs,
     )
-    console = Console(stderr=True)
-    outcomes: list[Outcome] = []
-    with ended_in_order(), _progress(console) as progress:
-        for name in chosen:
-            task = progress.add_task(name, total=1.0, doing="")
-            outcome = run_fault(name, catalogue[name].planned(kills), options, partial(_show, progress, task))
-            progress.remove_task(task)
-            outcomes.append(outcome)
-            if as_json:
-                print_json(outcome.to_json())
-            else:
-                click.echo(outcome_line(outcome))
-    return 0 if all(outcome.passed for outcome in outcomes) else 1
+    with ended_in_order():
+        for name, fault in faults:
+            with share_progress(name) as show:
+                outcome = run_fault(name, fault.planned(request.kills), options, show)
+            yield outcome
 
 
 def _chosen(flag: str, names: str | None, known: Sequence[str]) -> list[str]:
@@ -120,22 +104,6 @@ def _chosen(flag: str, names: str | None, known: Sequence[str]) -> list[str]:
     if not chosen:
         raise ConfigError(f"{flag}: names none")
     return chosen
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[doing]}"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-
-
-def _show(progress: Progress, task: TaskID, doing: str, share: float) -> None:
-    progress.update(task, completed=share, doing=doing)
 
 
 def outcome_line(one: Outcome) -> str:

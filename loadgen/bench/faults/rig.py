@@ -22,8 +22,8 @@ from loadgen.bench.faults.proxies import StoreProxy
 from loadgen.bench.faults.truth import STACK_WINDOW_S, WINDOW_S
 from loadgen.bench.faults.watch import View, Watcher, content_hash
 from loadgen.bench.faults.workers import CODE, Supervisor, Worker
-from loadgen.bench.workers import run_smidgen
 from loadgen.engines.clickhouse.server import ClickHouseServer
+from loadgen.harness import run_smidgen
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.model.errors import SmidgenError
 from pipeline.settings.config import Settings

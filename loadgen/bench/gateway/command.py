@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-import click
-
 from loadgen.bench.gateway.fleet import Fleet, Pushed, percentile, push_all
 from loadgen.bench.usage import peak_mb, processor_s, require_proc
-from loadgen.bench.workers import run_smidgen
-from loadgen.terminal import Duration, print_json
+from loadgen.harness import Experiment, bench, lines, run_smidgen
+from pipeline.commands.options import Duration
+from pipeline.commands.request import option
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import read_topic
 from pipeline.messages.inputs import decode_profile
@@ -53,16 +52,17 @@ class GatewayResult:
         return self.samples_taken == self.samples_on_topic and not self.refused
 
 
-@click.command()
-@click.option("--agents", type=click.IntRange(1, 10_000), default=1000, show_default=True)
-@click.option("--interval", type=Duration(), default=10.0, show_default="10s", help="Of each agent.")
-@click.option("--profiles", type=click.IntRange(1, 1000), default=6, show_default=True, help="Of each agent.")
-@click.option("--stacks", type=click.IntRange(1, 10_000), default=200, show_default=True, help="Of each one.")
-@click.option(
-    "--outage", type=Duration(), default=15.0, show_default="15s", help="How long the broker is stopped."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def gateway(agents: int, interval: float, profiles: int, stacks: int, outage: float, as_json: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class _GatewayRequest:
+    agents: int = option(1000, least=1, most=10_000)
+    interval: float = option(10.0, kind=Duration(), show_default="10s", help="Of each agent.")
+    profiles: int = option(6, least=1, most=1000, help="Of each agent.")
+    stacks: int = option(200, least=1, most=10_000, help="Of each one.")
+    outage: float = option(15.0, kind=Duration(), show_default="15s", help="How long the broker is stopped.")
+
+
+@bench(_GatewayRequest, json="JSON")
+def gateway(request: _GatewayRequest) -> Experiment[GatewayResult]:
     """Measure one gateway under many agents, over an outage of the broker.
 
     Each agent pushes a pprof profile by Pyroscope's API once an interval. The embedded broker is stopped for
@@ -70,13 +70,17 @@ def gateway(agents: int, interval: float, profiles: int, stacks: int, outage: fl
     repeated id once, as the pipeline does. Exit code 1 if any is lost or doubled.
     """
     require_proc("gateway")
-    result = asyncio.run(_measure(Fleet(agents, interval, stacks, profiles), outage))
-    if as_json:
-        print_json(asdict(result))
-    else:
-        for name, value in asdict(result).items():
-            click.echo(f"{name.replace('_', ' '):<20}{value:>14,.6g}")
-    return 0 if result.is_exact else 1
+    fleet = Fleet(request.agents, request.interval, request.stacks, request.profiles)
+    return Experiment(
+        lambda _: [asyncio.run(_measure(fleet, request.outage))],
+        0,
+        lines(_line_of),
+        passed=lambda result: result.is_exact,
+    )
+
+
+def _line_of(result: GatewayResult) -> str:
+    return "\n".join(f"{name.replace('_', ' '):<20}{value:>14,.6g}" for name, value in asdict(result).items())
 
 
 async def _measure(fleet: Fleet, outage_s: float) -> GatewayResult:

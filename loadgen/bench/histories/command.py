@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from loadgen.terminal import print_rows, progress
+from loadgen.harness import Experiment, bench, ratio_of
+from pipeline.commands.request import option, seed_option
+from pipeline.commands.tables import Column, print_markdown
 from pipeline.commands.terminal import print_note
 from pipeline.model.errors import ConfigError
 
@@ -27,35 +31,38 @@ _BENCHSTAT = (
 )
 
 
-@click.command()
-@click.option("--histories", type=click.IntRange(min=1), default=20, show_default=True, help="Of each case.")
-@click.option("--otava", metavar="PYTHON", help="Of an environment that has apache-otava.")
-@click.option("--benchstat", metavar="PROGRAM", help="Default: as found in PATH.")
-@click.option(
-    "--labelled",
-    nargs=3,
-    multiple=True,
-    metavar="FILE METRIC COMMITS",
-    help="A real history, and commits that changed it, numbered from 0, such as 15,71. May be repeated.",
+TOTALS: tuple[Column[Row], ...] = (
+    Column("watcher"),
+    Column("precision", form=".0%"),
+    Column("recall", form=".0%"),
+    Column("the commit", lambda row: ratio_of(row.exact, row.found), ".0%"),
+    Column("within one", lambda row: ratio_of(row.near, row.found), ".0%"),
+    Column("ms a history", lambda row: 1e3 * row.seconds / row.histories, ".1f"),
 )
-@click.option(
-    "--injected",
-    nargs=2,
-    multiple=True,
-    metavar="FILE METRIC",
-    help="Real histories into which steps are put. May be repeated.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each case and watcher.")
-def histories(
-    histories: int,
-    otava: str | None,
-    benchstat: str | None,
-    labelled: tuple[tuple[str, str, str], ...],
-    injected: tuple[tuple[str, str], ...],
-    seed: int,
-    as_json: bool,
-) -> None:
+
+
+@dataclass(frozen=True, slots=True)
+class _HistoriesRequest:
+    histories: int = option(20, least=1, help="Of each case.")
+    otava: str | None = option(metavar="PYTHON", help="Of an environment that has apache-otava.")
+    benchstat: str | None = option(metavar="PROGRAM", help="Default: as found in PATH.")
+    labelled: tuple[tuple[str, str, str], ...] = option(
+        nargs=3,
+        multiple=True,
+        metavar="FILE METRIC COMMITS",
+        help="A real history, and commits that changed it, numbered from 0, such as 15,71. May be repeated.",
+    )
+    injected: tuple[tuple[str, str], ...] = option(
+        nargs=2,
+        multiple=True,
+        metavar="FILE METRIC",
+        help="Real histories into which steps are put. May be repeated.",
+    )
+    seed: int = seed_option()
+
+
+@bench(_HistoriesRequest, json="one JSON object for each case and watcher")
+def histories(request: _HistoriesRequest) -> Experiment[Row]:
     """Measure how well changes in histories of benchmarks are found: `smidgen benchmarks watch` beside peers.
 
     Simulated histories have 80 commits with ten runs each, and one or two steps, or none. Apache Otava and
@@ -67,11 +74,9 @@ def histories(
     """
     from loadgen.bench.histories.table import measure
 
-    watchers = _watchers(otava, benchstat)
-    cases = _cases(histories, seed, labelled, injected)
-    with progress("histories", len(watchers)) as advance:
-        rows = measure(cases, watchers, advance)
-    print_rows(rows, _tables, as_json=as_json)
+    watchers = _watchers(request.otava, request.benchstat)
+    cases = _cases(request)
+    return Experiment(lambda advance: measure(cases, watchers, advance), len(watchers), _show)
 
 
 def _watchers(otava: str | None, benchstat: str | None) -> dict[str, Watch]:
@@ -91,25 +96,20 @@ def _watchers(otava: str | None, benchstat: str | None) -> dict[str, Watch]:
     return watchers
 
 
-def _cases(
-    histories: int,
-    seed: int,
-    labelled: Sequence[tuple[str, str, str]],
-    injected: Sequence[tuple[str, str]],
-) -> list[Case]:
+def _cases(request: _HistoriesRequest) -> list[Case]:
     from loadgen.bench.histories import table
     from loadgen.bench.histories.simulate import History
     from loadgen.evaluation.injected import read_results
 
-    cases = table.simulated(histories, seed)
-    for file, metric, commits in labelled:
+    cases = table.simulated(request.histories, request.seed)
+    for file, metric, commits in request.labelled:
         known = tuple(_numbers(commits))
         read = read_results(Path(file), metric)
         every = [History(values[:, None], known) for values in read.values()]
         if any(max(known) >= len(history.values) for history in every):
             raise ConfigError(f"--labelled: {file} has no commit {max(known)}")
         cases.append(table.Case(f"real, labelled | – | {metric}", every, known=False))
-    for file, metric in injected:
+    for file, metric in request.injected:
         read = read_results(Path(file), metric)
         cases += [table.injected(read, step) for step in table.STEPS if step]
     return cases
@@ -125,39 +125,35 @@ def _numbers(commits: str) -> list[int]:
     return numbers
 
 
-def _tables(rows: Sequence[Row]) -> Iterable[str]:
+def _show(rows: Iterable[Row]) -> None:
+    """Print how each watcher does in each case, and in all cases whose changes are known."""
     from loadgen.bench.histories.table import totals
 
-    names = list(dict.fromkeys(row.watcher for row in rows))
-    yield f"| noise | of a run | step | {' | '.join(names)} |"
-    yield f"| --- | ---: | ---: | {' | '.join('---' for _ in names)} |"
-    for case in dict.fromkeys(row.case for row in rows):
-        yield f"| {case} | {' | '.join(_cell(row) for row in rows if row.case == case)} |"
-    yield ""
-    yield "| watcher | precision | recall | the commit | within one | reported, no step | ms a history |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for row in totals(rows):
-        quiet = [one for one in rows if one.watcher == row.watcher and one.known and not one.changes]
-        false = sum(one.reported for one in quiet) / sum(one.histories for one in quiet)
-        yield (
-            f"| {row.watcher} | {_share(row.precision)} | {_share(row.recall)} | "
-            f"{_share(_of(row.exact, row))} | {_share(_of(row.near, row))} | {false:.2f} | "
-            f"{1e3 * row.seconds / row.histories:.1f} |"
-        )
+    listed = list(rows)
+    names = list(dict.fromkeys(row.watcher for row in listed))
+    click.echo(f"| noise | of a run | step | {' | '.join(names)} |")
+    click.echo(f"| --- | ---: | ---: | {' | '.join('---' for _ in names)} |")
+    for case in dict.fromkeys(row.case for row in listed):
+        click.echo(f"| {case} | {' | '.join(_cell(row) for row in listed if row.case == case)} |")
+    click.echo()
+    false = Column("reported, no step", partial(_false_reports, listed), ".2f")
+    print_markdown((*TOTALS[:-1], false, TOTALS[-1]), totals(listed))
+
+
+def _false_reports(rows: Sequence[Row], row: Row) -> float:
+    """Return how many changes a watcher reports in a history without a step."""
+    quiet = [one for one in rows if one.watcher == row.watcher and one.known and not one.changes]
+    return sum(one.reported for one in quiet) / sum(one.histories for one in quiet)
 
 
 def _cell(row: Row) -> str:
     """Return precision, recall, and how exactly; without a step how many are reported in a history."""
     if not row.changes:
         return f"{row.reported / row.histories:.2f} a history"
-    parts = [row.recall, _of(row.exact, row), _of(row.near, row)]
+    parts = [row.recall, ratio_of(row.exact, row.found), ratio_of(row.near, row.found)]
     if row.known:
         return " / ".join(map(_share, [row.precision, *parts]))
     return f"{' / '.join(map(_share, parts))}, {row.reported / row.histories:.1f} a history"
-
-
-def _of(count: int, row: Row) -> float:
-    return count / row.found if row.found else math.nan
 
 
 def _share(share: float) -> str:

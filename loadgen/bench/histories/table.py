@@ -9,6 +9,7 @@ import numpy as np
 
 from loadgen.bench.histories.simulate import NOISES, History, draw_history
 from loadgen.bench.histories.watchers import Answer, Watch
+from loadgen.harness import offsets_of, ratio_of
 from pipeline.model import FloatArray
 
 MARGIN = 5
@@ -52,12 +53,12 @@ class Row:
     @property
     def precision(self) -> float:
         """Share of what is reported that is a change."""
-        return self.found / self.reported if self.reported and self.known else float("nan")
+        return ratio_of(self.found, self.reported) if self.known else float("nan")
 
     @property
     def recall(self) -> float:
         """Share of the changes that are found."""
-        return self.found / self.changes if self.changes else float("nan")
+        return ratio_of(self.found, self.changes)
 
 
 def simulated(histories: int, seed: int) -> list[Case]:
@@ -123,7 +124,7 @@ def _row(case: Case, watcher: str, answers: Sequence[Answer]) -> Row:
     offsets = [
         offset
         for history, answer in zip(case.histories, answers, strict=True)
-        for offset in offsets_of(history.changes, answer.changes)
+        for offset in offsets_of(history.changes, answer.changes, MARGIN)
     ]
     return Row(
         case.name,
@@ -137,19 +138,3 @@ def _row(case: Case, watcher: str, answers: Sequence[Answer]) -> Row:
         sum(answer.seconds for answer in answers),
         case.known,
     )
-
-
-def offsets_of(changes: Sequence[int], reported: Sequence[int], margin: int = MARGIN) -> list[int]:
-    """Return by how many commits each change that is found is off; one report answers one change.
-
-    >>> offsets_of([20, 50], [19, 20, 80])
-    [0]
-    """
-    left = list(reported)
-    offsets = []
-    for change in changes:
-        nearest = min(left, key=lambda one: abs(one - change), default=None)
-        if nearest is not None and abs(nearest - change) <= margin:
-            left.remove(nearest)
-            offsets.append(abs(nearest - change))
-    return offsets

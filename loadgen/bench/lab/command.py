@@ -10,52 +10,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.commands.options import FiniteRange
+from loadgen.bench.lab.request import LabRequest
+from pipeline.commands.request import takes
+from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from loadgen.bench.lab.experiments import Judged, LabConfig
+    from loadgen.bench.lab.experiments import Judged
 
 
 @click.command()
-@click.option("--repeats", type=click.IntRange(1), default=10, show_default=True, help="Of each commit.")
-@click.option("--bisect", is_flag=True, help="Bisect 16 commits instead, of which one is slower.")
-@click.option("--trials", type=click.IntRange(1), default=24, show_default=True, help="Of each experiment.")
-@click.option("--history", type=click.IntRange(2), default=12, show_default=True, help="A/A trials first.")
-@click.option(
-    "--requests", type=click.IntRange(20), default=20, show_default=True, help="Measured in each trial."
-)
-@click.option(
-    "--rate",
-    type=FiniteRange(min=0, min_open=True, max=1000),
-    default=20.0,
-    show_default=True,
-    help="Requests a second.",
-)
-@click.option(
-    "--threshold",
-    type=FiniteRange(min=0, min_open=True),
-    default=0.006,
-    show_default=True,
-    help="Relative difference that is a regression.",
-)
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the traffic.")
-@click.option(
-    "--keep",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Keep code, recording, trials and logs in a new folder.",
-)
-def lab(
-    repeats: int,
-    bisect: bool,
-    trials: int,
-    history: int,
-    requests: int,
-    rate: float,
-    threshold: float,
-    seed: int,
-    keep: Path | None,
-) -> int:
+@takes(LabRequest)
+def lab(request: LabRequest) -> int:
     """Judge three commits of the demo's shop before their release, again and again.
 
     One is 1 % slower in one endpoint, one is harmless, one calls downstream more often. Traffic is recorded
@@ -63,26 +28,15 @@ def lab(
     experiment. With --bisect a commit that makes one endpoint 5 % slower is looked for among 16, another one
     in each repeat. Exit code: 0 if every verdict, or every commit that is found, is right, 1 if one is not.
     """
-    from loadgen.bench.lab.experiments import LabConfig
-    from pipeline.model.errors import ConfigError
-
-    config = LabConfig(
-        repeats=repeats,
-        trials=trials,
-        history=history,
-        requests=requests,
-        rate=rate,
-        threshold=threshold,
-        seed=seed,
-    )
+    keep = request.keep
     if keep and keep.exists():
         raise ConfigError(f"--keep: {keep} is there already")
     folder = keep.resolve() if keep else Path(tempfile.mkdtemp(prefix="smidgen-lab-"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        if bisect:
-            return _bisect(folder, config)
-        found = asyncio.run(_run(folder, config))
+        if request.bisect:
+            return _bisect(folder, request)
+        found = asyncio.run(_run(folder, request))
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -90,7 +44,7 @@ def lab(
     return 0 if all(judged.right for row in found for judged in row) else 1
 
 
-def _bisect(folder: Path, config: LabConfig) -> int:
+def _bisect(folder: Path, config: LabRequest) -> int:
     """Bisect a range of commits in each repeat, and print what is found; 0 if all of it is right."""
     import random
 
@@ -106,7 +60,7 @@ def _bisect(folder: Path, config: LabConfig) -> int:
     return 0 if all(one.right for one in done) else 1
 
 
-async def _run(folder: Path, config: LabConfig) -> list[list[Judged]]:
+async def _run(folder: Path, config: LabRequest) -> list[list[Judged]]:
     from loadgen.bench.lab.experiments import Lab, noise
     from pipeline.commands.terminal import print_note
 

@@ -25,6 +25,7 @@ from agents.experiments.replay.recording import read_recording
 from agents.experiments.replay.replayer import ReplayConfig
 from agents.experiments.replay.trial_rows import TrialRows
 from loadgen.bench.lab.commits import LabCommit, read_commits, write_code
+from loadgen.bench.lab.request import LabRequest
 from loadgen.bench.lab.sides import STOCK, Sides, record_traffic
 from loadgen.engines.kafka.probe import free_ports
 from pipeline.commands.trial.reading import read_trials
@@ -46,24 +47,6 @@ JUDGED = ("cpu_timing_ms ", "downstream ")
 """Beginnings of the metrics that are judged: latencies of a busy machine say little."""
 
 TIMEOUT_S = 300.0
-
-
-@dataclass(frozen=True, slots=True)
-class LabConfig:
-    """How much a lab does."""
-
-    repeats: int = 10
-    trials: int = 24
-    """Of each experiment; both sides start anew for each."""
-    history: int = 12
-    """A/A trials, by which the noise of the machine is known."""
-    requests: int = 20
-    """That are measured in each trial."""
-    warm_up: int = 10
-    rate: float = 20.0
-    threshold: float = 0.006
-    alpha: float = 0.05
-    seed: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +76,7 @@ class Judged:
 class Lab:
     """One run in a folder. ``note`` is called with what is done."""
 
-    def __init__(self, folder: Path, config: LabConfig, note: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, config: LabRequest, note: Callable[[str], None]) -> None:
         self._folder = folder
         self._config = config
         self._note = note
@@ -163,14 +146,14 @@ class Lab:
         return {metric: points for metric, points in read_trials(path).items() if metric.startswith(JUDGED)}
 
 
-def judged_points(points: Mapping[str, Points], config: LabConfig) -> dict[str, Verdict]:
+def judged_points(points: Mapping[str, Points], config: LabRequest) -> dict[str, Verdict]:
     """Return the judge's verdict on each metric."""
     bounds = dict.fromkeys(points, Bounds(config.threshold, config.alpha))
     found = judge_trials(points, bounds, {}, ModelConfig(load_models(), MODEL))
     return {verdict.metric: verdict for verdict in found}
 
 
-def noise(past: Mapping[str, Points], config: LabConfig) -> Iterator[Verdict]:
+def noise(past: Mapping[str, Points], config: LabRequest) -> Iterator[Verdict]:
     """Yield what the judge says of A/A trials."""
     yield from judged_points(past, config).values()
 

@@ -6,24 +6,22 @@ import asyncio
 import logging
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Any
-
-import click
-from rich.console import Console
-from rich.table import Table
 
 from loadgen.bench.live.chain import Found, Run, run_programs
 from loadgen.bench.live.programs import PROGRAMS
 from loadgen.bench.live.simulation import Process
 from loadgen.bench.live.trials import Trial, steady_events, try_step
 from loadgen.bench.shutdown import ended_in_order
-from loadgen.bench.workers import run_in_workers
-from loadgen.terminal import print_json, progress
+from loadgen.harness import Advance, Experiment, bench, results_of_workers
+from pipeline.commands.request import option, seed_option
+from pipeline.commands.tables import Column, print_table
 from pipeline.settings.workloads import load_workloads
 
 _SLOW_AFTER = 2 / 3  # of a run: then programs get slower
@@ -51,31 +49,33 @@ class Simulated:
         }
 
 
-@click.command()
-@click.option("--steps", type=click.IntRange(min=0), default=100, show_default=True, help="Simulated steps.")
-@click.option("--hours", type=click.IntRange(min=0), default=10, show_default=True, help="Without any step.")
-@click.option("--errors", type=click.FloatRange(min=0), default=6.0, show_default=True, help="Size of steps.")
-@click.option("--interval", type=click.IntRange(1, 10), default=2, show_default=True, help="Seconds.")
-@click.option("--wander", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Of costs.")
-@click.option(
-    "--programs", "minutes", type=click.FloatRange(min=0), default=0, help="Minutes of real programs."
+PROGRAM_COLUMNS: tuple[Column[Mapping[str, Any]], ...] = (
+    Column("program", "name"),
+    Column("scans", form="d"),
+    Column("could not judge", lambda row: ", ".join(f"{code} {n}" for code, n in row["unjudged"].items())),
+    Column("samples", form=".0f"),
+    Column("slower", lambda row: row["slowed"] if row["slow"] else ""),
+    Column("reported after", lambda row: "" if row["delay_s"] is None else f"{row['delay_s']:.0f} s"),
+    Column("false events", lambda row: "; ".join(row["false"])),
 )
-@click.option(
-    "--busy", type=click.FloatRange(0.01, 1), default=0.1, show_default=True, help="Of a core, each."
-)
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a part.")
-def live(
-    steps: int,
-    hours: int,
-    errors: float,
-    interval: int,
-    wander: float,
-    minutes: float,
-    busy: float,
-    seed: int,
-    as_json: bool,
-) -> None:
+
+
+@dataclass(frozen=True, slots=True)
+class _LiveRequest:
+    steps: int = option(100, least=0, help="Simulated steps.")
+    hours: int = option(10, least=0, help="Without any step.")
+    errors: float = option(6.0, least=0, help="Size of steps.")
+    interval: int = option(2, least=1, most=10, help="Seconds.")
+    wander: float = option(0.0, least=0, most=1, help="Of costs.")
+    minutes: float = option(
+        0, flag="--programs", least=0, show_default=False, help="Minutes of real programs."
+    )
+    busy: float = option(0.1, least=0.01, most=1, help="Of a core, each.")
+    seed: int = seed_option()
+
+
+@bench(_LiveRequest, json="one JSON object a part")
+def live(request: _LiveRequest) -> Experiment[Mapping[str, Any]]:
     """Measure which steps of one process the preset live reports within a minute, and its false events.
 
     A process is simulated as an agent samples it, 101 times a second, one message every --interval seconds.
@@ -86,37 +86,38 @@ def live(
     --programs runs ten real programs at once under agents, with an embedded broker and store, for so many
     minutes; every other one gets slower after two thirds.
     """
-    found: dict[str, Any] = {}
-    if steps or hours:
-        process = Process(interval_s=interval, wander=wander)
-        found["simulated"] = _simulate(process, steps, hours, errors, seed).to_json()
-    if minutes:
-        found["programs"] = [one.to_json() for one in _run_programs(minutes, busy, interval)]
-    if as_json:
-        print_json(found)
-        return
-    console = Console()
-    if "simulated" in found:
-        table = Table("simulated", "")
-        for name, value in found["simulated"].items():
-            table.add_row(name.replace("_", " "), str(value))
-        console.print(table)
-    if "programs" in found:
-        console.print(_program_table(found["programs"]))
+    simulated, seconds = request.steps + request.hours, round(60 * request.minutes)
+    return Experiment(lambda advance: [_measure(request, advance)], simulated + seconds, _show)
 
 
-def _simulate(process: Process, steps: int, hours: int, errors: float, seed: int) -> Simulated:
-    trials: list[Trial] = []
-    false: list[dict[str, Any]] = []
-    tasks = [(seed * 10_000 + number, number < steps) for number in range(steps + hours)]
-    with progress("simulated", len(tasks)) as advance:
-        for _, found in run_in_workers(partial(_one, process, errors), tasks, os.cpu_count() or 1, "live"):
-            if isinstance(found, Trial):
-                trials.append(found)
-            else:
-                false += found
-            advance()
-    return Simulated(trials, hours, false)
+def _measure(request: _LiveRequest, advance: Advance) -> Mapping[str, Any]:
+    parts: dict[str, Any] = {}
+    if request.steps or request.hours:
+        parts["simulated"] = _simulate(request, advance).to_json()
+    if request.minutes:
+        parts["programs"] = [program.to_json() for program in _run_programs(request, advance)]
+    return parts
+
+
+def _show(rows: Iterable[Mapping[str, Any]]) -> None:
+    for parts in rows:
+        if "simulated" in parts:
+            figures = [(name.replace("_", " "), str(value)) for name, value in parts["simulated"].items()]
+            print_table((Column("simulated", itemgetter(0)), Column("", itemgetter(1))), figures)
+        if "programs" in parts:
+            print_table(PROGRAM_COLUMNS, parts["programs"])
+
+
+def _simulate(request: _LiveRequest, advance: Advance) -> Simulated:
+    process = Process(interval_s=request.interval, wander=request.wander)
+    tasks = [
+        (request.seed * 10_000 + number, number < request.steps)
+        for number in range(request.steps + request.hours)
+    ]
+    results = results_of_workers(partial(_one, process, request.errors), tasks, os.cpu_count() or 1, advance)
+    trials = [result for result in results if isinstance(result, Trial)]
+    false = [event for result in results if not isinstance(result, Trial) for event in result]
+    return Simulated(trials, request.hours, false)
 
 
 def _one(process: Process, errors: float, task: tuple[int, bool]) -> Trial | list[dict[str, Any]]:
@@ -127,26 +128,9 @@ def _one(process: Process, errors: float, task: tuple[int, bool]) -> Trial | lis
     return try_step(workload, process, errors, seed) if stepped else steady_events(workload, process, 1, seed)
 
 
-def _run_programs(minutes: float, busy: float, interval: int) -> list[Found]:
+def _run_programs(request: _LiveRequest, advance: Advance) -> list[Found]:
     names = list(PROGRAMS)
-    seconds = 60 * minutes
-    run = Run(names, seconds, seconds * _SLOW_AFTER, names[::2], busy, f"{interval}s")
-    with (
-        ended_in_order(),
-        tempfile.TemporaryDirectory(prefix="smidgen-live-") as folder,
-        progress("programs", round(seconds)) as advance,
-    ):
+    seconds = 60 * request.minutes
+    run = Run(names, seconds, seconds * _SLOW_AFTER, names[::2], request.busy, f"{request.interval}s")
+    with ended_in_order(), tempfile.TemporaryDirectory(prefix="smidgen-live-") as folder:
         return asyncio.run(run_programs(run, Path(folder), advance))
-
-
-def _program_table(rows: Sequence[dict[str, Any]]) -> Table:
-    table = Table(
-        "program", "scans", "could not judge", "samples", "slower", "reported after", "false events"
-    )
-    for row in rows:
-        unjudged = ", ".join(f"{code} {count}" for code, count in row["unjudged"].items())
-        slower = row["slowed"] if row["slow"] else ""
-        delay = "" if row["delay_s"] is None else f"{row['delay_s']:.0f} s"
-        figures = (str(row["scans"]), unjudged, f"{row['samples']:.0f}", slower, delay)
-        table.add_row(row["name"], *figures, "; ".join(row["false"]))
-    return table

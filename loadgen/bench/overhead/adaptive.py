@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-import click
-
 from agents.sampling.kernels import SamplerError, suitable_kernels
-from loadgen.bench.overhead.command import Skipped, kernel_option, program_option
+from loadgen.bench.overhead.command import Skipped, kernel_option, program_option, ratio_cells, show_lines
 from loadgen.bench.overhead.policies import adaptive as adaptive_policy
 from loadgen.bench.overhead.policies import fixed
 from loadgen.bench.overhead.pruning import PruningCost, measure_pruning
 from loadgen.bench.overhead.rates import PolicyCost, Sampled, measure_policies
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
-from loadgen.terminal import Duration, print_json, progress
+from loadgen.harness import Experiment, bench
+from loadgen.terminal import progress
+from pipeline.commands.options import Duration
+from pipeline.commands.request import option
 from pipeline.model.errors import ConfigError
 
 RATES_HZ = (11, 49, 199)
@@ -24,59 +26,25 @@ LEAST_WINDOWS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is measured of each program."""
+class _AdaptiveRequest:
+    programs: tuple[str, ...] = program_option()
+    kernels: tuple[str, ...] = kernel_option("the best that is installed")
+    rates: tuple[int, ...] = option(RATES_HZ, flag="--hz", least=1, most=1000, help="Fixed rates.")
+    samples: tuple[float, ...] = option(
+        (300.0,), least=100, most=100_000, help="That the profile of a window is to be as accurate as."
+    )
+    window: float = option(5.0, kind=Duration(), show_default="5s", help="After which a rate may change.")
+    duration: float = option(120.0, kind=Duration(), show_default="2m", help="Of a block.")
+    groups: int = option(
+        4,
+        least=2,
+        most=1000,
+        help="Of a block without a sampler and one of each policy, in an order that is drawn.",
+    )
 
-    kernels: Sequence[str]
-    rates_hz: Sequence[int]
-    samples: Sequence[float]
-    window_s: float
-    block_s: float
-    groups: int
 
-
-@click.command()
-@program_option
-@kernel_option("the best that is installed")
-@click.option(
-    "--hz",
-    "rates",
-    type=click.IntRange(1, 1000),
-    multiple=True,
-    default=RATES_HZ,
-    show_default=True,
-    help="Fixed rates.",
-)
-@click.option(
-    "--samples",
-    type=click.FloatRange(100, 100_000),
-    multiple=True,
-    default=(300.0,),
-    show_default=True,
-    help="That the profile of a window is to be as accurate as.",
-)
-@click.option(
-    "--window", type=Duration(), default=5.0, show_default="5s", help="After which a rate may change."
-)
-@click.option("--duration", type=Duration(), default=120.0, show_default="2m", help="Of a block.")
-@click.option(
-    "--groups",
-    type=click.IntRange(2, 1000),
-    default=4,
-    show_default=True,
-    help="Of a block without a sampler and one of each policy, in an order that is drawn.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
-def adaptive(
-    programs: tuple[str, ...],
-    kernels: tuple[str, ...],
-    rates: tuple[int, ...],
-    samples: tuple[float, ...],
-    window: float,
-    duration: float,
-    groups: int,
-    as_json: bool,
-) -> None:
+@bench(_AdaptiveRequest, json="one JSON object a result")
+def adaptive(request: _AdaptiveRequest) -> Experiment[PolicyCost | PruningCost | Skipped]:
     """Measure what rates that follow the profile, and pruning, save of sampling real programs.
 
     The programs are those of `smidgen bench overhead`. In the middle of each block their requests change, and
@@ -88,43 +56,57 @@ def adaptive(
     kernel's processes take, of one core; throughput, latencies and cpu are on ÷ off. Pruning is chosen on
     the stacks of one block within an error of 0.58 %, and measured on the others.
     """
-    if window * LEAST_WINDOWS > duration:
+    if request.window * LEAST_WINDOWS > request.duration:
         raise ConfigError(f"--duration: should be at least {LEAST_WINDOWS} windows")
-    plan = _Plan(kernels, rates, samples, window, duration, groups)
-    for program in programs or tuple(PROGRAMS):
-        for result in _measure(program, plan):
-            if as_json:
-                print_json(asdict(result))
-            elif isinstance(result, Skipped):
-                click.echo(f"{result.what}: left out: {result.reason}", err=True)
-            else:
-                click.echo(pruning_line(result) if isinstance(result, PruningCost) else policy_line(result))
+    programs = request.programs or tuple(PROGRAMS)
+    return Experiment(
+        lambda _: chain.from_iterable(_measure(program, request) for program in programs),
+        0,
+        show_lines(_line_of),
+        streamed=True,
+    )
 
 
-def _measure(program: str, plan: _Plan) -> Iterator[PolicyCost | PruningCost | Skipped]:
+def _line_of(cost: PolicyCost | PruningCost) -> str:
+    return pruning_line(cost) if isinstance(cost, PruningCost) else policy_line(cost)
+
+
+def _measure(program: str, request: _AdaptiveRequest) -> Iterator[PolicyCost | PruningCost | Skipped]:
     with tempfile.TemporaryDirectory(prefix="smidgen-adaptive-") as folder:
         try:
             with started(program, Path(folder)) as service:
                 service.ask()  # it runs what it is, and not what starts it
                 suitable = suitable_kernels(service.pid)
-                chosen = [name for name in suitable if name in plan.kernels] if plan.kernels else suitable[:1]
+                chosen = (
+                    [name for name in suitable if name in request.kernels]
+                    if request.kernels
+                    else suitable[:1]
+                )
                 if not chosen:
                     yield Skipped(program, "no kernel that is asked for suits it")
                 for kernel in chosen:
                     sampled = Sampled(
-                        program, kernel, service, Path(folder), plan.window_s, plan.block_s, plan.groups
+                        program,
+                        kernel,
+                        service,
+                        Path(folder),
+                        request.window,
+                        request.duration,
+                        request.groups,
                     )
-                    yield from _measure_kernel(sampled, plan)
+                    yield from _measure_kernel(sampled, request)
         except NotHere as error:
             yield Skipped(program, str(error))
 
 
-def _measure_kernel(sampled: Sampled, plan: _Plan) -> Iterator[PolicyCost | PruningCost | Skipped]:
-    policies = [adaptive_policy(each, plan.window_s) for each in plan.samples]
-    policies += [fixed(hz, max(plan.samples), plan.window_s) for hz in sorted(plan.rates_hz)]
+def _measure_kernel(
+    sampled: Sampled, request: _AdaptiveRequest
+) -> Iterator[PolicyCost | PruningCost | Skipped]:
+    policies = [adaptive_policy(each, request.window) for each in request.samples]
+    policies += [fixed(hz, max(request.samples), request.window) for hz in sorted(request.rates)]
     what = f"{sampled.program}, {sampled.kernel}"
     try:
-        with progress(what, plan.groups * (len(policies) + 1)) as advance:
+        with progress(what, request.groups * (len(policies) + 1)) as advance:
             costs, stacks = measure_policies(sampled, policies, advance)
             yield from costs
             yield measure_pruning(sampled.program, sampled.kernel, stacks)
@@ -134,15 +116,11 @@ def _measure_kernel(sampled: Sampled, plan: _Plan) -> Iterator[PolicyCost | Prun
 
 def policy_line(cost: PolicyCost) -> str:
     """Return what a policy costs in one line."""
-    ratios = "".join(
-        f"  {name} {ratio.mean:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
-        for name, ratio in cost.ratios.items()
-    )
     return (
         f"{cost.program:<7}{cost.kernel:<15}{cost.policy:<9}{cost.setting:>6g}  mean {cost.mean_hz:.1f} Hz  "
         f"error {cost.error * 100:.2f} points, pooled {cost.pooled_error * 100:.2f}, "
         f"{cost.windows} windows  saved {cost.saved * 100:.0f} %  kernel {cost.kernel_cpu * 100:.1f} %"
-        f"{ratios}"
+        f"{ratio_cells(cost.ratios)}"
     )
 
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy import stats
 
 from agents.profiles.formats import Stack
 from agents.profiles.formats.collapsed import parse_collapsed
@@ -31,6 +29,7 @@ from agents.sampling.process import ExistingProcess
 from agents.sampling.sampler import Sampler, stop_limit_s
 from loadgen.bench.overhead.services import FUNCTIONS, Service
 from loadgen.bench.usage import process_cpu_s
+from loadgen.harness import Ratio, paired_ratio
 from pipeline.model import FloatArray, IntArray
 
 ORDERS = ((False, True, True, False), (True, False, False, True))
@@ -41,7 +40,6 @@ ORDER_SEED = 1
 QUANTILES = {"p99": 0.99, "p99.9": 0.999}
 INTERVAL_S = 2.0
 POLL_S = 0.01
-CONFIDENCE = 0.95
 
 _IN_FUNCTION = {name: re.compile(rf"(?:^|\.){name}(?:$|[ (])") for name in FUNCTIONS}
 
@@ -61,15 +59,6 @@ class Setting:
     kernel: str
     hz: int
     folder: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """Geometric mean of on ÷ off over the groups, with its 95 % interval (Student's t of the logarithms)."""
-
-    mean: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,22 +213,3 @@ def children_s() -> float:
     """Return the processor time of all that this process started and that has ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def paired_ratio(off: ArrayLike, on: ArrayLike) -> Ratio:
-    """Return the ratio of values with and without the sampler.
-
-    Args:
-        off: (groups,), a value of each group without it, positive.
-        on: (groups,), the same with it.
-    """
-    logs = np.log(np.asarray(on, dtype=float)) - np.log(np.asarray(off, dtype=float))
-    mean = float(logs.mean())
-    if len(logs) < 2:
-        return Ratio(math.exp(mean), 0.0, math.inf)
-    half = (
-        float(stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1))
-        * float(logs.std(ddof=1))
-        / math.sqrt(len(logs))
-    )
-    return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half))

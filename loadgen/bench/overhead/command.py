@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,10 @@ import click
 from agents.sampling.kernels import SamplerError, kernel_names, suitable_kernels
 from loadgen.bench.overhead.blocks import ORDERS, Cost, Load, Setting, measure_cost
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
-from loadgen.terminal import Duration, print_json, progress
+from loadgen.harness import Experiment, Ratio, bench
+from loadgen.terminal import progress
+from pipeline.commands.options import Duration
+from pipeline.commands.request import option
 
 RATES_HZ = (1, 11, 101)
 
@@ -26,50 +29,33 @@ class Skipped:
     reason: str
 
 
-program_option = click.option(
-    "--program", "programs", type=click.Choice(tuple(PROGRAMS)), multiple=True, help="Default: all."
-)
+def program_option() -> Any:
+    """Return the field of which programs are measured."""
+    return option(flag="--program", choices=PROGRAMS, help="Default: all.")
 
 
-def kernel_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the option of which kernels are measured; ``default`` says which without it."""
-    return click.option(
-        "--kernel",
-        "kernels",
-        type=click.Choice(kernel_names()[1:]),
-        multiple=True,
-        help=f"Of those that suit a program (default: {default}).",
+def kernel_option(default: str) -> Any:
+    """Return the field of which kernels are measured; ``default`` says which without it."""
+    about = f"Of those that suit a program (default: {default})."
+    return option(flag="--kernel", choices=kernel_names()[1:], help=about)
+
+
+@dataclass(frozen=True, slots=True)
+class _OverheadRequest:
+    programs: tuple[str, ...] = program_option()
+    kernels: tuple[str, ...] = kernel_option("all of them")
+    rates: tuple[int, ...] = option(RATES_HZ, flag="--hz", least=1, most=1000)
+    duration: float = option(5.0, kind=Duration(), show_default="5s", help="Of a block.")
+    groups: int = option(
+        10,
+        least=1,
+        most=1000,
+        help="Of four blocks each: off, on, on, off, or the other way round, as drawn.",
     )
 
 
-@click.command()
-@program_option
-@kernel_option("all of them")
-@click.option(
-    "--hz",
-    "rates",
-    type=click.IntRange(1, 1000),
-    multiple=True,
-    default=RATES_HZ,
-    show_default=True,
-)
-@click.option("--duration", type=Duration(), default=5.0, show_default="5s", help="Of a block.")
-@click.option(
-    "--groups",
-    type=click.IntRange(1, 1000),
-    default=10,
-    show_default=True,
-    help="Of four blocks each: off, on, on, off, or the other way round, as drawn.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result.")
-def overhead(
-    programs: tuple[str, ...],
-    kernels: tuple[str, ...],
-    rates: tuple[int, ...],
-    duration: float,
-    groups: int,
-    as_json: bool,
-) -> None:
+@bench(_OverheadRequest, json="one JSON object a result")
+def overhead(request: _OverheadRequest) -> Experiment[Cost | Skipped]:
     """Measure what sampling costs real programs, and how right its shares are.
 
     A Python web service and programs in C++, Go and Java are built in a temporary folder, and each is asked
@@ -81,35 +67,38 @@ def overhead(
     samples, less its share of the CPU time that the program measured itself, beside the standard error
     that so many samples leave. What is not installed is left out with a line.
     """
-    load = Load(duration, groups)
-    for result in _measure(programs or tuple(PROGRAMS), kernels, rates, load):
-        if as_json:
-            print_json(asdict(result))
-        elif isinstance(result, Skipped):
-            click.echo(f"{result.what}: left out: {result.reason}", err=True)
-        else:
-            click.echo(line_of(result))
+    return Experiment(lambda _: _measure(request), 0, show_lines(line_of), streamed=True)
 
 
-def _measure(
-    programs: Sequence[str], kernels: Sequence[str], rates: Sequence[int], load: Load
-) -> Iterator[Cost | Skipped]:
-    for program in programs:
+def show_lines(line_of: Callable[[Any], str]) -> Callable[[Iterable[Any]], None]:
+    """Return what prints a line for each result; what was left out is said on standard error."""
+
+    def show(rows: Iterable[Any]) -> None:
+        for row in rows:
+            if isinstance(row, Skipped):
+                click.echo(f"{row.what}: left out: {row.reason}", err=True)
+            else:
+                click.echo(line_of(row))
+
+    return show
+
+
+def _measure(request: _OverheadRequest) -> Iterator[Cost | Skipped]:
+    for program in request.programs or tuple(PROGRAMS):
         with tempfile.TemporaryDirectory(prefix="smidgen-overhead-") as folder:
             try:
-                yield from _measure_program(program, kernels, rates, load, Path(folder))
+                yield from _measure_program(program, request, Path(folder))
             except NotHere as error:
                 yield Skipped(program, str(error))
 
 
-def _measure_program(
-    program: str, kernels: Sequence[str], rates: Sequence[int], load: Load, folder: Path
-) -> Iterator[Cost | Skipped]:
+def _measure_program(program: str, request: _OverheadRequest, folder: Path) -> Iterator[Cost | Skipped]:
+    load = Load(request.duration, request.groups)
     with started(program, folder) as service:
         service.ask()  # it runs what it is, and not what starts it
         suitable = suitable_kernels(service.pid)
-        for kernel in [name for name in suitable if not kernels or name in kernels]:
-            for hz in rates:
+        for kernel in [name for name in suitable if not request.kernels or name in request.kernels]:
+            for hz in request.rates:
                 what = f"{program}, {kernel}, {hz} Hz"
                 try:
                     with progress(what, load.groups * len(ORDERS[0])) as advance:
@@ -120,15 +109,18 @@ def _measure_program(
                 yield cost
 
 
+def ratio_cells(ratios: Mapping[str, Ratio]) -> str:
+    """Return ratios with their intervals, such as ``  cpu 1.010 (1.000 to 1.020)``."""
+    return "".join(
+        f"  {name} {ratio.mean:.3f} ({ratio.low:.3f} to {ratio.high:.3f})" for name, ratio in ratios.items()
+    )
+
+
 def line_of(cost: Cost) -> str:
     """Return what was measured in one line."""
-    ratios = "".join(
-        f"  {name} {ratio.mean:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
-        for name, ratio in cost.ratios.items()
-    )
     return (
-        f"{cost.program:<7}{cost.kernel:<15}{cost.hz:>4} Hz{ratios}  kernel {cost.sampler_cpu * 100:.1f} %  "
-        f"{_error(cost)}"
+        f"{cost.program:<7}{cost.kernel:<15}{cost.hz:>4} Hz{ratio_cells(cost.ratios)}  "
+        f"kernel {cost.sampler_cpu * 100:.1f} %  {_error(cost)}"
     )
 
 

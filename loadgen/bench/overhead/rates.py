@@ -11,10 +11,11 @@ import numpy as np
 
 from agents.profiles.formats import Stack
 from agents.sampling.kernels import SamplerError
-from loadgen.bench.overhead.blocks import Answers, Ratio, ask_for, children_s, paired_ratio
+from loadgen.bench.overhead.blocks import Answers, ask_for, children_s
 from loadgen.bench.overhead.policies import Policy, Window, followed, true_shares, within
 from loadgen.bench.overhead.services import Service
 from loadgen.bench.sampling.rates import CORRECTED, FIXED, Point, saved
+from loadgen.harness import Ratio, paired_ratio
 
 ORDER_SEED = 1
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -14,7 +14,10 @@ from loadgen.bench.sampling.figures import draw_sampling, save_figure
 from loadgen.bench.sampling.rates import CORRECTED, POLICIES, PUBLISHED, Point, measure_rates, saved
 from loadgen.bench.sampling.services import KINDS, WINDOW_S
 from loadgen.bench.sampling.stacks import PruningResult, measure_pruning
-from loadgen.terminal import Duration, print_json, progress, read_file
+from loadgen.harness import Advance, Experiment, bench
+from loadgen.terminal import read_file
+from pipeline.commands.options import Duration
+from pipeline.commands.request import EXISTING_FILE, option
 from pipeline.files.outputs import check_outputs
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S
@@ -31,23 +34,19 @@ class SamplingResult:
     pruning: list[PruningResult]
 
 
-@click.command()
-@click.option("--services", type=click.IntRange(1, 100), default=2, show_default=True, help="Of each kind.")
-@click.option("--duration", type=Duration(), default=DAY_S, show_default="1d", help="Of each service.")
-@click.option(
-    "--hosts", type=click.IntRange(1, 100), default=8, show_default=True, help="Whose stacks are pruned."
-)
-@click.option(
-    "--from",
-    "recorded",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Show what --json wrote instead of measuring.",
-)
-@click.option("--figure", type=click.Path(path_type=Path), help="Draw both as an SVG.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def sampling(
-    services: int, duration: float, hosts: int, recorded: Path | None, figure: Path | None, as_json: bool
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _SamplingRequest:
+    services: int = option(2, least=1, most=100, help="Of each kind.")
+    duration: float = option(DAY_S, kind=Duration(), show_default="1d", help="Of each service.")
+    hosts: int = option(8, least=1, most=100, help="Whose stacks are pruned.")
+    recorded: Path | None = option(
+        flag="--from", kind=EXISTING_FILE, help="Show what --json wrote instead of measuring."
+    )
+    figure: Path | None = option(help="Draw both as an SVG.")
+
+
+@bench(_SamplingRequest, json="JSON")
+def sampling(request: _SamplingRequest) -> Experiment[SamplingResult]:
     """Measure cost against error of sampling policies, and time against error of pruning.
 
     Services are simulated whose profiles stay, change with deployments, by the hour, in bursts or all the
@@ -57,25 +56,31 @@ def sampling(
     sample weighed by 1 / rate, and "unweighed" the one without. Pruning is set up on one host and measured
     on others, by Smidgen's own aggregation.
     """
+    figure, recorded = request.figure, request.recorded
     if figure:
         check_outputs({"--figure": figure}, [recorded] if recorded else [])
-    result = _read(recorded) if recorded else _measure(services, duration, hosts)
-    if figure:
-        save_figure(draw_sampling(result.points, result.pruning), figure)
-    if as_json:
-        print_json(asdict(result))
-        return
-    for line in (*_rate_lines(result.points), "", *_pruning_lines(result.pruning)):
-        click.echo(line)
+
+    def rows(advance: Advance) -> Iterator[SamplingResult]:
+        result = _read(recorded) if recorded else _measure(request, advance)
+        if figure:
+            save_figure(draw_sampling(result.points, result.pruning), figure)
+        yield result
+
+    parts = 0 if recorded else len(KINDS) * request.services + 2 * request.hosts + 1
+    return Experiment(rows, parts, _show)
 
 
-def _measure(services: int, duration_s: float, hosts: int) -> SamplingResult:
-    windows = max(math.floor(duration_s / WINDOW_S), 1)
-    seeds = range(FIRST_SEED, FIRST_SEED + services)
-    with progress("services", len(KINDS) * services) as advance:
-        points = measure_rates(tuple(KINDS), seeds, windows, advance)
-    with progress("hosts", 2 * hosts + 1) as advance:
-        return SamplingResult(points, measure_pruning(FIRST_SEED, hosts, advance))
+def _show(rows: Iterable[SamplingResult]) -> None:
+    for result in rows:
+        for line in (*_rate_lines(result.points), "", *_pruning_lines(result.pruning)):
+            click.echo(line)
+
+
+def _measure(request: _SamplingRequest, advance: Advance) -> SamplingResult:
+    windows = max(math.floor(request.duration / WINDOW_S), 1)
+    seeds = range(FIRST_SEED, FIRST_SEED + request.services)
+    points = measure_rates(tuple(KINDS), seeds, windows, advance)
+    return SamplingResult(points, measure_pruning(FIRST_SEED, request.hosts, advance))
 
 
 def _read(path: Path) -> SamplingResult:

@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import click
 import numpy as np
-from rich.table import Table
 
 from loadgen.evaluation.encode import rate_to_json
 from loadgen.evaluation.grouping.cases import Case, collect_fleet
@@ -17,7 +15,7 @@ from loadgen.evaluation.grouping.score import GroupingScore, score_grouping
 from loadgen.evaluation.matching import tolerance_s
 from loadgen.evaluation.words import share
 from loadgen.fleet.scenario import load_scenario
-from loadgen.terminal import print_json, progress
+from loadgen.harness import Experiment, bench, terminal_table
 from pipeline.analysis.cost_shift.scan import StackEvidence
 from pipeline.analysis.dedup.evidence import (
     Cluster,
@@ -29,7 +27,8 @@ from pipeline.analysis.dedup.within_scan import find_groups
 from pipeline.analysis.published.exclusive_stacks import ExclusiveConfig, group_by_exclusive_stacks
 from pipeline.analysis.published.som_dedup import group_by_som, potential_causes
 from pipeline.analysis.stacks import Group, index_stacks
-from pipeline.commands.terminal import table_console
+from pipeline.commands.request import option
+from pipeline.commands.tables import Column
 from pipeline.model import BoolArray, FloatArray
 from pipeline.settings.workloads import load_workloads
 
@@ -124,14 +123,27 @@ def measure_grouping(
     return found
 
 
-@click.command()
-@click.option(
-    "--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Fleets of each preset."
+COLUMNS: tuple[Column[Measured], ...] = (
+    Column("preset"),
+    Column("grouping"),
+    Column("precision", lambda row: row.score.right.value, share),
+    Column("recall", lambda row: row.score.together.value, share),
+    Column("groups a cause", lambda row: row.score.groups_per_cause, ".2f"),
+    Column("nearest first", lambda row: row.score.nearest.value, share),
+    Column("unexplained", lambda row: row.score.unexplained, ",d"),
+    Column("seconds", form=".1f"),
 )
-@click.option("--first-seed", type=int, default=1, show_default=True, help="Seed of the first one.")
-@click.option("--presets", default=",".join(PRESETS), show_default=True, metavar="NAME,FILE,...")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line of the table.")
-def grouping(seeds: int, first_seed: int, presets: str, as_json: bool) -> None:
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupingRequest:
+    seeds: int = option(3, least=1, help="Fleets of each preset.")
+    first_seed: int = option(1, help="Seed of the first one.")
+    presets: str = option(",".join(PRESETS), metavar="NAME,FILE,...")
+
+
+@bench(_GroupingRequest, json="one JSON object a line of the table")
+def grouping(request: _GroupingRequest) -> Experiment[Measured]:
     """Measure how well candidates of a scan are grouped by cause, on simulated fleets.
 
     Detection and filters run as in a backtest; what they pass on is grouped by each of som (FBDetect's
@@ -140,37 +152,15 @@ def grouping(seeds: int, first_seed: int, presets: str, as_json: bool) -> None:
     row behind them in one scan, how many are in one group. A pair with a candidate that no row explains
     counts for neither.
     """
-    names = [name for name in presets.split(",") if name]
+    names = [name for name in request.presets.split(",") if name]
     for name in names:
         load_scenario(name)  # a mistake is found before the work
-    with progress("grouping", len(names) * seeds) as advance:
-        found = measure_grouping(names, range(first_seed, first_seed + seeds), advance=advance)
-    if as_json:
-        for one in found:
-            print_json(one.to_json())
-        return
-    table_console().print(_table(found))
-
-
-def _table(found: Sequence[Measured]) -> Table:
-    columns = ("precision", "recall", "groups a cause", "nearest first", "unexplained", "seconds")
-    table = Table("preset", "grouping")
-    for column in columns:
-        table.add_column(column, justify="right")
-    for one in found:
-        score = one.score
-        per_cause = score.groups_per_cause
-        table.add_row(
-            one.preset,
-            one.grouping,
-            share(score.right.value),
-            share(score.together.value),
-            "–" if per_cause is None else f"{per_cause:.2f}",
-            share(score.nearest.value),
-            f"{score.unexplained:,}",
-            f"{one.seconds:.1f}",
-        )
-    return table
+    seeds = range(request.first_seed, request.first_seed + request.seeds)
+    return Experiment(
+        lambda advance: measure_grouping(names, seeds, advance=advance),
+        len(names) * len(seeds),
+        terminal_table(COLUMNS),
+    )
 
 
 def _times(case: Case) -> FloatArray:

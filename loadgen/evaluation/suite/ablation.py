@@ -10,13 +10,12 @@ from loadgen.evaluation.suite.runs import (
     FIGURES,
     Figure,
     Job,
-    Mean,
     Run,
     figure_of,
     mean_json,
-    mean_of,
     pooled,
 )
+from loadgen.harness import Mean, mean_of
 from pipeline.model.errors import ConfigError
 from pipeline.model.steps import ABLATABLE as STEPS
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loadgen.evaluation.suite.runs import FIGURES, Figure, Mean, Run, figure_of, mean_json, mean_of, pooled
+from loadgen.evaluation.suite.runs import FIGURES, Figure, Run, figure_of, mean_json, pooled
+from loadgen.harness import Mean, mean_of
 
 POOLED = ("precision", "recall", "repeated", "false_positive_rate", "top_1", "top_3")
 """Figures of all common runs together that a comparison shows."""

@@ -6,13 +6,12 @@ import gzip
 import os
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 import orjson
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from loadgen.evaluation.suite.ablation import ablation_jobs, parse_steps, worth_of_steps
 from loadgen.evaluation.suite.against import Comparison, compare_suites
@@ -23,7 +22,9 @@ from loadgen.evaluation.suite.presets import HOSTS, LEFT_OUT, SLOW, WORLD
 from loadgen.evaluation.suite.runs import Job, Run, mean_json, pooled, run_suite, scenario_means
 from loadgen.evaluation.suite.table import print_against, print_suite, worth_table
 from loadgen.fleet.scenario import load_scenario, preset_names
-from loadgen.terminal import print_json, read_file
+from loadgen.terminal import progress, read_file
+from pipeline.commands.request import FILE, option, takes
+from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.messages import fields
@@ -40,51 +41,32 @@ PACKED = ".gz"
 SEEDS, LONG_SEEDS = 3, 10
 WORKLOAD = "frontfaas-small"
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
+
+@dataclass(frozen=True, slots=True)
+class _AccuracyRequest:
+    long: bool = option(help="Ten seeds, and the large presets too, for the record.")
+    seeds: int | None = option(least=1, help="Seeds for each scenario (3; 10 with --long).")
+    world: bool = option(help="The presets of renames, wrappers, gaps, holidays and the like instead.")
+    hosts: bool = option(help="The presets of rollouts, regions, machines and traffic instead.")
+    scenarios: str | None = option(metavar="NAME,FILE,...", help="Only these presets or scenario files.")
+    workloads: tuple[str, ...] = option(flag="--workload", metavar="NAME|FILE", help="What to scan by.")
+    processes: int | None = option(least=1, help="Runs at a time (one for each core).")
+    without: str | None = option(metavar="STEP,...", help="Leave steps of the pipeline out.")
+    ablate: bool = option(help="Leave out each step in turn, and show what it is worth.")
+    as_json: bool = option(flag="--json", help="Print the result as one JSON object.")
+    out: Path | None = option(kind=FILE, metavar="FILE", help="Write the result as JSON.")
+    resume: bool = option(help="Go on with what was done of the same --out, from FILE.runs.")
+    against: Path | None = option(kind=FILE, metavar="OLD.json", help="Compare with an earlier --out.")
+    shown: tuple[Path, ...] = option(
+        flag="--from", kind=FILE, metavar="FILE", help="Show it, and run nothing."
+    )
+    page: Path | None = option(kind=FILE, metavar="FILE.md", help="Write the tables as a page in Markdown.")
 
 
 @click.command()
-@click.option(
-    "--long", "long_run", is_flag=True, help="Ten seeds, and the large presets too, for the record."
-)
-@click.option("--seeds", type=click.IntRange(min=1), help="Seeds for each scenario (3; 10 with --long).")
-@click.option(
-    "--world",
-    is_flag=True,
-    help="The presets of renames, wrappers, gaps, holidays and the like instead.",
-)
-@click.option("--hosts", is_flag=True, help="The presets of rollouts, regions, machines and traffic instead.")
-@click.option("--scenarios", metavar="NAME,FILE,...", help="Only these presets or scenario files.")
-@click.option("--workload", "workloads", multiple=True, metavar="NAME|FILE", help="What to scan by.")
-@click.option("--processes", type=click.IntRange(min=1), help="Runs at a time (one for each core).")
-@click.option("--without", metavar="STEP,...", help="Leave steps of the pipeline out.")
-@click.option("--ablate", is_flag=True, help="Leave out each step in turn, and show what it is worth.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@click.option("--out", type=_FILE, metavar="FILE", help="Write the result as JSON.")
-@click.option("--resume", is_flag=True, help="Go on with what was done of the same --out, from FILE.runs.")
-@click.option("--against", type=_FILE, metavar="OLD.json", help="Compare with an earlier --out.")
-@click.option("--from", "shown", type=_FILE, multiple=True, metavar="FILE", help="Show it, and run nothing.")
-@click.option("--page", type=_FILE, metavar="FILE.md", help="Write the tables as a page in Markdown.")
+@takes(_AccuracyRequest)
 @click.pass_context
-def accuracy(
-    context: click.Context,
-    *,
-    long_run: bool,
-    seeds: int | None,
-    world: bool,
-    hosts: bool,
-    scenarios: str | None,
-    workloads: tuple[str, ...],
-    processes: int | None,
-    without: str | None,
-    ablate: bool,
-    as_json: bool,
-    out: Path | None,
-    resume: bool,
-    against: Path | None,
-    shown: tuple[Path, ...],
-    page: Path | None,
-) -> int:
+def accuracy(context: click.Context, request: _AccuracyRequest) -> int:
     """Measure accuracy on simulated fleets: scenarios × seeds, simulated, backtested and scored.
 
     With --out each run is kept in FILE.runs when it is done, until all are; --resume goes on from there.
@@ -96,42 +78,34 @@ def accuracy(
     --from shows what an earlier --out wrote; given twice, the second for what each step is worth. A
     FILE whose name ends in .gz is compressed.
     """
-    check_outputs({"--out": out, "--page": page}, [against, *shown])
-    old = read_suite(against) if against else None
-    if shown:
+    check_outputs({"--out": request.out, "--page": request.page}, [request.against, *request.shown])
+    old = read_suite(request.against) if request.against else None
+    if request.shown:
         _refuse_to_run(context)
-        result, ablated = _read_shown(shown)
+        result, ablated = _read_shown(request.shown)
     else:
-        chosen = workloads or (WORKLOAD,)
-        least = min(load_workloads(chosen), key=lambda one: one.least_s)  # a mistake is found before the work
-        count = seeds or (LONG_SEEDS if long_run else SEEDS)
-        steps = parse_steps(without) if without is not None else ()
-        names = _scenarios(scenarios, long_run=long_run, world=world, hosts=hosts)
-        _check_lengths(names, least)
-        left_out = () if ablate else steps
-        jobs = [Job(name, seed, chosen, left_out) for seed in range(1, count + 1) for name in names]
-        if resume and not out:
-            raise click.UsageError("--resume needs --out")
-        result = _measure(jobs, (steps or STEPS) if ablate else (), processes, out, resume=resume)
-        ablated = result if ablate else None
-    if page:
-        write_output(page, accuracy_page(result, ablated).encode())
+        result = _measure(request)
+        ablated = result if request.ablate else None
+    if request.page:
+        write_output(request.page, accuracy_page(result, ablated).encode())
     comparison = compare_suites(old["runs"], result["runs"]) if old else None
-    if as_json:
+    if request.as_json:
         print_json({**result, "against": comparison.to_json()} if comparison else result)
     else:
         _print(result, comparison, ablated)
     return 1 if comparison and comparison.worse else 0
 
 
-def _measure(
-    jobs: Sequence[Job], steps: Sequence[str], processes: int | None, out: Path | None, *, resume: bool
-) -> dict[str, Any]:
+def _measure(request: _AccuracyRequest) -> dict[str, Any]:
     """Make all runs, and those without each of the steps, and store what they come to."""
+    jobs, steps = _planned(request)
+    out, resume = request.out, request.resume
+    if resume and not out:
+        raise click.UsageError("--resume needs --out")
     kept = KeptRuns(out) if out and (out.is_file() or not out.exists()) else None
     everything = _run(
         ablation_jobs(jobs, steps),
-        processes or os.cpu_count() or 1,
+        request.processes or os.cpu_count() or 1,
         kept,
         kept.read() if kept and resume else {},
     )
@@ -143,6 +117,19 @@ def _measure(
     if kept:
         kept.discard()
     return result
+
+
+def _planned(request: _AccuracyRequest) -> tuple[list[Job], Sequence[str]]:
+    """Return the runs to make, and the steps each of which they are made again without."""
+    chosen = request.workloads or (WORKLOAD,)
+    least = min(load_workloads(chosen), key=lambda workload: workload.least_s)  # mistakes are found first
+    count = request.seeds or (LONG_SEEDS if request.long else SEEDS)
+    steps = parse_steps(request.without) if request.without is not None else ()
+    names = _scenarios(request.scenarios, long_run=request.long, world=request.world, hosts=request.hosts)
+    _check_lengths(names, least)
+    left_out = () if request.ablate else steps
+    jobs = [Job(name, seed, chosen, left_out) for seed in range(1, count + 1) for name in names]
+    return jobs, (steps or STEPS) if request.ablate else ()
 
 
 def _refuse_to_run(context: click.Context) -> None:
@@ -236,18 +223,10 @@ def _check_lengths(scenarios: Sequence[str], least: Workload) -> None:
 def _run(jobs: Sequence[Job], processes: int, kept: KeptRuns | None, known: dict[Job, Run]) -> list[Run]:
     if kept:
         kept.start(known)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as progress:
-        task = progress.add_task("runs", total=len(jobs), completed=sum(job in known for job in jobs))
+    with progress("runs", len(jobs), sum(job in known for job in jobs)) as done:
 
         def advance(job: Job, run: Run) -> None:
-            progress.advance(task)
+            done()
             if kept:
                 kept.add(job, run)
 

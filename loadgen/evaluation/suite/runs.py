@@ -9,10 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-from scipy import stats
-
-from loadgen.bench.workers import run_in_workers
 from loadgen.evaluation.encode import rate_to_json, score_to_json
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.reading import truth_from_json
@@ -20,6 +16,7 @@ from loadgen.evaluation.runs import score_backtest
 from loadgen.evaluation.scoring import SIZES
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
+from loadgen.harness import Mean, mean_of, run_in_workers
 from pipeline.backtest.run import Backtest, detect_scans, judge_scans
 from pipeline.model.steps import DETECTION
 from pipeline.settings.config import Settings
@@ -73,16 +70,6 @@ _POOLED = {
 """Rates of all runs together, by the part of a score that they stand in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """A mean over seeds with Student's interval of 95 %; of a single seed it has none."""
-
-    value: float
-    low: float | None
-    high: float | None
-    seeds: int
-
-
 def run_suite(
     jobs: Sequence[Job],
     *,
@@ -100,7 +87,7 @@ def run_suite(
     for job in jobs:
         if job not in done:
             fleets.setdefault((job.scenario, job.seed, job.workloads), []).append(job)
-    for of_fleet, runs in run_in_workers(run_fleet, fleets.values(), processes, "accuracy"):
+    for of_fleet, runs in run_in_workers(run_fleet, fleets.values(), processes):
         for job, run in zip(of_fleet, runs, strict=True):
             done[job] = run
             if advance:
@@ -170,21 +157,6 @@ def figure_of(run: Run, figure: Figure) -> float | None:
     for key in figure.path:
         value = None if value is None else value.get(key)
     return None if value is None else float(value)
-
-
-def mean_of(
-    values: Iterable[float | None], *, lowest: float = -math.inf, highest: float = math.inf
-) -> Mean | None:
-    """Return the mean of what has a value, None of nothing; the interval is cut to what is possible."""
-    known = np.array([value for value in values if value is not None], dtype=np.float64)
-    if not len(known):
-        return None
-    mean = float(known.mean())
-    if len(known) < 2:
-        return Mean(mean, None, None, len(known))
-    quantile = float(stats.t.ppf(0.975, len(known) - 1))
-    half = quantile * float(known.std(ddof=1)) / math.sqrt(len(known))
-    return Mean(mean, max(mean - half, lowest), min(mean + half, highest), len(known))
 
 
 def mean_json(mean: Mean | None) -> dict[str, Any] | None:

@@ -14,9 +14,10 @@ from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.suite.ablation import SHOWN
 from loadgen.evaluation.suite.against import POOLED, Comparison
 from loadgen.evaluation.suite.goals import goals_table
-from loadgen.evaluation.suite.runs import FIGURES, Figure, Mean, Run, pooled, scenario_means
+from loadgen.evaluation.suite.runs import FIGURES, Figure, Run, pooled, scenario_means
 from loadgen.evaluation.table import funnel_table, rate_cells, titled_table
 from loadgen.evaluation.words import NONE, hours, share
+from loadgen.harness import Mean
 
 _MEANS = (
     ("Detection", FIGURES[:4]),
@@ -24,6 +25,9 @@ _MEANS = (
     ("Root cause and grouping", FIGURES[7:]),
 )
 """One table of every figure would not fit a terminal."""
+
+_BRIEF = tuple(figure for figure in FIGURES if figure.name in ("precision", "recall", "delay"))
+"""Figures of a scenario that its goals do not show."""
 
 
 def print_suite(console: Console, runs: Sequence[Run]) -> None:
@@ -38,6 +42,20 @@ def suite_tables(runs: Sequence[Run]) -> Iterator[Table]:
     for title, figures in _MEANS:
         yield _means(f"{title}: mean over seeds (95 % interval)", runs, figures)
     yield goals_table(runs)
+    yield from pooled_tables(runs)
+
+
+def scenario_table(runs: Sequence[Run]) -> Table:
+    """Return the mean over seeds of what the goals of a scenario do not show, without intervals."""
+    table = _table("By scenario: mean over seeds", "scenario", *(figure.name for figure in _BRIEF))
+    for scenario, means in scenario_means(runs).items():
+        shown = ((figure, means[figure.name]) for figure in _BRIEF)
+        table.add_row(scenario, *(NONE if mean is None else _value(f, mean.value) for f, mean in shown))
+    return table
+
+
+def pooled_tables(runs: Sequence[Run]) -> Iterator[Table]:
+    """Yield the tables of all runs together: rates, sizes, kinds and the funnel."""
     found = pooled(runs)
     table = _table("All runs together", "", "cases", "share", "95 % interval")
     for name in (

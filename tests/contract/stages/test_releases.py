@@ -21,6 +21,7 @@ from pipeline.stages.abilities import Counted
 from pipeline.stages.gather.rollouts import gather_looks, gather_releases
 from pipeline.storage.interface import Answer, CountQuery, RequestQuery, RowQuery, Store
 from pipeline.storage.view import StoreView
+from tests.contract.stages.stores import every_store
 from tests.support.builders import build_candidate
 
 START = 1_700_000_010.0
@@ -123,6 +124,7 @@ def subject(store: Store, service_name: str) -> Releases:
 
 
 @pytest.mark.parametrize("restarting", [False, True])
+@every_store
 def test_a_release_that_costs_more_is_reported_once(subject: Releases, restarting: bool) -> None:
     new = 70
     subject.run(messages(subject.service, new), cpu(subject.service, new, 0.3), restarting=restarting)
@@ -158,6 +160,7 @@ def test_a_release_that_costs_the_same_is_looked_at_again(subject: Releases) -> 
     assert outcomes == {"slower": 0, "no change": 3, "not judged": 0}
 
 
+@every_store
 def test_what_cannot_be_judged_is_in_the_ledger(subject: Releases) -> None:
     new = 40
     subject.run(messages(subject.service, new), cpu(subject.service, new, 0.3, name="latency_p99"))
@@ -181,6 +184,7 @@ class Counting(StoreView):
         return super().counts(query)
 
 
+@every_store
 def test_types_are_read_for_looks_alone(store: Store, service_name: str) -> None:
     reads = Counting(store)
     subject = Releases(reads, service_name)

@@ -18,12 +18,13 @@ from agents.profiles.formats import Stack
 from agents.sampling.kernels import SamplerError
 from loadgen.bench.overhead import adaptive, rates
 from loadgen.bench.overhead.adaptive import policy_line, pruning_line
-from loadgen.bench.overhead.blocks import Answers, Ratio
+from loadgen.bench.overhead.blocks import Answers
 from loadgen.bench.overhead.policies import Follower, Policy, Window, fixed, true_shares, within
 from loadgen.bench.overhead.policies import adaptive as adaptive_policy
 from loadgen.bench.overhead.pruning import PruningCost, measure_pruning
 from loadgen.bench.overhead.rates import PolicyCost, Sampled, measure_policies
 from loadgen.bench.overhead.services import Service
+from loadgen.harness import Ratio
 from pipeline.cli import smidgen
 
 WINDOW_S = 2.0

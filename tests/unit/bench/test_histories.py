@@ -19,10 +19,10 @@ from loadgen.bench.histories.simulate import (
     draw_history,
 )
 from loadgen.bench.histories.table import (
+    MARGIN,
     Case,
     injected,
     measure,
-    offsets_of,
     totals,
 )
 from loadgen.bench.histories.watchers import (
@@ -35,6 +35,7 @@ from loadgen.bench.histories.watchers import (
     by_smidgen,
     mann_whitney,
 )
+from loadgen.harness import offsets_of
 from pipeline.cli import smidgen
 from pipeline.model.errors import ConfigError
 
@@ -58,7 +59,7 @@ def answering(*changes: int) -> Watch:
     ],
 )
 def test_one_report_answers_one_change(changes: list[int], reported: list[int], offsets: list[int]) -> None:
-    assert offsets_of(changes, reported) == offsets
+    assert offsets_of(changes, reported, MARGIN) == offsets
 
 
 def test_counts_of_a_case_and_of_all_cases() -> None:
@@ -138,6 +139,7 @@ def test_otava_runs_in_a_python_of_its_own(tmp_path: Path) -> None:
     assert list(answer.changes) == [39]
 
 
+@pytest.mark.slow
 def test_the_command_on_real_histories_without_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     results = [

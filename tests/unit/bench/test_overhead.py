@@ -14,10 +14,11 @@ from click.testing import CliRunner
 
 from agents.profiles.formats.collapsed import parse_collapsed
 from loadgen.bench.overhead import services
-from loadgen.bench.overhead.blocks import Cost, Ratio, ask_for, count_functions, paired_ratio
+from loadgen.bench.overhead.blocks import Cost, ask_for, count_functions
 from loadgen.bench.overhead.command import line_of
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, Program, started
 from loadgen.bench.usage import process_cpu_s
+from loadgen.harness import Ratio, paired_ratio
 from pipeline.cli import smidgen
 
 
@@ -55,6 +56,7 @@ def test_functions_are_found_in_frames_of_any_language(line: str) -> None:
     assert dict(count_functions(stacks)) == {"total": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_services_measure_what_they_do(tmp_path: Path, name: str) -> None:
     try:

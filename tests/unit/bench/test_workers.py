@@ -12,7 +12,7 @@ import pytest
 
 STARTS_A_WORKER = """
 import os, time
-from loadgen.bench.workers import worker_pool
+from loadgen.harness import worker_pool
 
 if __name__ == "__main__":
     with worker_pool(1) as pool:

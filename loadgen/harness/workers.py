@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -23,7 +24,7 @@ _COMMAND_S = 300.0
 
 
 def run_in_workers(
-    work: Callable[[Task], Result], tasks: Iterable[Task], processes: int, bench: str
+    work: Callable[[Task], Result], tasks: Iterable[Task], processes: int
 ) -> Iterator[tuple[Task, Result]]:
     """Do tasks in processes of their own, and yield each with what came of it as it is done.
 
@@ -36,9 +37,24 @@ def run_in_workers(
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
         except BrokenProcessPool:
-            raise SmidgenError(f"bench {bench}: a process died; is there enough memory?") from None
+            raise SmidgenError("a process of the benchmark died; is there enough memory?") from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def results_of_workers(
+    work: Callable[[Task], Result], tasks: Sequence[Task], processes: int, advance: Callable[[], None]
+) -> list[Result]:
+    """Do tasks in processes of their own, and return what came of each, in the order of the tasks.
+
+    Raises:
+        SmidgenError: a process died.
+    """
+    results: dict[int, Result] = {}
+    for (number, _), result in run_in_workers(partial(_second, work), enumerate(tasks), processes):
+        results[number] = result
+        advance()
+    return [results[number] for number in range(len(tasks))]
 
 
 def worker_pool(processes: int) -> ProcessPoolExecutor:
@@ -61,6 +77,10 @@ def run_smidgen(*arguments: str, folder: Path | None = None) -> None:
     if output.code:
         said = output.errors or output.data.decode(errors="replace").strip()
         raise SmidgenError(f"smidgen {' '.join(arguments[:2])} failed: {said}")
+
+
+def _second(work: Callable[[Task], Result], task: tuple[int, Task]) -> Result:
+    return work(task[1])
 
 
 def _end_with_parent() -> None:

@@ -1,0 +1,142 @@
+"""Experiments: what a bench measures, in how many parts, and how its rows are shown.
+
+A bench is a function of its request that returns an experiment; ``bench`` makes a command of it::
+
+    COLUMNS = (Column("size"), Column("found", form=".1%"))
+
+    @bench(SizesRequest, json="one JSON object a size")
+    def sizes(request: SizesRequest) -> Experiment[Row]:
+        return Experiment(*measured(SIZES, partial(measure_size, seed=request.seed)), table(COLUMNS))
+
+Its docstring is the help of the command.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import click
+
+from loadgen.terminal import progress
+from pipeline.commands.request import takes
+from pipeline.commands.tables import Column, as_json, print_json, print_markdown, print_table
+
+Advance = Callable[[], None]
+"""Called after each part of an experiment."""
+
+Case = TypeVar("Case")
+Row = TypeVar("Row")
+Asked = TypeVar("Asked")
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment(Generic[Row]):
+    """What a bench measures, and how it is shown.
+
+    Args:
+        measure: Yields rows, and calls what it is given after each part.
+        parts: How many parts there are; 0 if ``measure`` shows its own progress.
+        show: Prints the rows for people.
+        streamed: Whether a row is printed as soon as it is measured.
+        passed: Whether a row is as it should be; otherwise the exit code is 1.
+    """
+
+    measure: Callable[[Advance], Iterable[Row]]
+    parts: int
+    show: Callable[[Iterable[Row]], None]
+    streamed: bool = False
+    passed: Callable[[Row], bool] = lambda _: True
+
+    def run(self, name: str, *, as_json: bool) -> int:
+        """Measure, print the rows, and return the exit code."""
+        rows: list[Row] = []
+
+        def stream() -> Iterator[Row]:
+            with progress(name, self.parts) if self.parts else nullcontext(lambda: None) as advance:
+                for row in self.measure(advance):
+                    rows.append(row)
+                    yield row
+
+        show = _print_objects if as_json else self.show
+        show(stream() if self.streamed else list(stream()))
+        return 0 if all(map(self.passed, rows)) else 1
+
+
+def bench(
+    request: type[Asked], *, json: str, cls: type[click.Command] = click.Command
+) -> Callable[[Callable[[Asked], Experiment[Any]]], click.Command]:
+    """Make a command of a function that returns the experiment for a request.
+
+    Args:
+        request: Options of the command, besides ``--json``.
+        json: What ``--json`` prints, such as ``one JSON object a row``.
+        cls: Class of the command.
+    """
+
+    def decorate(declare: Callable[[Asked], Experiment[Any]]) -> click.Command:
+        @click.command(cls=cls)
+        @takes(request)
+        @click.option("--json", "as_json", is_flag=True, help=f"Print {json}.")
+        @functools.wraps(declare)
+        def command(asked: Asked, *, as_json: bool) -> int:
+            return declare(asked).run(declare.__name__.replace("_", "-"), as_json=as_json)
+
+        return command
+
+    return decorate
+
+
+def measured(
+    cases: Sequence[Case], measure: Callable[[Case], Iterable[Row]]
+) -> tuple[Callable[[Advance], Iterator[Row]], int]:
+    """Return how cases are measured one after the other, and how many parts that is.
+
+    Args:
+        cases: What is measured, one part each.
+        measure: Returns the rows of a case.
+    """
+
+    def rows(advance: Advance) -> Iterator[Row]:
+        for case in cases:
+            yield from measure(case)
+            advance()
+
+    return rows, len(cases)
+
+
+def table(
+    columns: Sequence[Column[Row]], summary: Callable[[Sequence[Row]], Iterable[str]] | None = None
+) -> Callable[[Iterable[Row]], None]:
+    """Return what prints a table in Markdown, and the lines of a summary below it."""
+
+    def show(rows: Iterable[Row]) -> None:
+        listed = list(rows)
+        print_markdown(columns, listed)
+        for line in summary(listed) if summary else ():
+            click.echo(line)
+
+    return show
+
+
+def terminal_table(columns: Sequence[Column[Row]], **options: Any) -> Callable[[Iterable[Row]], None]:
+    """Return what prints a table with a frame; ``options`` are those of rich's class."""
+    return functools.partial(print_table, columns, **options)
+
+
+def lines(line_of: Callable[[Row], str]) -> Callable[[Iterable[Row]], None]:
+    """Return what prints a line for each row."""
+
+    def show(rows: Iterable[Row]) -> None:
+        for row in rows:
+            click.echo(line_of(row))
+
+    return show
+
+
+def _print_objects(rows: Iterable[Any]) -> None:
+    for row in rows:
+        print_json(as_json(row))
