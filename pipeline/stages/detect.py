@@ -150,7 +150,7 @@ class DetectStage(Stage, Assignable, Resumable, Skipping, Counted):
         self._queue.begin(due, first, {record.partition: record.offset for record in batch})
 
     def _scan(self, service: str, due: DueScan) -> FinishedScan | None:
-        """Run a scan, and count what it tells."""
+        """Run a scan, and count what it knows."""
         began = self._clock()
         finished = self._scanner.scan(service, due)
         if finished is None:

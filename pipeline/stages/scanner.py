@@ -27,7 +27,7 @@ MOST_UNDIRECTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class FinishedScan:
-    """A scan, and what it tells that is not published."""
+    """A scan, and what it knows that is not published."""
 
     scan: Scan
     unstable_names: int = 0  # series that were seen for one process's life only
