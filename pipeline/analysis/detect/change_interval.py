@@ -27,7 +27,7 @@ from pipeline.analysis.detect.change_point import (
     signed_roots,
     split_sums,
 )
-from pipeline.analysis.detect.noise.scale import NoiseConfig, SeriesNoise
+from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig, SeriesNoise
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 Noise = Callable[[IntArray, int], tuple[FloatArray, FloatArray]]

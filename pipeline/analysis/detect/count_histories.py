@@ -13,7 +13,6 @@ import numpy as np
 
 from pipeline.analysis.detect.noise.limits import NoiseLimits, noise_limits
 from pipeline.analysis.detect.noise.near import NearCountNoise
-from pipeline.analysis.detect.noise.scale import SeriesNoise
 from pipeline.analysis.detect.noise.shared_prior import least_moderated, moderated
 from pipeline.analysis.detect.normalised import (
     Compared,
@@ -22,6 +21,7 @@ from pipeline.analysis.detect.normalised import (
     some_rows,
 )
 from pipeline.analysis.detect.seasonal.daily import WindowGrid, draw_cycle, fit_daily_waves
+from pipeline.analysis.statistics.long_run_noise.batch_means import SeriesNoise
 from pipeline.model import FloatArray, IntArray, SeriesMatrix, SharedVariancePrior
 
 _LEAST_SHARE = 0.1

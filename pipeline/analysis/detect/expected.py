@@ -6,9 +6,9 @@ import numpy as np
 
 from pipeline.analysis.detect.count_histories import CountHistories, share_factors
 from pipeline.analysis.detect.noise.near import NearNoise
-from pipeline.analysis.detect.noise.scale import unit_variance
 from pipeline.analysis.detect.normalised import Compared, NormaliseConfig, Normalised
 from pipeline.analysis.detect.seasonal.daily import WindowGrid, draw_cycle, fit_daily_waves
+from pipeline.analysis.statistics.long_run_noise.batch_means import unit_variance
 from pipeline.model import FloatArray, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 

@@ -29,7 +29,6 @@ from scipy import special
 
 from pipeline.analysis.detect.expected import values_and_weights
 from pipeline.analysis.detect.matrix import has_history, slice_rows
-from pipeline.analysis.detect.noise.batch_means import long_run_variance
 from pipeline.analysis.detect.ramp import Rise, best_split, find_rise
 from pipeline.analysis.detect.seasonal.stl import (
     SeasonConfig,
@@ -40,7 +39,8 @@ from pipeline.analysis.detect.seasonal.stl import (
     points_of,
 )
 from pipeline.analysis.detect.short_term import Windows
-from pipeline.analysis.statistics.robust import block_means
+from pipeline.analysis.statistics.blocks import block_means
+from pipeline.analysis.statistics.long_run_noise.batch_means import long_run_variance
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix
 from pipeline.model.units import DAY_S, WEEK_S
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pipeline.analysis.detect.change_point import Family
-from pipeline.analysis.detect.noise.scale import NoiseConfig
 from pipeline.analysis.detect.seasonal.daily import CycleConfig, WindowGrid, draw_cycle
+from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig
 from pipeline.model import FloatArray, IntArray
 
 
@@ -42,7 +42,7 @@ class Normalised:
     family: Family
     observed: FloatArray  # (series, windows) counts, or weighted values less centre and cycle
     exposure: FloatArray  # (series, windows) counts expected, or weights; 0 = no data
-    variance: FloatArray  # (series,) see pipeline.analysis.detect.noise.scale
+    variance: FloatArray  # (series,) see pipeline.analysis.statistics.long_run_noise.batch_means
     degrees_of_freedom: FloatArray  # (series,) degrees of freedom of that
     centre: FloatArray  # (series,)
     scale: FloatArray  # (series,)

@@ -19,7 +19,8 @@ from pipeline.analysis.detect.change_interval import (
     step_interval,
 )
 from pipeline.analysis.detect.seasonal.stl import bridge
-from pipeline.analysis.statistics.robust import block_means, typical_deviation
+from pipeline.analysis.statistics.blocks import block_means
+from pipeline.analysis.statistics.robust import typical_deviation
 from pipeline.model import FloatArray, IntArray
 
 _POSITIONS = 100

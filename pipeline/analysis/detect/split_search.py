@@ -27,11 +27,11 @@ from pipeline.analysis.detect.change_point import (
     signed_roots,
     split_sums,
 )
-from pipeline.analysis.detect.noise.scale import unit_variance
 from pipeline.analysis.detect.noise.shared_prior import moderated
 from pipeline.analysis.detect.normalised import Normalised, residuals, some_rows
 from pipeline.analysis.detect.scan_config import ScanConfig, Windows, baseline_start
 from pipeline.analysis.detect.seasonal.weekly import SAME_DAYS, WeekSpan, beyond_last_week
+from pipeline.analysis.statistics.long_run_noise.batch_means import unit_variance
 from pipeline.model import BoolArray, FloatArray, IntArray, SharedVariancePrior
 from pipeline.model.units import DAY_S
 

@@ -38,6 +38,7 @@ from pipeline.analysis.detect.seasonal.stl import (
     points_of,
 )
 from pipeline.analysis.filters.evidence import ChangeSpans, FilterCase, decide_by_rows
+from pipeline.analysis.statistics.robust import MAD_TO_DEVIATION
 from pipeline.model import Candidate, Decision, FloatArray
 from pipeline.model.units import DAY_S, WEEK_S
 
@@ -232,7 +233,7 @@ def _variance(history: FloatArray, windows: int, day: int) -> float:
     step = max(1, windows // 3)
     after = np.median(sliding_window_view(history[day:], windows)[::step], axis=1)
     before = np.median(sliding_window_view(history[:-windows], day)[::step], axis=1)
-    typical = 1.4826 * float(np.median(np.abs(after - before)))
+    typical = MAD_TO_DEVIATION * float(np.median(np.abs(after - before)))
     return max(typical**2, float(independent))
 
 
@@ -259,7 +260,7 @@ def _error(variance: float, span: slice, compared: _Compared) -> float:
 
 def _spread(history: FloatArray) -> float:
     """Return a robust standard deviation of a series; never quite 0."""
-    spread = 1.4826 * float(np.median(np.abs(history - np.median(history))))
+    spread = MAD_TO_DEVIATION * float(np.median(np.abs(history - np.median(history))))
     return max(spread, 1e-12 * float(np.abs(history).max()), 1e-300)
 
 

@@ -8,23 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from pipeline.analysis.detect.sax import (
-    RunningSums,
-    adjacent_starts,
-    block_means,
-    letters,
-    moving_starts,
-    valid_letters,
-)
+from pipeline.analysis.detect.sax import letters, valid_letters
 from pipeline.analysis.filters.went_away_scale import (
     Frame,
     Level,
     WentAwayConfig,
     letters_apart,
+)
+from pipeline.analysis.statistics.blocks import (
+    RunningSums,
+    adjacent_starts,
     mean_between,
+    means_at,
+    moving_starts,
     ratio_or_zero,
 )
-from pipeline.analysis.statistics.monotonic import mann_kendall, row_quantiles, theil_sen
+from pipeline.analysis.statistics.monotonic import mann_kendall, theil_sen
+from pipeline.analysis.statistics.robust import row_quantiles
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 ROUNDING = 1e-9
@@ -249,7 +249,7 @@ def judge_significant(measured: Measured, config: WentAwayConfig) -> Terms:
     """Judge SIGNIFICANTREGRESSION by the largest letters and by the percentiles."""
     frame, level, alphabet = measured.frame, measured.level, measured.alphabet
     first = np.maximum(frame.change - np.maximum(frame.day, frame.after), 0)
-    day = block_means(measured.sums, moving_starts(first, frame.change, level.block), level.block)
+    day = means_at(measured.sums, moving_starts(first, frame.change, level.block), level.block)
     reached = row_quantiles(measured.after, (config.after_quantile,))[0]
     usual = row_quantiles(measured.history, (config.historical_quantile,))[0]
     recent = row_quantiles(day, (config.previous_day_quantile,))[0]
@@ -271,7 +271,7 @@ def judge_lasting(measured: Measured, config: WentAwayConfig) -> Terms:
     size = -(-frame.after // config.trend_points)
     points = frame.after // size
     first = np.maximum(frame.end - 2 * points * size, 0)
-    entire = block_means(measured.sums, adjacent_starts(first, frame.end, size), size)
+    entire = means_at(measured.sums, adjacent_starts(first, frame.end, size), size)
     back = np.arange(entire.shape[1], 0, -1)
     post = np.where(back <= points[:, None], entire, np.nan)[:, -int(points.max()) :]
     critical = -float(special.ndtri(config.trend_significance))

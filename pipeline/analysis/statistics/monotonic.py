@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.analysis.statistics.robust import row_quantiles
 from pipeline.model import FloatArray
 
 _PAIRS_AT_ONCE = 2_000_000
@@ -62,24 +63,6 @@ def theil_sen(values: FloatArray) -> Lines:
     ]
     slope = np.concatenate(slopes) if slopes else np.zeros(0)
     return Lines(slope, row_quantiles(values - slope[:, None] * np.arange(points), (0.5,))[0])
-
-
-def row_quantiles(values: FloatArray, levels: tuple[float, ...]) -> FloatArray:
-    """Return (levels, rows) quantiles of what is known of each row; NaN for a row without data.
-
-    Between two points the quantile is interpolated.
-    """
-    if not values.shape[1]:
-        return np.full((len(levels), len(values)), np.nan)
-    ordered = np.sort(values, axis=1)  # NaN comes last
-    last = np.maximum((~np.isnan(values)).sum(axis=1) - 1, 0)
-    position = np.asarray(levels)[:, None] * last
-    lower = np.floor(position).astype(np.int64)
-    upper = np.minimum(lower + 1, last)
-    rows = np.arange(len(values))
-    low, high = ordered[rows, lower], ordered[rows, upper]
-    found: FloatArray = low + (high - low) * (position - lower)
-    return found
 
 
 def _chunks(values: FloatArray) -> list[slice]:

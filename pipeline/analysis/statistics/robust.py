@@ -1,4 +1,4 @@
-"""Robust statistics: medians, deviations, over-dispersion and block means that a few outliers do not move."""
+"""Robust statistics: medians, deviations and over-dispersion that a few outliers do not move."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ MEAN_TO_DEVIATION = 1.2533
 NORMAL_QUARTILE = 0.6745
 """Median distance of a standard normal variable from 0."""
 
+_UPPER = 0.8
+
+NORMAL_UPPER = 1.2816
+"""Distance of a standard normal variable from 0 that 80 % do not exceed."""
+
 MEDIAN_SQUARE = float(special.chdtri(1, 0.5))
 """Median of a squared standard normal variable."""
 
@@ -28,6 +33,28 @@ def row_medians(values: FloatArray) -> FloatArray:
     known = ~np.isnan(values).all(axis=1)
     medians[known] = np.nanmedian(values[known], axis=1)
     return medians
+
+
+def row_quantiles(values: FloatArray, levels: tuple[float, ...]) -> FloatArray:
+    """Return quantiles of each row: (levels, rows); NaN for a row without data.
+
+    Between two points the quantile is interpolated.
+
+    Args:
+        values: (rows, values) in any unit; NaN is no data.
+        levels: From 0 to 1.
+    """
+    if not values.shape[1]:
+        return np.full((len(levels), len(values)), np.nan)
+    ordered = np.sort(values, axis=1)  # NaN comes last
+    last = np.maximum((~np.isnan(values)).sum(axis=1) - 1, 0)
+    position = np.asarray(levels)[:, None] * last
+    lower = np.floor(position).astype(np.int64)
+    upper = np.minimum(lower + 1, last)
+    rows = np.arange(len(values))
+    low, high = ordered[rows, lower], ordered[rows, upper]
+    quantiles: FloatArray = low + (high - low) * (position - lower)
+    return quantiles
 
 
 def medians_of_rows(values: FloatArray) -> FloatArray:
@@ -73,35 +100,36 @@ def typical_deviation(sizes: FloatArray) -> FloatArray:
     )
 
 
-def quantile_deviation(values: FloatArray) -> float:
-    """Return the standard deviation of most values around 0: the larger of two quantiles' estimates.
-
-    The median of sizes alone is 0 where most values repeat, as with counts; then the upper quantile speaks,
-    and at last the plain deviation.
-    """
-    size = np.abs(values)
-    median, upper = np.quantile(size, [0.5, 0.8])
-    robust = max(float(median) / NORMAL_QUARTILE, float(upper) / 1.2816)
-    return robust if robust > 0 else float(np.sqrt(np.mean(size**2)))
-
-
-def block_means(values: FloatArray, weights: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
-    """Return weighted means of blocks of windows and their weights: (series, blocks) each.
-
-    What does not fill a block at the old end is left out.
+def median_deviations(values: FloatArray) -> FloatArray:
+    """Return each row's median absolute deviation from its median: (rows,), in the unit of the values.
 
     Args:
-        values: (series, windows); anything where the weight is 0.
-        weights: (series, windows), not negative.
-        width: Windows of a block.
+        values: (rows, values); NaN is no data.
     """
-    if width == 1:
-        return values, weights
-    blocks = values.shape[1] // width
-    newest = slice(values.shape[1] - blocks * width, None)
-    shape = (len(values), blocks, width)
-    known = np.where(weights > 0, values, 0.0)
-    weight = weights[:, newest].reshape(shape).sum(axis=2)
-    sums = (known * weights)[:, newest].reshape(shape).sum(axis=2)
-    means: FloatArray = np.divide(sums, weight, out=np.zeros(weight.shape), where=weight > 0)
-    return means, weight
+    middle = row_quantiles(values, (0.5,))[0]
+    deviations: FloatArray = row_quantiles(np.abs(values - middle[:, None]), (0.5,))[0]
+    return deviations
+
+
+def quantile_deviations(values: FloatArray) -> FloatArray:
+    """Return the standard deviation around 0 of most values of each row: (rows,), in the unit of the values.
+
+    It is the larger of two estimates for normal noise, from the median and from the 80 % quantile of the
+    sizes. The median alone is 0 if most values repeat, as rare counts do. If both are 0, it is the plain
+    deviation; without data it is 0.
+
+    Args:
+        values: (rows, values) around 0, such as differences or residuals; NaN is no data.
+    """
+    size = np.abs(values)
+    median, upper = row_quantiles(size, (0.5, _UPPER))
+    robust = np.nan_to_num(np.fmax(median / NORMAL_QUARTILE, upper / NORMAL_UPPER))
+    has_data = ~np.isnan(size)
+    squares = (np.where(has_data, size, 0.0) ** 2).sum(axis=1)
+    plain = np.sqrt(squares / np.maximum(has_data.sum(axis=1), 1))
+    return np.asarray(np.where(robust > 0, robust, plain), dtype=np.float64)
+
+
+def quantile_deviation(values: FloatArray) -> float:
+    """Return ``quantile_deviations`` of one row: (values,)."""
+    return float(quantile_deviations(values[None])[0])

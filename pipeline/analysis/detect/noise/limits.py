@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.analysis.detect.noise.block_sums import BlockSums
-from pipeline.analysis.detect.noise.scale import NoiseConfig, kept_share, noise_scales
+from pipeline.analysis.statistics.blocks import BlockSums
+from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig, kept_share, noise_scales
 from pipeline.model import BoolArray, FloatArray
 
 

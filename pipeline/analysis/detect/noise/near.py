@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.analysis.detect.noise.scale import NoiseConfig, kept_share, unit_variance
+from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig, kept_share, unit_variance
 from pipeline.model import FloatArray, IntArray
 
 _ROUNDING = 1e-9

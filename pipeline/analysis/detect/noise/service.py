@@ -29,7 +29,7 @@ def with_shared_prior(
     if not matrix.kinds or not is_gcpu(matrix.kinds[0]):
         return matrix
     past = matrix.samples[:, : windows.analysis].sum(axis=1)
-    # As many blocks as the noise is measured on: see pipeline.analysis.detect.noise.scale.
+    # As many blocks as the noise is measured on: see pipeline.analysis.statistics.long_run_noise.batch_means.
     blocks = max(windows.analysis / max(windows.end - windows.analysis, 1), config.normalise.noise.min_blocks)
     enough = past >= config.shared_prior.min_samples * blocks
     plain = np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)

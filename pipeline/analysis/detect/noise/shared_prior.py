@@ -49,7 +49,7 @@ def fit_shared_prior(
 
     Args:
         level: (series,) above 0.
-        variance: (series,) estimates, see pipeline.analysis.detect.noise.scale.
+        variance: (series,) estimates, see pipeline.analysis.statistics.long_run_noise.batch_means.
         degrees_of_freedom: (series,) degrees of freedom of those.
         config: Settings.
 

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft, special
 
-from pipeline.analysis.statistics.robust import block_means, row_medians, typical_deviation
+from pipeline.analysis.statistics.blocks import block_means, ratio_or_zero
+from pipeline.analysis.statistics.robust import row_medians, typical_deviation
 from pipeline.model import BoolArray, FloatArray
 from pipeline.model.units import DAY_S, WEEK_S
 
@@ -160,8 +161,8 @@ def fold(values: FloatArray, weights: FloatArray, period: int) -> FloatArray:
     padding = ((0, 0), (0, cycles * period - windows))
     weight = np.pad(weights, padding).reshape(rows, cycles, period)
     total = np.pad(values * weights, padding).reshape(rows, cycles, period)
-    level = _ratio(total.sum(axis=(1, 2)), weight.sum(axis=(1, 2)))
-    phases = _ratio(total.sum(axis=1), weight.sum(axis=1))
+    level = ratio_or_zero(total.sum(axis=(1, 2)), weight.sum(axis=(1, 2)))
+    phases = ratio_or_zero(total.sum(axis=1), weight.sum(axis=1))
     phases = np.where(weight.sum(axis=1) > 0, phases - level[:, None], 0.0)
     return np.tile(phases, (1, cycles))[:, :windows]
 
@@ -223,16 +224,16 @@ def _periodicity_at(
     flat = _clip(values - moving_mean(values, weights, width), known, config.outlier)
     # A mean of more samples is less noisy; scaled so, all points are equally noisy.
     even = np.where(known, flat * np.sqrt(weights), 0.0)
-    even -= np.where(known, _ratio(even.sum(axis=1), known.sum(axis=1))[:, None], 0.0)
+    even -= np.where(known, ratio_or_zero(even.sum(axis=1), known.sum(axis=1))[:, None], 0.0)
     windows = values.shape[1]
     products = _lagged_products(even)
     pairs = np.rint(_lagged_products(known.astype(np.float64)))
-    variance = _ratio(products[:, 0], pairs[:, 0])
-    correlation = _ratio(_ratio(products, pairs), variance[:, None])
+    variance = ratio_or_zero(products[:, 0], pairs[:, 0])
+    correlation = ratio_or_zero(ratio_or_zero(products, pairs), variance[:, None])
     # Too few pairs are left at the last lags to say anything.
     multiples = np.rint(np.arange(period, windows - period / 4, period)).astype(np.int64)
     weight = pairs[:, multiples]
-    pooled = _ratio(((correlation[:, multiples] + missing) * weight).sum(axis=1), weight.sum(axis=1))
+    pooled = ratio_or_zero(((correlation[:, multiples] + missing) * weight).sum(axis=1), weight.sum(axis=1))
     bartlett = 1 + 2 * (correlation[:, 1 : width // 2] ** 2).sum(axis=1)
     score = pooled * np.sqrt(weight.sum(axis=1) / bartlett)
     # Summed over all multiples, the products are the squares of so many independent phases' sums: skewed
@@ -264,10 +265,4 @@ def moving_mean(values: FloatArray, weights: FloatArray, width: int) -> FloatArr
         found: FloatArray = running[:, high] - running[:, low]
         return found
 
-    return _ratio(spans(values * weights), spans(np.ascontiguousarray(weights)))
-
-
-def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    shape = np.broadcast_shapes(numerator.shape, denominator.shape)
-    out: FloatArray = np.divide(numerator, denominator, out=np.zeros(shape), where=denominator > 0)
-    return out
+    return ratio_or_zero(spans(values * weights), spans(np.ascontiguousarray(weights)))
