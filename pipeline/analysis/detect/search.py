@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -24,8 +25,6 @@ from pipeline.analysis.detect.short_term import (
     find_steps,
 )
 from pipeline.analysis.detect.unjudged import NO_DATA, Steps
-from pipeline.analysis.published.kdd2018.cusum import find_kdd2018
-from pipeline.analysis.published.kdd2018.setups import TEAMS, Kdd2018Config
 from pipeline.counting.names import PresentNames
 from pipeline.counting.names.merging import merged_series
 from pipeline.model import (
@@ -42,15 +41,31 @@ from pipeline.model import (
 from pipeline.model.metric_kind import is_gcpu
 
 
+class StepDetector(Protocol):
+    """A detector of steps besides our own, such as a published one."""
+
+    def __call__(
+        self, matrix: SeriesMatrix, windows: Windows, *, direction: Direction
+    ) -> tuple[Candidate, ...]:
+        """Return candidates of kind "short_term" in the matrix's order.
+
+        Args:
+            matrix: All series of a service, from the start of the history.
+            windows: Where the analysis and the extended window begin.
+            direction: Which way is worse.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SearchConfig:
-    """What looks for change points, and how; exactly one threshold is given."""
+    """Detectors of change points and their settings; exactly one threshold is given."""
 
     detectors: tuple[Detector, ...]
     direction: Direction = "up"
     absolute: float | None = None  # detection threshold, in the series' unit
     relative: float | None = None  # or as a share of the level before
-    kdd2018: Kdd2018Config = TEAMS["efficiency_infra"]
+    published: Mapping[Detector, StepDetector] = field(default_factory=dict)  # by name, if not our own
     short_term: ScanConfig = field(default_factory=ScanConfig)
     share_normalisation: bool = True  # whether to take out what moved all shares
     shared_prior: bool = True  # whether series learn from each other's noise
@@ -190,8 +205,8 @@ def _candidates(
     lead = windows.history
     own = Windows(windows.analysis - lead, windows.extended - lead, windows.end - lead)
     matrix = drop_windows(matrix, lead) if lead else matrix
-    if detector == "kdd2018":
-        return find_kdd2018(matrix, own, direction=config.direction, config=config.kdd2018)
+    if detector in config.published:
+        return config.published[detector](matrix, own, direction=config.direction)
     return find_long_term(
         matrix, own, direction=config.direction, absolute=config.absolute, relative=config.relative
     )

@@ -25,12 +25,12 @@ from scipy import special
 from pipeline.analysis.detect.change_interval import step_interval
 from pipeline.analysis.detect.expected import values_and_weights
 from pipeline.analysis.detect.matrix import select_rows
-from pipeline.analysis.detect.noise.batch_means import long_run_variance
 from pipeline.analysis.detect.seasonal.stl import bridge, find_periods, points_of
 from pipeline.analysis.detect.short_term import Windows
 from pipeline.analysis.published.kdd2018.butterworth import low_pass
 from pipeline.analysis.published.kdd2018.fourier import remove_cycles
 from pipeline.analysis.published.kdd2018.setups import EFFICIENCY_INFRA, Kdd2018Config
+from pipeline.analysis.statistics.long_run_noise.batch_means import long_run_variance
 from pipeline.model import Candidate, Direction, FloatArray, IntArray, SeriesMatrix
 
 CHUNK_ROWS = 256
