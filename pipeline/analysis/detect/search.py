@@ -14,9 +14,9 @@ from pipeline.analysis.detect.count_histories import CountHistories
 from pipeline.analysis.detect.exchanged_names import Exchanges, find_exchanges
 from pipeline.analysis.detect.long_term import find_long_term
 from pipeline.analysis.detect.matrix import drop_windows, rows_by_series
-from pipeline.analysis.detect.noise.service import with_shared_prior
 from pipeline.analysis.detect.renames import find_renames
 from pipeline.analysis.detect.schedule import is_slow
+from pipeline.analysis.detect.service_noise import with_shared_prior
 from pipeline.analysis.detect.share_normalisation import share_factor, with_share_factor
 from pipeline.analysis.detect.short_term import (
     ScanConfig,
