@@ -31,11 +31,11 @@ class BestSplit:
         """Return those of some series."""
         return BestSplit(*(getattr(self, field.name)[rows] for field in fields(self)))
 
-    def put(self, rows: IntArray, others: BestSplit) -> BestSplit:
+    def put(self, rows: IntArray, better: BestSplit) -> BestSplit:
         """Return all, with those of some series replaced."""
         columns = [getattr(self, field.name).copy() for field in fields(self)]
         for column, field in zip(columns, fields(self), strict=True):
-            column[rows] = getattr(others, field.name)
+            column[rows] = getattr(better, field.name)
         return BestSplit(*columns)
 
 

@@ -40,7 +40,7 @@ _SMEAR = 1
 """Parts by which edges of windows are not sharp: a profile counts in the window of its middle."""
 
 _ROUNDS = 6
-"""Of interval and noise at its scale, which only grows; mostly two or three are needed."""
+"""Rounds of interval and noise at its scale, which only grows; mostly two or three are needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class IntervalConfig:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """How well each split explains a series, in units of the noise's variance."""
+    """Deviance of a series at each split, in units of the noise's variance."""
 
     deviance: FloatArray  # (splits,) twice the log-likelihood ratio of two levels against one, or -inf
     information: FloatArray  # (splits,) what the deviance of the first window loses at the other level
@@ -129,10 +129,10 @@ def split_intervals(
     config = config or IntervalConfig()
     moments = [_moments(profile) for profile in profiles]
     width, interval = np.ones(len(split), dtype=np.int64), np.stack([split, split], axis=1).astype(np.float64)
-    known = np.array([bool(np.isfinite(profile.deviance).any()) for profile in profiles], dtype=np.bool_)
-    for row in np.flatnonzero(~known).tolist():  # nothing to compare: it may lie anywhere
+    finite = np.array([bool(np.isfinite(profile.deviance).any()) for profile in profiles], dtype=np.bool_)
+    for row in np.flatnonzero(~finite).tolist():  # nothing to compare: it may lie anywhere
         interval[row] = 0.0, len(profiles[row].deviance) - 1.0
-    active = np.flatnonzero(known)
+    active = np.flatnonzero(finite)
     for _ in range(_ROUNDS):
         for scale in np.unique(width[active]).tolist():
             rows = active[width[active] == scale]
@@ -142,10 +142,10 @@ def split_intervals(
                 chosen = likeliest(posterior(moments[row], variance, degrees), config.confidence)
                 interval[row, 0] = min(math.floor((chosen.min() - _SMEAR) / _PARTS), split[row])
                 interval[row, 1] = max(math.ceil((chosen.max() + _SMEAR) / _PARTS), split[row])
-        found = (interval[active, 1] - interval[active, 0]).astype(np.int64)
-        wider = found > width[active]
-        active, found = active[wider], found[wider]
-        width[active] = found
+        lengths = (interval[active, 1] - interval[active, 0]).astype(np.int64)
+        wider = lengths > width[active]
+        active, lengths = active[wider], lengths[wider]
+        width[active] = lengths
     return interval
 
 
@@ -203,8 +203,8 @@ def _moments(profile: Profile) -> FloatArray:
     The squared distance of a window from a mixture with a share f of the new level is a quadratic in f. It is
     known at 0 and 1, and its curvature is the information.
     """
-    known = np.isfinite(profile.deviance)
-    deviance, between = np.where(known, profile.deviance, 0.0), known[:-1] & known[1:]
+    finite = np.isfinite(profile.deviance)
+    deviance, between = np.where(finite, profile.deviance, 0.0), finite[:-1] & finite[1:]
     share = np.arange(_PARTS) / _PARTS
     inside = deviance[:-1, None] + share * np.diff(deviance)[:, None]
     inside += share * (1 - share) * profile.information[:-1, None]

@@ -28,12 +28,12 @@ from scipy import special
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 Family = Literal["counts", "values"]
-"""What is observed: counts with their expectation, or values times their weights."""
+"""Kinds of observations: counts with their expectation, or values times their weights."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What lies on both sides of splits: arrays of one shape, (series, splits)."""
+    """Sums on both sides of splits: (series, splits) each."""
 
     left: FloatArray  # observed
     left_exposure: FloatArray
@@ -136,10 +136,10 @@ def p_values(
         span: (series,) U.
         splits: (series,) how many were searched.
     """
-    one = 2 * special.stdtr(degrees_of_freedom, -np.abs(root))
-    normal = -special.ndtri(np.maximum(one, 1e-300) / 2)
-    searched = one + span * normal * np.exp(-(normal**2) / 2) / math.sqrt(2 * math.pi)
-    independent = -np.expm1(splits * np.log1p(-np.minimum(one, 1 - 1e-12)))
+    single = 2 * special.stdtr(degrees_of_freedom, -np.abs(root))
+    normal = -special.ndtri(np.maximum(single, 1e-300) / 2)
+    searched = single + span * normal * np.exp(-(normal**2) / 2) / math.sqrt(2 * math.pi)
+    independent = -np.expm1(splits * np.log1p(-np.minimum(single, 1 - 1e-12)))
     result: FloatArray = np.minimum(np.minimum(searched, independent), 1.0)
     return np.where(splits > 0, result, 1.0)
 

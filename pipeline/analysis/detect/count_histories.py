@@ -25,17 +25,17 @@ from pipeline.analysis.statistics.long_run_noise.batch_means import SeriesNoise
 from pipeline.model import FloatArray, IntArray, SeriesMatrix, SharedVariancePrior
 
 _LEAST_SHARE = 0.1
-"""Of its level that a cycle may leave: an expectation is above 0."""
+"""Least share of its level that a cycle leaves: an expectation must be above 0."""
 
 _LEAST_NOISE = 1e-6
-"""Of what nearly every sample holds."""
+"""Least dispersion, for a subroutine that nearly every sample holds."""
 
 _ROWS = 512
 """Series that are learnt together, few enough that what is computed of them stays in the cache."""
 
 
 class CountHistories:
-    """What the histories of gCPU series say of them."""
+    """Expectation and noise of gCPU series, from their histories."""
 
     def __init__(
         self, matrix: SeriesMatrix, compared: Compared, config: NormaliseConfig | None = None
@@ -73,13 +73,13 @@ class CountHistories:
         Args:
             rows: (rows,) ascending.
         """
-        kept = []
+        parts = []
         for first in range(0, len(rows), _ROWS):
             some = rows[first : first + _ROWS]
             counts = self._matrix.samples[some]
-            kept.append(self._expected(some, counts))
-            self.learn_noise(some, self.noise_of(counts, kept[-1]), np.arange(len(some)))
-        self._sample, self._sample_exposure = rows, np.concatenate(kept)
+            parts.append(self._expected(some, counts))
+            self.learn_noise(some, self.noise_of(counts, parts[-1]), np.arange(len(some)))
+        self._sample, self._sample_exposure = rows, np.concatenate(parts)
         return self.variance[rows], self.degrees_of_freedom[rows]
 
     def part(self, first: int, end: int, prior: SharedVariancePrior | None) -> UnmeasuredCounts:
@@ -88,8 +88,8 @@ class CountHistories:
 
     def noise_of(self, counts: FloatArray, exposure: FloatArray) -> SeriesNoise:
         """Return what measures the noise of (series, windows) by their history."""
-        past = slice(self.compared.history)
-        return SeriesNoise(counts[:, past], exposure[:, past], counts=True, config=self.config.noise)
+        history = slice(self.compared.history)
+        return SeriesNoise(counts[:, history], exposure[:, history], counts=True, config=self.config.noise)
 
     def learn_noise(self, rows: IntArray, noise: SeriesNoise, of: IntArray) -> None:
         """Measure the noise of series, which are ``of`` those that are measured."""
@@ -104,9 +104,9 @@ class CountHistories:
         if low == high:
             exposure = self._expected(np.arange(rows.start, rows.stop), counts)
         else:
-            exposure, known = np.empty(counts.shape), self._sample[low:high] - rows.start
-            exposure[known] = self._sample_exposure[low:high]
-            rest = np.delete(np.arange(len(counts)), known)
+            exposure, sampled = np.empty(counts.shape), self._sample[low:high] - rows.start
+            exposure[sampled] = self._sample_exposure[low:high]
+            rest = np.delete(np.arange(len(counts)), sampled)
             exposure[rest] = self._expected(rest + rows.start, counts[rest])
         nothing = np.zeros(len(counts))
         return Normalised(
@@ -138,13 +138,13 @@ class CountHistories:
 
     def _learn_waves(self, counts: FloatArray, level: FloatArray, factors: FloatArray | None) -> FloatArray:
         """Return the coefficients of daily waves: (series, waves)."""
-        past = slice(self.compared.history)
-        totals = self._matrix.totals[past]
-        shares = counts[:, past] * (1.0 / np.where(totals > 0, totals, np.inf))
+        history = slice(self.compared.history)
+        totals = self._matrix.totals[history]
+        shares = counts[:, history] * (1.0 / np.where(totals > 0, totals, np.inf))
         # Of shares, where a count's dispersion is the variance by the level.
-        noise = NearCountNoise(counts[:, past], totals, (1 - level) * level, self.config.noise)
+        noise = NearCountNoise(counts[:, history], totals, (1 - level) * level, self.config.noise)
         if factors is not None:
-            shares /= factors[:, past]
+            shares /= factors[:, history]
         return fit_daily_waves(shares, totals, noise, self._grid, self.config.cycle)
 
 
@@ -198,13 +198,13 @@ class UnmeasuredCounts:
 
     def noisiest(self, limits: NoiseLimits) -> Normalised:
         """Return the series with the most noise that they may be found to have."""
-        histories, past = self._histories, slice(self._histories.compared.history)
+        histories, history = self._histories, slice(self._histories.compared.history)
         variance, degrees = self._known(self._every)
         unknown = np.flatnonzero(np.isnan(variance))
         high = limits.most_variance(
             histories.counts[self._every[unknown]],
-            self.bare.observed[unknown, past],
-            self.bare.exposure[unknown, past],
+            self.bare.observed[unknown, history],
+            self.bare.exposure[unknown, history],
         )
         if self._prior is not None:
             high = np.maximum(high, np.exp(self._prior.log_variances.max()))

@@ -26,7 +26,7 @@ _LARGEST_ROOT = 40.0
 
 @dataclass(frozen=True, slots=True)
 class DetectableConfig:
-    """What is asked of a step to count as detectable."""
+    """Conditions under which a step counts as detectable."""
 
     significance: float = 0.01  # steady series that a scan may report, see the step ``significance``
     power: float = 0.9  # share of such steps that are reported
@@ -35,7 +35,7 @@ class DetectableConfig:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a service sends."""
+    """Data that a service sends."""
 
     samples_per_s: float
     series: int  # of a scan: as many may be significant by chance
@@ -45,7 +45,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one scan compares: the baseline with what follows a step."""
+    """The two levels that a scan compares: the baseline, and the level after a step."""
 
     baseline_s: float
     analysis_s: float
@@ -165,8 +165,8 @@ def significant_root(traffic: Traffic, look: Look, config: DetectableConfig) -> 
         splits = max(round(look.analysis_s / look.resolution_s), 1)
 
     def beyond(root: float) -> float:
-        known = np.array([traffic.degrees_of_freedom])
-        p_value = p_values(np.array([root]), known, np.array([span]), np.array([splits]))
+        degrees = np.array([traffic.degrees_of_freedom])
+        p_value = p_values(np.array([root]), degrees, np.array([span]), np.array([splits]))
         return math.log(max(float(p_value[0]), 1e-300)) - math.log(bound)
 
     return _root(beyond, _LARGEST_ROOT)

@@ -50,7 +50,7 @@ class Exchanges:
 
     @property
     def one_life(self) -> int:
-        """How many series began in one exchange and ended in another: seen for one process's life only."""
+        """Number of series of one process only: they began in one exchange and ended in another."""
         return int((self.began & self.ended).sum())
 
 
@@ -87,7 +87,7 @@ def find_exchanges(matrix: SeriesMatrix, config: ExchangeConfig | None = None) -
         low, high = np.maximum(earliest - config.apart, 0), np.minimum(latest + config.apart, windows)
         return np.asarray(passed[high + 1] > passed[low], dtype=np.bool_)
 
-    found = Exchanges(
+    exchanges = Exchanges(
         first,
         began & holds(made, first),
         ended & holds(last + 1, gone),
@@ -95,11 +95,11 @@ def find_exchanges(matrix: SeriesMatrix, config: ExchangeConfig | None = None) -
         rate,
         _middles(exchanged[data]),
     )
-    if found.one_life < config.least:
-        return found
+    if exchanges.one_life < config.least:
+        return exchanges
     # Where names are known to live for one process only, those of the morning are seen hours after a restart.
     late = round(config.life_s / matrix.resolution_s)
-    return replace(found, began=began & holds(np.minimum(made, first - late), first))
+    return replace(exchanges, began=began & holds(np.minimum(made, first - late), first))
 
 
 def decide(

@@ -39,7 +39,7 @@ class _Reading:
 
 
 class Readings:
-    """How far a group has read its topics, measured now and then. One thread adds, another may ask."""
+    """Positions of a consumer group in its topics, read from time to time; for two threads."""
 
     def __init__(self) -> None:
         self._ends: dict[Partition, deque[tuple[float, int]]] = {}
@@ -68,8 +68,8 @@ class Readings:
             while unread and unread[0][1] <= committed.get(partition, -1):
                 read_up_to[partition] = unread.popleft()[0]
         self._read_up_to = read_up_to
-        kept = self._readings[1 - MOST_READINGS :]
-        self._readings = (*kept, _Reading(read_up_to, dict(published)))
+        recent = self._readings[1 - MOST_READINGS :]
+        self._readings = (*recent, _Reading(read_up_to, dict(published)))
 
     def read_up_to(self, partition: int, offset: int) -> Mapping[Partition, float]:
         """Return the moment up to which each partition was read, by what was heard of it.

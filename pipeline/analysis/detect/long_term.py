@@ -93,7 +93,7 @@ class _Levels:
 
 @dataclass(frozen=True, slots=True)
 class _Threshold:
-    """How large a rise must be."""
+    """Size that a rise must have."""
 
     absolute: float
     relative: float
@@ -107,7 +107,7 @@ class _Threshold:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """What a rise is looked for by."""
+    """Settings by which rises are searched for."""
 
     days: _Days
     least: _Threshold
@@ -145,17 +145,17 @@ def find_long_term(
         return ()
     sign = 1.0 if direction == "up" else -1.0
     comparison = _Comparison(days, _Threshold(absolute or 0.0, relative or 0.0), sign, config)
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for first in range(0, len(matrix.names), CHUNK_ROWS):  # levels of all rows would take a matrix more
         part = slice_rows(matrix, first, first + CHUNK_ROWS)
         levels, weights = values_and_weights(part)
         weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), levels.shape)
-        known = has_history(weights[:, : windows.analysis] > 0, config.min_known)
-        rows = np.flatnonzero(known)
+        enough = has_history(weights[:, : windows.analysis] > 0, config.min_known)
+        rows = np.flatnonzero(enough)
         values = np.where(weights[rows] > 0, sign * levels[rows], 0.0)
         likely = _screen(values, weights[rows], comparison)
-        found += _examine(part, rows[likely], values[likely], weights[rows[likely]], comparison)
-    return tuple(found)
+        candidates += _examine(part, rows[likely], values[likely], weights[rows[likely]], comparison)
+    return tuple(candidates)
 
 
 def _examine(
@@ -321,6 +321,6 @@ def _of_days(
     variance: FloatArray, degrees_of_freedom: FloatArray, weights: FloatArray, days: _Days
 ) -> tuple[FloatArray, FloatArray]:
     """Return the same of means of a day, where the variance is that of a mean of weight 1."""
-    known = np.maximum((weights > 0).sum(axis=1), 1)
-    weight = days.length * np.maximum(weights.sum(axis=1) / known, np.finfo(np.float64).tiny)
+    counts = np.maximum((weights > 0).sum(axis=1), 1)
+    weight = days.length * np.maximum(weights.sum(axis=1) / counts, np.finfo(np.float64).tiny)
     return variance / weight, degrees_of_freedom

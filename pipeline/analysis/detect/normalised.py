@@ -24,7 +24,7 @@ class NormaliseConfig:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What is going to be compared, and what to learn it from, in windows."""
+    """Lengths of the compared levels and of the history, in windows."""
 
     history: int  # to learn from, from the first on
     longest: int  # that are compared as one level
@@ -56,8 +56,8 @@ class Normalised:
 
     def levels(self) -> FloatArray:
         """Return every window's level without the cycle: (series, windows), NaN where there is no data."""
-        known = self.exposure > 0
-        ratio = np.divide(self.observed, self.exposure, out=np.full(known.shape, np.nan), where=known)
+        has_data = self.exposure > 0
+        ratio = np.divide(self.observed, self.exposure, out=np.full(has_data.shape, np.nan), where=has_data)
         levels: FloatArray = self.centre[:, None] + self.scale[:, None] * ratio
         return levels
 

@@ -103,18 +103,18 @@ def _pairs(
         for group in _grouped([*words], began, lambda row: method_of(names[row]))
         for part in ([group] if len(group[0]) * len(group[1]) <= _LARGEST else _by_class(group, names, began))
     ]
-    found: list[tuple[int, int, float]] = []
+    pairs: list[tuple[int, int, float]] = []
     decoys = 0
     for old, new in groups:
         similarity = _similarity([words[row] for row in old], [words[row] for row in new], number, weight)
-        for one, other in _best(similarity, config):
-            if lives[old[one]]:
+        for former, present in _best(similarity, config):
+            if lives[old[former]]:
                 decoys += 1
             else:
-                found.append((old[one], new[other], float(similarity[one, other])))
+                pairs.append((old[former], new[present], float(similarity[former, present])))
     # Were names similar by chance, those that live on would be as good as those that ended.
     by_chance = decoys * int(ended.sum()) / max(int(lives.sum()), 1)
-    return found if by_chance <= config.mistaken * len(found) else []
+    return pairs if by_chance <= config.mistaken * len(pairs) else []
 
 
 def _grouped(

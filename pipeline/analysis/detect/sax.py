@@ -31,15 +31,15 @@ def letters(values: FloatArray, *, lowest: FloatArray, highest: FloatArray, buck
     return np.where(np.isnan(values), -1, bucket).astype(np.int64)
 
 
-def valid_letters(found: IntArray, *, buckets: int = 20, share: float = 0.03) -> BoolArray:
+def valid_letters(buckets_of: IntArray, *, buckets: int = 20, share: float = 0.03) -> BoolArray:
     """Return (rows, buckets): which letters at least ``share`` of a row's points have (X of §5.4.3)."""
-    rows = len(found)
-    at = found + 1 + np.arange(rows)[:, None] * (buckets + 1)
+    rows = len(buckets_of)
+    at = buckets_of + 1 + np.arange(rows)[:, None] * (buckets + 1)
     counts = np.bincount(at.ravel(), minlength=rows * (buckets + 1)).reshape(rows, buckets + 1)[:, 1:]
     enough: BoolArray = (counts >= share * counts.sum(axis=1, keepdims=True)) & (counts > 0)
     return enough
 
 
-def spell(found: IntArray) -> str:
+def spell(row: IntArray) -> str:
     """Return one row of letters as a string: ``abcdcba``, with ``-`` where there is no data."""
-    return "".join(_NO_DATA if bucket < 0 else _ALPHABET[bucket] for bucket in found.tolist())
+    return "".join(_NO_DATA if bucket < 0 else _ALPHABET[bucket] for bucket in row.tolist())

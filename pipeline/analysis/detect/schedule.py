@@ -19,7 +19,7 @@ MAX_CATCH_UP = 1000
 dead clock, or a service that was silent for months, would otherwise ask for every scan since."""
 
 LONG_TERM_EVERY_S = 12 * HOUR_S
-"""How often slow rises are looked for at most: the re-run interval of FBDetect Table 3's ct-supply-long."""
+"""Least interval of searches for slow rises: the re-run interval of ct-supply-long in FBDetect Table 3."""
 
 NEW_S = 24 * HOUR_S
 """A service whose data go back no further has no scan yet since it is new, not since a workload is."""
@@ -47,7 +47,7 @@ class Cadence:
 
     @property
     def reach_s(self) -> float:
-        """How long after their time data may come, in event time, for one more scan to look at them."""
+        """Delay of data, in event time, up to which another scan reads them."""
         return self.analysis_s + self.extended_s + self.wait_s - self.interval_s
 
 
@@ -62,7 +62,7 @@ class DueScan:
 
 @dataclass(slots=True)
 class ServiceProgress:
-    """What is known of one service's progress."""
+    """Progress of a service."""
 
     watermarks: dict[Partition, float] = field(default_factory=dict)  # event time
     heard: dict[Partition, float] = field(default_factory=dict)  # listening time
@@ -134,7 +134,9 @@ class ServiceProgress:
         What they still bring comes too late for a scan of that span. One that fell silent before it has
         nothing that the scan could miss in part.
         """
-        return sum(start < self.watermarks[one] < end for one in self.idle if one[0] == topic)
+        return sum(
+            start < self.watermarks[partition] < end for partition in self.idle if partition[0] == topic
+        )
 
 
 def first_boundary(cadence: Cadence, heard: float, counted: Counted = nowhere) -> float:

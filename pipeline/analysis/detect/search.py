@@ -113,15 +113,15 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
     histories = count_histories(matrix, windows, config.short_term)
     if config.shared_prior:
         matrix = with_shared_prior(matrix, windows, config=config.short_term, histories=histories)
-    found: dict[tuple[str, str, str], Candidate] = {}
+    candidates: dict[tuple[str, str, str], Candidate] = {}
     unjudged: tuple[Unjudged, ...] = () if matrix.names else (NO_DATA,)
     for detector in config.detectors:
         steps, lacking = _search(detector, matrix, windows, config, histories)
         unjudged = unjudged or tuple(lacking)
         for candidate in steps:
-            found.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
-    usable = tuple(_as_share(candidate) for candidate in found.values() if _is_finite(candidate))
-    unusable = len(found) - len(usable)
+            candidates.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
+    usable = tuple(_as_share(candidate) for candidate in candidates.values() if _is_finite(candidate))
+    unusable = len(candidates) - len(usable)
     dropped: tuple[Dropped, ...] = ()
     if config.exchanged_names and named.exchanges:
         usable, dropped = _with_history(usable, matrix, named.exchanges)
@@ -169,8 +169,8 @@ def _with_former_names(matrix: SeriesMatrix, config: SearchConfig) -> _Named:
         bool(key in rows and exchanges.began[rows[key]] and not names.former(key.name))
         for key in merged.series
     ]
-    known = replace(find_exchanges(merged), began=np.array(began, dtype=np.bool_))
-    return _Named(merged, names, known, one_life)
+    renamed = replace(find_exchanges(merged), began=np.array(began, dtype=np.bool_))
+    return _Named(merged, names, renamed, one_life)
 
 
 def _with_history(

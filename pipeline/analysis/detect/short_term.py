@@ -95,14 +95,14 @@ def find_steps(
     """
     config = config or ScanConfig()
     sign = 1.0 if direction == "up" else -1.0
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     unjudged: list[Unjudged] = []
-    known = histories or count_histories(matrix, windows, config)
-    for screened in _screened(first_windows(matrix, windows.end), windows, sign, config, known):
+    counted = histories or count_histories(matrix, windows, config)
+    for screened in _screened(first_windows(matrix, windows.end), windows, sign, config, counted):
         unjudged += screened.unjudged
         if len(screened.rows):
-            found += _candidates(matrix, screened.rows, isolate(screened.search, sign))
-    return tuple(found), merge_unjudged(unjudged)
+            candidates += _candidates(matrix, screened.rows, isolate(screened.search, sign))
+    return tuple(candidates), merge_unjudged(unjudged)
 
 
 def normalised(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> Normalised:
@@ -135,7 +135,7 @@ def _compared(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> Com
 
 @dataclass(frozen=True, slots=True)
 class _Screened:
-    """What the screen leaves of some of the series."""
+    """The series that the screen leaves."""
 
     rows: IntArray
     search: SplitSearch  # in those
@@ -229,16 +229,16 @@ def _screen(search: SplitSearch, totals: FloatArray, sign: float) -> tuple[IntAr
     return np.flatnonzero(promising), unjudged
 
 
-def _is_disturbed(search: SplitSearch, found: BestSplit) -> BoolArray:
+def _is_disturbed(search: SplitSearch, splits: BestSplit) -> BoolArray:
     """Return which series changed more outside the analysis window, which may hide a change inside.
 
     A spike in the baseline lifts the level that what follows is compared with.
     """
     windows, config = search.windows, search.config
-    other = search.best(None, Span.whole(search.start, windows.end), weekly=False)
-    outside = (other.split < windows.analysis) | (other.split >= windows.extended)
-    better = other.likelihood - found.likelihood > config.placement
-    return np.asarray(outside & better & (other.p_value < config.significance))
+    opposite = search.best(None, Span.whole(search.start, windows.end), weekly=False)
+    outside = (opposite.split < windows.analysis) | (opposite.split >= windows.extended)
+    better = opposite.likelihood - splits.likelihood > config.placement
+    return np.asarray(outside & better & (opposite.p_value < config.significance))
 
 
 def _candidates(matrix: SeriesMatrix, rows: IntArray, isolated: Isolated) -> list[Candidate]:

@@ -30,7 +30,7 @@ class Filter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What became of a scan's candidates."""
+    """Result of filtering a scan's candidates."""
 
     passed: tuple[Candidate, ...]
     dropped: tuple[Dropped, ...]
@@ -58,9 +58,9 @@ def decide_filters(
         if step.key in without:
             continue
         asked = [candidate for candidate in left if candidate.kind in step.kinds]
-        others = [candidate for candidate in left if candidate.kind not in step.kinds]
+        rest = [candidate for candidate in left if candidate.kind not in step.kinds]
         passed, gone = divide(zip(asked, filter_of(step)(asked, case), strict=True))
-        left, dropped = (*passed, *others), [*dropped, *gone]
+        left, dropped = (*passed, *rest), [*dropped, *gone]
     escalated = tuple(line.candidate for line in dropped if line.decision.code == ESCALATED)
     return Filtered(left, tuple(dropped), escalated)
 

@@ -99,21 +99,21 @@ def judge_seasonality(
     """
     config = config or SeasonalityConfig()
     weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), values.shape)
-    known = weights > 0
-    moved = np.where(known, values if spans.rising else -values, np.nan)
+    has_data = weights > 0
+    moved = np.where(has_data, values if spans.rising else -values, np.nan)
     history, resolution_s = slice(None, spans.analysis_index), spans.resolution_s
-    found = find_periods(moved[:, history], weights[:, history], resolution_s, config=config.season)
+    cycles = find_periods(moved[:, history], weights[:, history], resolution_s, config=config.season)
     day, week = points_of(DAY_S, resolution_s), points_of(WEEK_S, resolution_s)
     decisions = []
     for row, change in enumerate(spans.change_index.tolist()):
         edge = max(spans.extended_index, change)
         after = (slice(change, edge), slice(edge, values.shape[1]))
-        observed = tuple(span for span in after if known[row, span].any())
+        observed = tuple(span for span in after if has_data[row, span].any())
         compared = _Compared(change, slice(max(change - day, 0), change), observed, day)
-        if day < config.season.min_points or not observed or not known[row, compared.before].any():
+        if day < config.season.min_points or not observed or not has_data[row, compared.before].any():
             decisions.append(_UNSEASONAL)
             continue
-        periods = [p for p, has in ((day, found.daily[row]), (week, found.weekly[row])) if has]
+        periods = [p for p, has in ((day, cycles.daily[row]), (week, cycles.weekly[row])) if has]
         decisions.append(_judge(moved[row], compared, periods, week, config))
     return decisions
 

@@ -161,16 +161,16 @@ def _judge_some(
 ) -> list[WentAway]:
     """Judge rows by the windows with data; those without any on one side of the change, by all."""
     windows = values.shape[1]
-    known = np.flatnonzero((weights > 0).any(axis=0))
-    change = np.searchsorted(known, change_index)
-    between = (change >= 1) & (change < len(known))
-    columns = known if between.all() else np.arange(windows)
+    with_data = np.flatnonzero((weights > 0).any(axis=0))
+    change = np.searchsorted(with_data, change_index)
+    between = (change >= 1) & (change < len(with_data))
+    columns = with_data if between.all() else np.arange(windows)
     if not between.all() and between.any():
         parts = [
             iter(_judge_some(values[part], weights[part], change_index[part], spans, config))
             for part in (~between, between)
         ]
-        return [next(parts[int(one)]) for one in between]
+        return [next(parts[int(number)]) for number in between]
     upward = values[:, columns] if spans.rising else -values[:, columns]
     change = np.searchsorted(columns, change_index)
     frame = Frame(

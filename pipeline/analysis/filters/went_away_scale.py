@@ -98,7 +98,7 @@ def measure(frame: Frame, sums: RunningSums, config: WentAwayConfig) -> Level:
     noise: FloatArray = np.fmax(white, _shared_noise(frame, sums, block))
     usual = before(block)
     baseline = np.fmax(usual, _risen(frame, usual, noise, config))
-    points = np.maximum(sum_between(sums.known, frame.change, end), 1)
+    points = np.maximum(sum_between(sums.has_data, frame.change, end), 1)
     return Level(baseline, level_after - baseline, noise / np.sqrt(points), noise, block)
 
 

@@ -71,20 +71,20 @@ def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple
     first = int(frame.change.min())
     values, weights = frame.values[:, first:], frame.weights[:, first:]
     column = np.arange(first, frame.values.shape[1])
-    known = (weights > 0) & (column >= frame.change[:, None])
-    mean_weight = ratio_or_zero(np.where(known, weights, 0.0).sum(axis=1), known.sum(axis=1))[:, None]
-    share = np.where(known, np.minimum(ratio_or_zero(weights, mean_weight), 1.0), 0.0)
-    above = np.where(known, values - level.before[:, None], 0.0)
+    has_data = (weights > 0) & (column >= frame.change[:, None])
+    mean_weight = ratio_or_zero(np.where(has_data, weights, 0.0).sum(axis=1), has_data.sum(axis=1))[:, None]
+    share = np.where(has_data, np.minimum(ratio_or_zero(weights, mean_weight), 1.0), 0.0)
+    above = np.where(has_data, values - level.before[:, None], 0.0)
     after = _After(above, share, level, bound, config)
     evidence = after.evidence(after.height())
     most, turn = after.returned_last(evidence)
     # Without an extended window the last third has to have data, or nothing could be confirmed.
     begin = frame.extended if frame.is_extended else frame.end - -(-frame.after // 3)
-    untold = np.asarray(~(known & (column >= np.reshape(begin, (-1, 1)))).any(axis=1))
-    late = known & (column >= (frame.end - -(-frame.after // 3))[:, None])
+    untold = np.asarray(~(has_data & (column >= np.reshape(begin, (-1, 1)))).any(axis=1))
+    late = has_data & (column >= (frame.end - -(-frame.after // 3))[:, None])
     between = after.returned_between(evidence, late)
     # A run of windows may end anywhere, so that there are as many more as windows (Bonferroni).
-    often = bound + np.log(np.maximum(known.sum(axis=1), 1))
+    often = bound + np.log(np.maximum(has_data.sum(axis=1), 1))
     again = (between >= often) & ~untold
     back = (most >= bound) & ~untold & ~again
     codes = np.where(untold, "unconfirmed", np.where(again, "rose_anew", "returned")).tolist()
@@ -97,7 +97,7 @@ def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class _After:
-    """What followed the changes, and how much of it speaks for a return."""
+    """The windows after the changes, and their evidence of a return."""
 
     above: FloatArray  # (rows, windows) by how much each stands above the level before
     share: FloatArray  # (rows, windows) how much each counts, at most 1; 0 before the change
@@ -149,8 +149,8 @@ class _After:
         clipped = np.clip(self.above, -2 * noise, delta + 2 * noise)
         # At the level before, a window's evidence is delta² / 2 noise²; the half lets one window more decide.
         noise_squared = np.maximum(noise**2, delta**2 * (self.config.glitch + 0.5) / (2 * self.bound))
-        found: FloatArray = (delta / 2 - clipped) * self.share * ratio_or_zero(delta, noise_squared)
-        return found
+        gains: FloatArray = (delta / 2 - clipped) * self.share * ratio_or_zero(delta, noise_squared)
+        return gains
 
     def height(self) -> FloatArray:
         """Return (rows,) how far the change led, less one standard error: it is sought where it is largest.
@@ -173,7 +173,7 @@ class _After:
 
 @dataclass(frozen=True, slots=True)
 class Alphabet:
-    """How levels become letters, by row."""
+    """Scale by which the levels of each row become letters."""
 
     lowest: FloatArray
     width: FloatArray
@@ -190,9 +190,9 @@ class Alphabet:
         """Return the level at which a bucket begins."""
         return self.lowest + bucket * self.width
 
-    def is_valid(self, found: IntArray) -> BoolArray:
+    def is_valid(self, read: IntArray) -> BoolArray:
         """Return which of (rows, points) letters the history knows."""
-        return np.asarray(np.take_along_axis(self.valid, np.maximum(found, 0), 1) & (found >= 0))
+        return np.asarray(np.take_along_axis(self.valid, np.maximum(read, 0), 1) & (read >= 0))
 
 
 def spread_letters(history: FloatArray, after: FloatArray, config: WentAwayConfig) -> Alphabet:
@@ -283,7 +283,9 @@ def judge_lasting(measured: Measured, config: WentAwayConfig) -> Terms:
     left = post_line.intercept + post_line.slope * (post.shape[1] - 1) - level.before
     rise = np.where(post_score < -critical, np.fmin(rise, left), rise)
     threshold = config.coefficient * measured.deviation
-    found = up | post_up
+    lasting = up | post_up
     large = rise - threshold > ROUNDING * np.abs(level.before)
-    codes = np.where(found, "small_trend", "no_trend").tolist()
-    return Terms(found & large, np.where(found, rise, score), np.where(found, threshold, critical), codes)
+    codes = np.where(lasting, "small_trend", "no_trend").tolist()
+    return Terms(
+        lasting & large, np.where(lasting, rise, score), np.where(lasting, threshold, critical), codes
+    )

@@ -86,9 +86,9 @@ def group_by_som(
     for number in range(int(clusters.max(initial=-1)) + 1):
         rows = np.flatnonzero(clusters == number)
         chosen = int(rows[scores[rows].argmax()])
-        others = rows[rows != chosen]
-        apart = np.square(features[others] - features[chosen]).sum(axis=1)
+        rest = rows[rows != chosen]
+        apart = np.square(features[rest] - features[chosen]).sum(axis=1)
         similarity = np.clip(1.0 - apart / (2.0 * BLOCKS), 0.0, 1.0)
-        members = tuple(int(i) for i in order[others])
+        members = tuple(int(i) for i in order[rest])
         groups.append(Group(int(order[chosen]), members, tuple(map(float, similarity))))
     return groups

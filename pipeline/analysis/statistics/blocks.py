@@ -85,7 +85,7 @@ class RunningSums:
     centre: FloatArray  # (rows, 1) taken off before summing, so that the sums stay exact
     moment: FloatArray  # (rows, windows + 1) weight × (value - centre)
     weight: FloatArray  # (rows, windows + 1) weight
-    known: FloatArray  # (rows, windows + 1) windows with data
+    has_data: FloatArray  # (rows, windows + 1) windows with data
 
 
 def running_sums(values: FloatArray, weights: FloatArray) -> RunningSums:
@@ -95,12 +95,12 @@ def running_sums(values: FloatArray, weights: FloatArray) -> RunningSums:
         values: (rows, windows); NaN where the weight is 0.
         weights: (rows, windows), not negative; 0 is no data.
     """
-    known = weights > 0
+    has_data = weights > 0
     weight = _running(weights)
-    total = _running(np.where(known, values, 0.0) * weights)[:, -1:]
+    total = _running(np.where(has_data, values, 0.0) * weights)[:, -1:]
     centre = np.divide(total, weight[:, -1:], out=np.zeros_like(total), where=weight[:, -1:] > 0)
-    moment = _running(np.where(known, values - centre, 0.0) * weights)
-    return RunningSums(centre, moment, weight, _running(known.astype(np.float64)))
+    moment = _running(np.where(has_data, values - centre, 0.0) * weights)
+    return RunningSums(centre, moment, weight, _running(has_data.astype(np.float64)))
 
 
 def means_at(sums: RunningSums, starts: IntArray, sizes: IntArray) -> FloatArray:
@@ -120,9 +120,9 @@ def means_at(sums: RunningSums, starts: IntArray, sizes: IntArray) -> FloatArray
         difference: FloatArray = np.take_along_axis(array, right, 1) - np.take_along_axis(array, left, 1)
         return difference
 
-    known = inside & (between(sums.known) * 2 >= sizes[:, None])
+    enough = inside & (between(sums.has_data) * 2 >= sizes[:, None])
     means: FloatArray = np.divide(
-        between(sums.moment), between(sums.weight), out=np.full(starts.shape, np.nan), where=known
+        between(sums.moment), between(sums.weight), out=np.full(starts.shape, np.nan), where=enough
     )
     return means + sums.centre
 

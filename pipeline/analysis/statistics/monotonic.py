@@ -71,15 +71,15 @@ def _chunks(values: FloatArray) -> list[slice]:
 
 
 def _mann_kendall(values: FloatArray) -> FloatArray:
-    known = ~np.isnan(values)
+    has_data = ~np.isnan(values)
     later, earlier = values[:, None, :], values[:, :, None]
     # Each pair stands in the square twice: above its diagonal as it is, below it mirrored.
     before = np.triu(np.ones((values.shape[1],) * 2, dtype=np.bool_), 1)
     rising = ((later > earlier) & before).sum(axis=(1, 2)) - ((later < earlier) & before).sum(axis=(1, 2))
     tied = (later == earlier).sum(axis=2).astype(np.float64)  # points equal to this one, itself included
-    points = known.sum(axis=1).astype(np.float64)
+    points = has_data.sum(axis=1).astype(np.float64)
     # A group of t equal points has t members, so its t (t - 1) (2 t + 5) is a sum over them.
-    groups = np.where(known, (tied - 1) * (2 * tied + 5), 0.0).sum(axis=1)
+    groups = np.where(has_data, (tied - 1) * (2 * tied + 5), 0.0).sum(axis=1)
     variance = (points * (points - 1) * (2 * points + 5) - groups) / 18
     score = np.sign(rising) * np.maximum(np.abs(rising) - 1, 0)
     testable = (points >= 3) & (variance > 0)

@@ -8,10 +8,10 @@ from scipy import special
 from pipeline.model import BoolArray, FloatArray
 
 MAD_TO_DEVIATION = 1.4826
-"""By which a median absolute deviation becomes the standard deviation of normal noise."""
+"""Standard deviation of normal noise, in units of its median absolute deviation."""
 
 MEAN_TO_DEVIATION = 1.2533
-"""By which a mean absolute deviation becomes one."""
+"""Standard deviation of normal noise, in units of its mean absolute deviation."""
 
 NORMAL_QUARTILE = 0.6745
 """Median distance of a standard normal variable from 0."""
@@ -26,12 +26,12 @@ MEDIAN_SQUARE = float(special.chdtri(1, 0.5))
 
 
 def row_medians(values: FloatArray) -> FloatArray:
-    """Return each row's median of what is not NaN: (rows,); NaN for a row without data."""
+    """Return each row's median, NaN left out: (rows,); NaN for a row without data."""
     if values.shape[1] and not np.isnan(values).any():
         return np.asarray(np.median(values, axis=1), dtype=np.float64)
     medians = np.full(len(values), np.nan)
-    known = ~np.isnan(values).all(axis=1)
-    medians[known] = np.nanmedian(values[known], axis=1)
+    has_data = ~np.isnan(values).all(axis=1)
+    medians[has_data] = np.nanmedian(values[has_data], axis=1)
     return medians
 
 
@@ -58,7 +58,7 @@ def row_quantiles(values: FloatArray, levels: tuple[float, ...]) -> FloatArray:
 
 
 def medians_of_rows(values: FloatArray) -> FloatArray:
-    """Return each row's median: (rows,), of (rows, values) without NaN; at a third of numpy's cost."""
+    """Return each row's median: (rows,), of (rows, values) without NaN, at a third of numpy's cost."""
     middle = values.shape[1] // 2
     parts = np.partition(values, middle, axis=1)
     upper: FloatArray = parts[:, middle]
@@ -68,8 +68,8 @@ def medians_of_rows(values: FloatArray) -> FloatArray:
 def may_exceed_median(values: FloatArray, times: float) -> BoolArray:
     """Return the rows whose largest value may be more than ``times`` their median: (rows,).
 
-    Every row of which it is true is among them, and hardly another. Half of such a row lies below the largest
-    value by ``times``, and counting costs a tenth of what a median does.
+    No such row is missed, and hardly another is returned: half of the values of such a row lie below the
+    largest value divided by ``times``. Counting them costs a tenth of a median.
     """
     bound = (
         values.max(axis=1, keepdims=True, initial=0.0) / times * (1 + 1e-9)
@@ -79,18 +79,18 @@ def may_exceed_median(values: FloatArray, times: float) -> BoolArray:
 
 
 def overdispersion(squares: FloatArray) -> float:
-    """Return the variance of most of some deviations, from their squares in standard errors; at least 1.
+    """Return the variance of deviations in standard errors, from their squares: at least 1.
 
-    It is that of most of them: a few true changes among them do not move their median.
+    It comes from the median of the squares, which a few true changes among them do not move.
     """
     return max(1.0, float(np.median(squares)) / MEDIAN_SQUARE)
 
 
 def typical_deviation(sizes: FloatArray) -> FloatArray:
-    """Return the standard deviation of normal noise with such absolute deviations: (rows,).
+    """Return the standard deviation of normal noise from its absolute deviations: (rows,), in their unit.
 
-    Most values of a rare thing are equal, so that half of them deviate by nothing; their mean deviation still
-    says what is usual. The larger estimate counts.
+    It is the larger of the estimates by the median and by the mean. The median is 0 if most values are equal,
+    as those of a rare subroutine are.
 
     Args:
         sizes: (rows, values) absolute deviations, NaN where there is no data.

@@ -43,7 +43,7 @@ def moments(weights: FloatArray, groups: FloatArray, parts: FloatArray, values: 
         values: (series, blocks).
     """
     mass = np.maximum(groups @ weights, 1e-300)
-    mean_parts, mean_values = ((each * weights) @ groups.T / mass for each in (parts, values))
+    mean_parts, mean_values = ((columns * weights) @ groups.T / mass for columns in (parts, values))
     apart, left = parts - mean_parts @ groups, values - mean_values @ groups
     used = weights > 0
     weighted = apart * weights
@@ -57,41 +57,41 @@ def moments(weights: FloatArray, groups: FloatArray, parts: FloatArray, values: 
     )
 
 
-def fit_shares(found: Moments, levels: FloatArray, prior: FloatArray, least: float = 1.0) -> Shares:
+def fit_shares(sums: Moments, levels: FloatArray, prior: FloatArray, least: float = 1.0) -> Shares:
     """Return the shares of parts in series.
 
     The prior has the variance of a series that is all of one part, each as likely as its share in the prior.
 
     Args:
-        found: Of the series.
+        sums: Of the series.
         levels: (series,) a value with weight w has a variance of dispersion / (w × level).
         prior: (parts,) what is expected of a series, all positive.
         least: Dispersion that is the least there can be.
     """
     least = max(least, 1e-12)
-    dispersion = np.maximum(levels * found.own / found.degrees_of_freedom, least)
+    dispersion = np.maximum(levels * sums.own / sums.degrees_of_freedom, least)
     # What shares explain is no noise, which is known once they are.
     for _ in range(_ROUNDS - 1):
-        shares = shares_given(found, levels / dispersion, prior).shares
+        shares = shares_given(sums, levels / dispersion, prior).shares
         left = (
-            found.own
-            - 2 * (shares * found.products).sum(axis=1)
-            + np.einsum("st,tu,su->s", shares, found.squares, shares)
+            sums.own
+            - 2 * (shares * sums.products).sum(axis=1)
+            + np.einsum("st,tu,su->s", shares, sums.squares, shares)
         )
-        dispersion = np.maximum(levels * left / found.degrees_of_freedom, least)
-    return shares_given(found, levels / dispersion, prior)
+        dispersion = np.maximum(levels * left / sums.degrees_of_freedom, least)
+    return shares_given(sums, levels / dispersion, prior)
 
 
-def shares_given(found: Moments, scale: FloatArray, prior: FloatArray) -> Shares:
+def shares_given(sums: Moments, scale: FloatArray, prior: FloatArray) -> Shares:
     """Return the shares of parts in series whose noise is known.
 
     Args:
-        found: Of the series.
+        sums: Of the series.
         scale: (series,) a value with weight w has a variance of 1 / (w × scale).
         prior: (parts,) what is expected of a series, all positive.
     """
-    precision = scale[:, None, None] * found.squares + np.diag(1 / prior)
-    return Shares(on_simplex(precision, scale[:, None] * found.products + 1.0), scale, precision)
+    precision = scale[:, None, None] * sums.squares + np.diag(1 / prior)
+    return Shares(on_simplex(precision, scale[:, None] * sums.products + 1.0), scale, precision)
 
 
 def posterior_error(precision: FloatArray, towards: FloatArray) -> FloatArray:
@@ -116,17 +116,17 @@ def on_simplex(matrix: FloatArray, linear: FloatArray) -> FloatArray:
         linear: (series, parts) b.
     """
     series, parts = linear.shape
-    found, held = np.zeros((series, parts)), np.ones((series, parts), dtype=np.bool_)
+    shares, held = np.zeros((series, parts)), np.ones((series, parts), dtype=np.bool_)
     open_ = np.arange(series)
     while len(open_):
-        kept = held[open_]
+        within = held[open_]
         system = np.zeros((len(open_), parts + 1, parts + 1))
-        system[:, :parts, :parts] = matrix[open_] * (kept[:, :, None] & kept[:, None, :])
-        system[:, np.arange(parts), np.arange(parts)] += ~kept
-        system[:, parts, :parts] = system[:, :parts, parts] = kept
-        right = np.concatenate([np.where(kept, linear[open_], 0.0), np.ones((len(open_), 1))], axis=1)
-        solved = np.where(kept, np.linalg.solve(system, right[:, :, None])[:, :parts, 0], 0.0)
-        found[open_] = solved
+        system[:, :parts, :parts] = matrix[open_] * (within[:, :, None] & within[:, None, :])
+        system[:, np.arange(parts), np.arange(parts)] += ~within
+        system[:, parts, :parts] = system[:, :parts, parts] = within
+        right = np.concatenate([np.where(within, linear[open_], 0.0), np.ones((len(open_), 1))], axis=1)
+        solved = np.where(within, np.linalg.solve(system, right[:, :, None])[:, :parts, 0], 0.0)
+        shares[open_] = solved
         held[open_] &= solved >= 0
         open_ = open_[(solved < 0).any(axis=1)]
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))

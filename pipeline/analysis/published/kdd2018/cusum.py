@@ -78,15 +78,15 @@ def find_kdd2018(
     levels = levels[:, :end]
     weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), matrix.samples.shape)[:, :end]
     scan = max(points_of(config.scan_s, matrix.resolution_s), end - windows.analysis)
-    known = (weights[:, -points_of(config.cusum_s, matrix.resolution_s) :] > 0).mean(axis=1) >= 0.5
-    found: list[Candidate] = []
+    enough = (weights[:, -points_of(config.cusum_s, matrix.resolution_s) :] > 0).mean(axis=1) >= 0.5
+    candidates: list[Candidate] = []
     for first in range(0, len(levels), CHUNK_ROWS):
-        rows = first + np.flatnonzero(known[first : first + CHUNK_ROWS])
+        rows = first + np.flatnonzero(enough[first : first + CHUNK_ROWS])
         if len(rows):
             values = np.where(weights[rows] > 0, levels[rows], 0.0)
             part = select_rows(matrix, rows.tolist())
-            found += _examine(part, values, weights[rows], scan, direction, config)
-    return tuple(found)
+            candidates += _examine(part, values, weights[rows], scan, direction, config)
+    return tuple(candidates)
 
 
 def cusum(
@@ -110,9 +110,9 @@ def cusum(
     """
     tiny = np.finfo(np.float64).tiny
     total = np.maximum(weights.sum(axis=1), tiny)
-    known = np.where(weights > 0, values, 0.0)
-    mean = (known * weights).sum(axis=1) / total
-    sums = np.cumsum(np.where(weights > 0, known - mean[:, None], 0.0) * weights, axis=1) / total[:, None]
+    filled = np.where(weights > 0, values, 0.0)
+    mean = (filled * weights).sum(axis=1) / total
+    sums = np.cumsum(np.where(weights > 0, filled - mean[:, None], 0.0) * weights, axis=1) / total[:, None]
     lowest = max(first - 1, 0) + np.argmin(sums[:, max(first - 1, 0) :], axis=1)
     depth = np.maximum(-sums[np.arange(len(values)), lowest], 0.0)
     depth[depth <= 1e-12 * np.abs(mean)] = 0.0  # what rounding leaves of a constant series is no change
@@ -164,9 +164,9 @@ def _examine(
         weights[fallen] *= np.arange(weights.shape[1]) >= down.index[fallen, None]
         smooth[fallen] = _smooth(series[fallen], weights[fallen], matrix.resolution_s, config)
     recent = max(series.shape[1] - scan, 1)
-    found = cusum(smooth, weights, variance, scale, first=recent, degrees_of_freedom=degrees_of_freedom)
-    clears = (found.p_value < config.significance) & (found.index < series.shape[1])
-    index = found.index
+    up = cusum(smooth, weights, variance, scale, first=recent, degrees_of_freedom=degrees_of_freedom)
+    clears = (up.p_value < config.significance) & (up.index < series.shape[1])
+    index = up.index
     if config.second_pass:
         second = cusum(
             series[:, recent:], weights[:, recent:], variance, scale, degrees_of_freedom=degrees_of_freedom
@@ -182,8 +182,8 @@ def _examine(
             change_time=start + float(index[i]) * matrix.resolution_s,
             before=_level(plain[i, : index[i]], weights[i, : index[i]]),
             after=_level(plain[i, index[i] :], weights[i, index[i] :]),
-            p_value=float(found.p_value[i]),
-            statistic=float(found.statistic[i]),
+            p_value=float(up.p_value[i]),
+            statistic=float(up.statistic[i]),
             change_time_interval=matrix.moments(
                 step_interval(series[i], weights[i], (variance[i], degrees_of_freedom[i]), int(index[i])),
                 values.shape[1] - series.shape[1],
@@ -221,8 +221,8 @@ def _scales(values: FloatArray, weights: FloatArray, config: Kdd2018Config) -> F
     """Return what the statistic is divided by; 1 for a level of 0, and for logarithms, which are relative."""
     if config.log:
         return np.ones(len(values))
-    known = np.where(weights > 0, values, np.nan)
-    level = np.nanmean(known, axis=1) if config.scale == "mean" else np.nanmedian(known, axis=1)
+    holes = np.where(weights > 0, values, np.nan)
+    level = np.nanmean(holes, axis=1) if config.scale == "mean" else np.nanmedian(holes, axis=1)
     size = np.abs(level)
     return np.where(size > 0, size, 1.0)
 
