@@ -88,7 +88,7 @@ def _information(sums: Sums, exposure: FloatArray, family: Family, split: int) -
 
 
 class NoiseAtScale:
-    """The noise of some series at scales of so many windows."""
+    """The noise of some series at any scale, in windows."""
 
     def __init__(
         self, observed: FloatArray, exposure: FloatArray, *, apart: int, counts: bool, config: NoiseConfig
@@ -115,7 +115,7 @@ class NoiseAtScale:
 def split_intervals(
     profiles: Sequence[Profile], noise: Noise, split: IntArray, config: IntervalConfig | None = None
 ) -> FloatArray:
-    """Return between which windows changes lie: the likeliest moments, to whole windows: (series, 2).
+    """Return the windows between which changes lie, from their likeliest moments: (series, 2).
 
     Args:
         profiles: Of the splits of each series.
@@ -156,7 +156,7 @@ def step_interval(
     split: int,
     config: IntervalConfig | None = None,
 ) -> tuple[float, float]:
-    """Return between which windows a step of values lies, under noise of one variance at all scales.
+    """Return the windows between which a step of values lies, if noise has the same variance at all scales.
 
     Args:
         values: (windows,) anything where the weight is 0.
@@ -174,7 +174,7 @@ def step_interval(
 
 
 def posterior(deviance: FloatArray, variance: float, degrees_of_freedom: float) -> FloatArray:
-    """Return how likely each moment is: (moments,), of sum 1.
+    """Return the probability of each moment: (moments,), of sum 1.
 
     Args:
         deviance: (moments,) for noise of variance 1; -inf where a moment is not allowed.
@@ -189,7 +189,7 @@ def posterior(deviance: FloatArray, variance: float, degrees_of_freedom: float) 
 
 
 def likeliest(mass: FloatArray, confidence: float) -> IntArray:
-    """Return the likeliest moments that hold so much of a posterior together."""
+    """Return the fewest moments that together have a given share of a posterior."""
     # Most are so unlikely that all of them together are not needed: they need not be put in order.
     likely = np.flatnonzero(mass > (1 - confidence) / (2 * len(mass)))
     order = likely[np.argsort(-mass[likely], kind="stable")]

@@ -1,4 +1,4 @@
-"""The histories of gCPU series: level, daily cycle and noise of each, learnt once for a scan.
+"""Histories of gCPU series: level, daily cycle and noise of each, estimated once for a scan.
 
 All series are compared with what their level and their cycle make expect. Their noise costs far more than
 that, and is measured only of those that are asked for: a sample says what all have in common, and most of the
@@ -66,7 +66,7 @@ class CountHistories:
         self._sample, self._sample_exposure = np.zeros(0, dtype=np.int64), np.zeros((0, 0))
 
     def sample_noise(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the noise of a sample by each one's own history: variance and degrees of freedom, (rows,).
+        """Return variance and degrees of freedom of a sample, from each series' own history: (rows,) each.
 
         What is expected of them is kept until all series are looked at.
 
@@ -87,18 +87,18 @@ class CountHistories:
         return UnmeasuredCounts(self, slice(first, min(end, len(self.level))), prior)
 
     def noise_of(self, counts: FloatArray, exposure: FloatArray) -> SeriesNoise:
-        """Return what measures the noise of (series, windows) by their history."""
+        """Return the estimator of the noise of (series, windows) from their history."""
         history = slice(self.compared.history)
         return SeriesNoise(counts[:, history], exposure[:, history], counts=True, config=self.config.noise)
 
     def learn_noise(self, rows: IntArray, noise: SeriesNoise, of: IntArray) -> None:
-        """Measure the noise of series, which are ``of`` those that are measured."""
+        """Measure the noise of the series at the indexes ``of``."""
         self.variance[rows], self.degrees_of_freedom[rows] = noise.unit_variance(
             of, longest=self.compared.longest, apart=self.compared.apart
         )
 
     def unmeasured(self, rows: slice) -> Normalised:
-        """Return series without their noise, held against what is expected of them."""
+        """Return series without their noise, relative to their expectation."""
         counts = self._matrix.samples[rows]
         low, high = np.searchsorted(self._sample, (rows.start, rows.stop))
         if low == high:
@@ -122,7 +122,7 @@ class CountHistories:
         )
 
     def _expected(self, rows: IntArray, counts: FloatArray) -> FloatArray:
-        """Return the counts expected by the level and the cycle, which is learnt: (rows, windows)."""
+        """Return the counts expected from level and cycle: (rows, windows). The cycle is estimated here."""
         if not len(rows):
             return np.empty(counts.shape)
         level, scale = self.level[rows], self.scale[rows][:, None]
@@ -149,7 +149,7 @@ class CountHistories:
 
 
 class UnmeasuredCounts:
-    """Some gCPU series, the noise of which is measured as far as it is asked for."""
+    """Some gCPU series whose noise is measured on demand."""
 
     def __init__(self, histories: CountHistories, rows: slice, prior: SharedVariancePrior | None) -> None:
         """Take some of all series; ``prior`` is what all of them have in common."""
@@ -175,7 +175,7 @@ class UnmeasuredCounts:
     def least_noise(
         self, rows: IntArray, limits: NoiseLimits, *, by_blocks: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the least variance that series may be found to have, with most degrees of freedom: (rows,).
+        """Return the least possible variance of series at the most degrees of freedom: (rows,).
 
         Args:
             rows: (rows,) ascending.
@@ -197,7 +197,7 @@ class UnmeasuredCounts:
         return variance, degrees
 
     def noisiest(self, limits: NoiseLimits) -> Normalised:
-        """Return the series with the most noise that they may be found to have."""
+        """Return the series with the largest noise that is possible."""
         histories, history = self._histories, slice(self._histories.compared.history)
         variance, degrees = self._known(self._every)
         unknown = np.flatnonzero(np.isnan(variance))
@@ -213,7 +213,7 @@ class UnmeasuredCounts:
         return replace(self.bare, variance=variance, degrees_of_freedom=degrees)
 
     def _known(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variance of series and its degrees of freedom, by the others too; NaN if not known."""
+        """Return variance and degrees of freedom of series, moderated by the prior; NaN if not measured."""
         level = self._histories.level[rows]
         variance, degrees = self._histories.variance[rows], self._histories.degrees_of_freedom[rows]
         if self._prior is not None:
@@ -227,7 +227,7 @@ def _noisier(variance: FloatArray, level: FloatArray) -> FloatArray:
 
 
 def share_factors(factor: FloatArray, level: FloatArray) -> FloatArray:
-    """Return by how much each series' share moved because others changed: (series, windows).
+    """Return the factor by which each series' share moved because others changed: (series, windows).
 
     The others' change moves a share p by 1 - p of itself: what every sample holds stays at 1.
     """

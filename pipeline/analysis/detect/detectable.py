@@ -55,7 +55,7 @@ class Look:
 
     @property
     def longest_s(self) -> float:
-        """The most that a scan can see of a step that it looks for."""
+        """The longest part of a step, in seconds, that a scan sees."""
         return self.analysis_s + self.extended_s
 
 
@@ -98,7 +98,7 @@ def detectable_size(
 def time_to_detect(
     gcpu: float, size: float, traffic: Traffic, look: Look, config: DetectableConfig | None = None
 ) -> float | None:
-    """Return after how many seconds a rise of a size is detectable, None if never with this traffic.
+    """Return the seconds until a rise of a size is detectable; None if it never is with this traffic.
 
     A scan looks for steps that are older than its extended window, and three windows at least must follow.
 
@@ -129,7 +129,7 @@ def samples_to_detect(
     look: Look,
     config: DetectableConfig | None = None,
 ) -> float | None:
-    """Return how many samples a second make a rise of a size detectable, None if no number does.
+    """Return the samples per second that make a rise of a size detectable; None if no number does.
 
     Args:
         gcpu: Of the subroutine before the step.
@@ -155,7 +155,7 @@ def samples_to_detect(
 
 
 def significant_root(traffic: Traffic, look: Look, config: DetectableConfig) -> float:
-    """Return by how many standard errors a step must stand out to be significant among a scan's series."""
+    """Return the size of a step, in standard errors, that is significant among a scan's series."""
     bound = config.significance / max(traffic.series, 1)
     span, splits = 0.0, 1
     if look.searched:
@@ -179,5 +179,5 @@ def _root(function: Callable[[float], float], most: float, **options: float) -> 
 
 
 def _variance(gcpu: float) -> float:
-    """Return the variance of one sample, that of a share of 1 not being 0 by estimate."""
+    """Return the variance of one sample; the estimate for a share of 1 is kept above 0."""
     return max(gcpu * (1 - gcpu), 1e-9)

@@ -1,4 +1,4 @@
-"""Series against what is expected of them: the form in which counts and values are tested the same way."""
+"""Series relative to their expectation: the form in which counts and values are tested in the same way."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def values_and_weights(matrix: SeriesMatrix) -> tuple[FloatArray, FloatArray]:
 def normalise(
     matrix: SeriesMatrix, *, history: int, longest: int, apart: int, config: NormaliseConfig | None = None
 ) -> Normalised:
-    """Learn each series' level, cycle and noise from its history, and express all of it by them.
+    """Estimate each series' level, cycle and noise from its history, and express the series by them.
 
     Args:
         matrix: Series of one source.

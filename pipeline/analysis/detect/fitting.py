@@ -1,4 +1,4 @@
-"""Windows fitted to when a service has data: how wide they are, and where its history begins."""
+"""Width of windows and begin of the history, fitted to the times at which a service has data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def runs_of(has_data: BoolArray) -> list[tuple[int, int]]:
 
 
 def widening(has_data: BoolArray, most: int) -> int:
-    """Return how many windows have to be one for each to have data: at least 1, at most ``most``.
+    """Return how many windows must be merged so that each has data: at least 1, at most ``most``.
 
     That is the interval at which data come, the mean of the middle half of the gaps between them:
     an outage does not widen windows, nor does a message that came late.

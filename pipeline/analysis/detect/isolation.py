@@ -30,7 +30,7 @@ class Isolated:
 
 
 def isolate(search: SplitSearch, sign: float) -> Isolated:
-    """Return the changes that series have in the analysis window, others aside.
+    """Return the changes of series in the analysis window, isolated from their changes elsewhere.
 
     Args:
         search: In the series that the screen leaves.
@@ -135,7 +135,7 @@ def _pieces(search: SplitSearch, rows: IntArray, low: IntArray) -> tuple[IntArra
 def _judged(
     search: SplitSearch, splits: BestSplit, likely: BestSplit, low: IntArray, high: IntArray
 ) -> BestSplit:
-    """Return splits with the p-values that they deserve, placed by the likeliest one of the whole range.
+    """Return splits with p-values by the noise around them, at the place of the likeliest split of the range.
 
     An earlier scan may not have been sure of one; and last week says if it counts, not where it lies.
     """

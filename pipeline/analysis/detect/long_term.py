@@ -99,7 +99,7 @@ class _Threshold:
     relative: float
 
     def reached(self, levels: _Levels, share: float) -> BoolArray:
-        """Return which series rose by that share of the threshold."""
+        """Return True for series that rose by a given share of the threshold."""
         bound = np.maximum(self.absolute, self.relative * np.abs(levels.baseline))
         rise = levels.current - levels.baseline
         return np.asarray((rise > 0) & (rise >= share * bound))
@@ -199,7 +199,7 @@ def _examine(
 def _locate(
     values: FloatArray, left: FloatArray, weights: FloatArray, days: _Days, noise: tuple[float, float]
 ) -> Rise:
-    """Return where a series begins to rise, its season taken out only if that makes the rise clearer.
+    """Return where a series begins to rise; its season is removed only if that makes the rise clearer.
 
     The season of what is new is part of its rise, carried back to when there was nothing.
     """
@@ -220,7 +220,7 @@ def _unexplained(values: FloatArray, weights: FloatArray) -> float:
 
 
 def _days(windows: Windows, resolution_s: float, config: LongTermConfig) -> _Days | None:
-    """Return the spans to compare; None where the windows are too short for them to lie apart."""
+    """Return the spans to compare; None if the windows are too short for separate spans."""
     analysis = min(windows.analysis, windows.end - math.ceil(config.min_analysis * windows.end))
     length = min(points_of(DAY_S, resolution_s), (windows.end - analysis) // 2, windows.analysis)
     if length < 2 or analysis + 2 * length > windows.extended:
@@ -243,7 +243,7 @@ def _days(windows: Windows, resolution_s: float, config: LongTermConfig) -> _Day
 
 
 def _screen(values: FloatArray, weights: FloatArray, comparison: _Comparison) -> IntArray:
-    """Return the rows whose daily medians rose by so much that the trend may have."""
+    """Return the rows whose daily medians rose enough that the trend may have risen by the threshold."""
     days, config = comparison.days, comparison.config
     median = _Levels(
         _medians(values, weights, days.baseline, config), _medians(values, weights, days.current, config)
@@ -304,7 +304,7 @@ def _means(trend: FloatArray, spans: tuple[slice, ...]) -> FloatArray:
 
 
 def _statistic(levels: _Levels, variance: FloatArray) -> FloatArray:
-    """Return by how many standard errors the smaller current value exceeds the larger baseline."""
+    """Return the excess of the smaller current value over the larger baseline, in standard errors."""
     size = np.maximum(np.abs(levels.baseline), np.abs(levels.current))
     # What rounding leaves of a constant series is no noise to measure a difference with.
     floor = np.maximum(1e-12 * np.nan_to_num(size), np.finfo(np.float64).tiny)
@@ -320,7 +320,7 @@ def _mean_variance(values: FloatArray, weights: FloatArray, days: _Days) -> tupl
 def _of_days(
     variance: FloatArray, degrees_of_freedom: FloatArray, weights: FloatArray, days: _Days
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the same of means of a day, where the variance is that of a mean of weight 1."""
+    """Convert the variance of a mean of weight 1, and its degrees of freedom, to means of a day."""
     counts = np.maximum((weights > 0).sum(axis=1), 1)
     weight = days.length * np.maximum(weights.sum(axis=1) / counts, np.finfo(np.float64).tiny)
     return variance / weight, degrees_of_freedom

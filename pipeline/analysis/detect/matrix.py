@@ -62,7 +62,7 @@ def drop_windows(matrix: SeriesMatrix, windows: int) -> SeriesMatrix:
 
 
 def has_history(has_data: BoolArray, least: float) -> BoolArray:
-    """Return which series have had data for long enough to be judged: (series,).
+    """Return True for series with data for long enough to be judged: (series,).
 
     A service that runs in office hours, or reports in one window of three, has data for as long as another:
     what counts is how often it had data against how often it has of late, in the last quarter. Of one that
@@ -77,6 +77,6 @@ def has_history(has_data: BoolArray, least: float) -> BoolArray:
 
 
 def least_history(has_data: BoolArray, least: float) -> FloatArray:
-    """Return in which share of the windows of its history each series must have had data: (series,)."""
+    """Return the share of the history's windows in which each series must have data: (series,)."""
     recent = has_data[:, -max(1, has_data.shape[1] // 4) :].mean(axis=1)
     return np.asarray(least * np.where(recent > 0, recent, 1.0))

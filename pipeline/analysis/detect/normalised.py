@@ -88,7 +88,7 @@ def join_rows(parts: Sequence[Normalised]) -> Normalised:
 def residuals(
     series: Normalised, rows: IntArray, columns: slice, split: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what two levels leave of columns of some series: observed and exposure, (rows, columns) each.
+    """Return the residuals of two levels in columns of some series: observed and exposure, (rows, columns).
 
     Args:
         series: All of them.

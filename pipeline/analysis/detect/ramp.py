@@ -43,7 +43,7 @@ def find_rise(
     noise: tuple[float, float] | None = None,
     interval: IntervalConfig | None = None,
 ) -> Rise:
-    """Return the window in which a series begins to rise, and where it may as well.
+    """Return the window in which a series begins to rise, and its interval.
 
     The interval of a gradual rise is that of its beginning, over all ends that a slope from there may have.
 
@@ -85,7 +85,7 @@ def find_rise(
 
 
 def _without_transients(values: FloatArray, width: int) -> FloatArray:
-    """Clip what strays far from the running median, which follows a step but not what is over soon after."""
+    """Clip values far from the running median, which follows a step but not a transient."""
     from scipy.ndimage import median_filter  # slow to import, and every worker imports this module
 
     middle = median_filter(values, size=width, mode="nearest")

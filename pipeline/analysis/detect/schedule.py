@@ -29,7 +29,7 @@ Counted = Callable[[str, float, float], Iterable[tuple[float, float]]]
 
 
 def nowhere(_workload: str, _start: float, _end: float) -> tuple[tuple[float, float], ...]:
-    """Return that there are no data: of a service of which nothing is stored."""
+    """Return the extent of a service without stored data."""
     return ()
 
 
@@ -102,7 +102,7 @@ class ServiceProgress:
     def low_watermark(
         self, now: float, *, idle_s: float, unread_s: Callable[[Partition], float] = lambda _: 0.0
     ) -> float:
-        """Return the event time that every partition has reached that is not idle.
+        """Return the event time that every partition that is not idle has reached.
 
         Args:
             now: Listening time; of a partition that has just spoken.
@@ -155,7 +155,7 @@ def first_boundary(cadence: Cadence, heard: float, counted: Counted = nowhere) -
 def due_scans(
     scanned: Mapping[str, float], low: float, cadences: Sequence[Cadence], counted: Counted = nowhere
 ) -> list[DueScan]:
-    """Return the scans that a low watermark makes due, by the watermark that each waited for.
+    """Return the scans that a low watermark makes due, with the watermark that each waited for.
 
     So the order is the same whether they become due one by one or all at once. Where more than MAX_CATCH_UP
     of a workload are due, those are left out that others cover, see ``_covering``.
@@ -213,5 +213,5 @@ def _covering(
 
 
 def is_slow(end: float, *, interval_s: float) -> bool:
-    """Return whether a scan that ends there, so long after the one before, looks for slow rises."""
+    """Return whether a scan that ends ``interval_s`` after the former one searches for slow rises."""
     return math.floor(end / LONG_TERM_EVERY_S) > math.floor((end - interval_s) / LONG_TERM_EVERY_S)

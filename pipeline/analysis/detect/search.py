@@ -75,7 +75,7 @@ class SearchConfig:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The candidates of a scan, and what the search knows that judging them takes."""
+    """The candidates of a scan, and facts of the search that later stages need."""
 
     candidates: tuple[Candidate, ...]
     unusable: int = 0  # candidates besides, with numbers that are not finite
@@ -87,7 +87,7 @@ class Found:
 
 
 def due_detectors(detectors: tuple[Detector, ...], end: float, *, interval_s: float) -> tuple[Detector, ...]:
-    """Return what a scan runs: slow rises need not be looked for as often as steps.
+    """Return the detectors that a scan runs: slow rises are searched for less often than steps.
 
     Args:
         detectors: The workload's.
@@ -99,7 +99,7 @@ def due_detectors(detectors: tuple[Detector, ...], end: float, *, interval_s: fl
 
 
 def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchConfig) -> Found:
-    """Run detectors; where two find the same kind of change in a series, the first counts.
+    """Run detectors; if two find the same kind of change in a series, the first counts.
 
     Args:
         matrix: All series of a service, with what lies before the history where ``windows`` says so.
@@ -136,7 +136,7 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """Series by their present names, and what is known of how names were exchanged."""
+    """Series by their present names, and the exchanges of names."""
 
     matrix: SeriesMatrix
     names: PresentNames = PresentNames({})
@@ -213,7 +213,7 @@ def _candidates(
 
 
 def _as_share(candidate: Candidate) -> Candidate:
-    """Return a candidate of gCPU with levels that a share can have.
+    """Return a gCPU candidate with levels clipped to [0, 1].
 
     A trend may dip below 0, and of what nearly every sample holds the whole is no measure.
     """

@@ -1,4 +1,4 @@
-"""Shares add up to one: what one subroutine wins, all the others lose without having changed.
+"""Share normalisation: shares add up to one, so a rise of one subroutine lowers all others.
 
 A regression of 4 % lowers every other subroutine's gCPU by 4 % of itself, an improvement raises it, and a
 fortnight of both makes all series walk. Most subroutines have not changed at any moment, so the median over
@@ -87,7 +87,7 @@ def with_share_factor(matrix: SeriesMatrix, factor: Sequence[float] | FloatArray
 
 
 def _weighted_median(values: FloatArray, weights: FloatArray, present: BoolArray) -> FloatArray:
-    """Return the weighted median of each column of what is present there.
+    """Return the weighted median of each column over the values that are present.
 
     Args:
         values: (rows, columns).

@@ -1,4 +1,4 @@
-"""One scan: a matrix of series in, the candidates among them out (FBDetect §5.4.1, short-term path).
+"""Short-term detector: candidates among the series of a scan (FBDetect §5.4.1, short-term path).
 
 First a screen of all series at once: is the level from some split in the analysis window on another than that
 of the baseline before? Then, of the few that it leaves, whether the change belongs to this scan at all: a
@@ -120,7 +120,7 @@ def normalised(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> No
 def count_histories(
     matrix: SeriesMatrix, windows: Windows, config: ScanConfig | None = None
 ) -> CountHistories | None:
-    """Return what a scan learns of gCPU series, each once; None for service-level metrics."""
+    """Return the histories of gCPU series, estimated once for a scan; None for service-level metrics."""
     if matrix.kinds and not is_gcpu(matrix.kinds[0]):
         return None
     config = config or ScanConfig()
@@ -183,7 +183,7 @@ def _suspects(
     totals: FloatArray,
     sign: float,
 ) -> IntArray:
-    """Return the series that have to be looked at: that may be a candidate, or none for a lack of data.
+    """Return the series to examine: possible candidates, and those that may lack data.
 
     The others change by too little for the least noise that they may have; and there are grounds to judge
     them even with the most.

@@ -76,7 +76,7 @@ class LargestChanges:
     def may_count(
         self, rows: IntArray, variance: FloatArray, degrees_of_freedom: FloatArray, significance: float
     ) -> BoolArray:
-        """Say which rows may be significant by a noise: (rows,)."""
+        """Return True for rows that may be significant at a given noise: (rows,)."""
         result, deviation = np.zeros(len(rows), dtype=np.bool_), np.sqrt(variance)
         for root, span, splits in zip(self.roots, self.spans, self.splits, strict=True):
             chances = p_values(root[rows] / deviation, degrees_of_freedom, span[rows], splits[rows])
@@ -114,7 +114,7 @@ class SplitSearch:
         return search
 
     def hiding(self, rows: IntArray, hidden: BoolArray) -> SplitSearch:
-        """Return a search of some rows that takes windows for no data.
+        """Return a search of some rows that treats hidden windows as no data.
 
         Args:
             rows: (rows,) of this search.
@@ -176,7 +176,7 @@ class SplitSearch:
         return split if some.all() else split.put(np.flatnonzero(~some), no_split(int((~some).sum())))
 
     def largest_changes(self, sign: float) -> LargestChanges:
-        """Return how far series may stand out, that way in the analysis window or else around it.
+        """Return upper bounds of the changes of series, in the analysis window and around it.
 
         ``best`` finds nothing that stands out further, and costs several times as much. What last week did
         takes away from a change, and adds nothing.
@@ -276,7 +276,7 @@ class SplitSearch:
         return split_intervals(profiles, noise, split - first) + first[:, None]
 
     def _noise_at_scales(self, split: IntArray, low: IntArray, high: IntArray) -> Noise:
-        """Return what says how noisy rows are at a scale: the history's, or of what two levels leave."""
+        """Return the noise of rows at any scale: the history's, or that of residuals of two levels."""
         series, windows = self.series, self.windows
         noise_of = partial(
             NoiseAtScale,
@@ -308,7 +308,7 @@ class SplitSearch:
 def _levels(
     plain: Sums, sums: Sums, best: tuple[IntArray, IntArray], centre: FloatArray, scale: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the levels before and after splits, by what the change is beyond last week's: (series,)."""
+    """Return the levels before and after splits, less last week's change: (series,) each."""
     before = centre + scale * ratio(plain.left[best], plain.left_exposure[best])
     after = ratio(sums.right[best], sums.right_exposure[best])
     until = ratio(sums.left[best], sums.left_exposure[best])
@@ -316,7 +316,7 @@ def _levels(
 
 
 def _with_data(exposure: FloatArray, least: int, *, first: int, last: int) -> BoolArray:
-    """Return which splits in [first, last] have data enough on either side: (series or 1, splits)."""
+    """Return True for splits in [first, last] with enough data on either side: (series or 1, splits)."""
     has_data = exposure > 0
     has_data = has_data[:1] if (has_data == has_data[:1]).all() else has_data
     left, right = both_sides(has_data.astype(np.float64), first, last)
@@ -352,7 +352,7 @@ def _gap_prior(exposure: FloatArray, *, first: int, last: int) -> FloatArray:
 def _within(
     observed: FloatArray, exposure: FloatArray, columns: tuple[int, int], low: IntArray, high: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return columns of series, with no data outside of each one's [low, high)."""
+    """Return columns of series, without data outside each row's [low, high)."""
     begin, end = columns
     observed, exposure = observed[:, begin:end], exposure[:, begin:end]
     if (low == begin).all() and (high == end).all():

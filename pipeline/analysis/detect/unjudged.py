@@ -74,13 +74,13 @@ def find_unjudged(grounds: Grounds, *, min_points: int, significance: float) -> 
 
 
 def are_judged(grounds: Grounds, *, min_points: int, significance: float) -> BoolArray:
-    """Say which series can be judged: (series,)."""
+    """Return True for series that can be judged: (series,)."""
     lacks = [lacks for _, lacks, _, _ in _lacking(grounds, min_points, significance)]
     return np.asarray(~np.logical_or.reduce(lacks))
 
 
 def _lacking(grounds: Grounds, min_points: int, significance: float) -> tuple[_Lack, ...]:
-    """Return what series may lack: code, which of them do, and the numbers that say so."""
+    """Return each possible lack: its code, the series that have it, the value and its bound."""
     return (
         ("no_history", ~grounds.has_history, grounds.share, grounds.least_share),
         ("windows_empty", grounds.splits == 0, grounds.windows, float(min_points)),
@@ -97,7 +97,7 @@ def _lacking(grounds: Grounds, min_points: int, significance: float) -> tuple[_L
 def grounds_of(
     series: Normalised, totals: FloatArray, splits: IntArray, before: slice, since: slice, least: float
 ) -> Grounds:
-    """Return what each series of a scan is judged on.
+    """Return the grounds on which each series of a scan counts as judged.
 
     Args:
         series: In the form in which the scan compares them.
@@ -137,7 +137,7 @@ def _least_p(series: Normalised, most: float, before: slice, since: slice) -> Fl
 
 
 def merge_unjudged(parts: Iterable[Unjudged]) -> tuple[Unjudged, ...]:
-    """Add up what parts of a matrix could not be judged for; the numbers are those of the largest part."""
+    """Add up unjudged series of parts of a matrix by reason; the numbers are those of the largest part."""
     merged: dict[str, Unjudged] = {}
     for part in sorted(parts, key=lambda whole: -whole.series):
         former = merged.get(part.code)

@@ -45,7 +45,7 @@ def fit_shared_prior(
     degrees_of_freedom: FloatArray,
     config: SharedPriorConfig | None = None,
 ) -> SharedVariancePrior | None:
-    """Learn from the noise of many series what it is like at each level, and how similar it is.
+    """Fit the variance at each level, and its scatter, to the noise of many series.
 
     Args:
         level: (series,) above 0.
@@ -84,7 +84,7 @@ def moderated(
     degrees_of_freedom: FloatArray,
     config: SharedPriorConfig | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return variances and their degrees of freedom in the light of what other series of the service have.
+    """Return variances and their degrees of freedom moderated by the service's prior.
 
     Args:
         common: Of the service.
@@ -110,7 +110,7 @@ def least_moderated(
     variance: FloatArray,
     degrees_of_freedom: tuple[float, float],
 ) -> FloatArray:
-    """Return what ``moderated`` variances are at least: (series,).
+    """Return a lower bound of ``moderated`` variances: (series,).
 
     Args:
         common: Of the service.
@@ -128,7 +128,7 @@ def least_moderated(
 
 
 def _expected(common: SharedVariancePrior, level: FloatArray) -> tuple[BoolArray, FloatArray]:
-    """Return at which levels something is known of the others, and their variance there: (series,) each."""
+    """Return True for levels that the prior covers, and its variance there: (series,) each."""
     positive = level > 0
     at = np.log(np.where(positive, level, 1.0))
     expected: FloatArray = np.exp(np.interp(at, common.log_levels, common.log_variances))

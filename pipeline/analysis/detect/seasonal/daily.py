@@ -33,7 +33,7 @@ class CycleConfig:
 
 @dataclass(frozen=True, slots=True)
 class WindowGrid:
-    """When windows begin."""
+    """Start times of windows."""
 
     start: float  # of the first, epoch seconds
     resolution_s: float
@@ -45,15 +45,15 @@ class WindowGrid:
 
 
 class PointNoise(Protocol):
-    """The variance of points, between what it lies and what it is: (rows,) of series that are asked for."""
+    """The variance of points, as bounds and exactly: (rows,) for the rows asked for."""
 
     least: FloatArray | float  # (series,)
 
     def most(self, rows: IntArray) -> FloatArray:
-        """Return what it does not exceed."""
+        """Return an upper bound of the variance."""
 
     def exact(self, rows: IntArray) -> FloatArray:
-        """Return what it is."""
+        """Return the variance."""
 
 
 def fit_daily_waves(
@@ -155,6 +155,6 @@ def _common(
 
 
 def _middles(ordered: FloatArray) -> FloatArray:
-    """Return the medians of what is in order along the last axis."""
+    """Return the medians along the last axis of sorted values."""
     values = ordered.shape[-1]
     return np.asarray((ordered[..., (values - 1) // 2] + ordered[..., values // 2]) / 2)

@@ -49,7 +49,7 @@ def beyond_last_week(
     span: WeekSpan,
     doubt: float,
 ) -> tuple[FloatArray, Sums]:
-    """Return the roots of splits beyond what the same splits show a week earlier, and whose change that is.
+    """Return the roots of splits beyond the same splits a week earlier, and the sums with that change.
 
     Args:
         plain: What lies on both sides of the splits, (series, splits).
@@ -102,7 +102,7 @@ def roots_against_week(
     older: BoolArray,
     doubt: float = 2.0,
 ) -> tuple[FloatArray, Sums]:
-    """Return standardised roots of changes beyond last week's, and the sums whose change that is.
+    """Return standardised roots of changes beyond last week's, and the sums with that change.
 
     Only what went the same way last week is taken out, and no more than there is: what changed then and does
     not do so again is no change of this week.
@@ -162,7 +162,7 @@ def _undone(sums: Sums, week_ago: Sums, family: Family, way: FloatArray) -> Floa
 
 
 def _without(sums: Sums, week_ago: Sums, lasting: FloatArray, family: Family) -> Sums:
-    """Take so much of last week's change out of the right side, from values or from what is expected."""
+    """Remove a share of last week's change from the right side: from values, or from the expectation."""
     if family == "values":
         left = ratio(week_ago.left, week_ago.left_exposure)
         right = ratio(week_ago.right, week_ago.right_exposure)
