@@ -24,7 +24,7 @@ class BestSplit:
 
     @property
     def likelihood(self) -> FloatArray:
-        """(series,) twice the log likelihood ratio of each split, plus its prior: compares splits of different places."""
+        """(series,) twice the log likelihood ratio plus the prior, by which splits of ranges compare."""
         return np.asarray(self.root**2 + self.prior)
 
     def rows(self, rows: IntArray | BoolArray) -> BestSplit:

@@ -44,7 +44,7 @@ def decide_filters(
     without: Collection[str] = (),
     steps: Sequence[Step] = FILTERS,
 ) -> Filtered:
-    """Ask one filter after the other about what the former ones let pass.
+    """Apply the filters in order, each to the candidates that the former ones pass.
 
     Args:
         evidence: What was gathered of the scan.
@@ -66,7 +66,7 @@ def decide_filters(
 
 
 def load_filters(steps: Sequence[Step] = FILTERS) -> None:
-    """Import every filter, for which the first scan would wait otherwise."""
+    """Import every filter, so that the first scan does not wait for imports."""
     for step in steps:
         filter_of(step)
 

@@ -87,7 +87,7 @@ RowJudge = Callable[[FloatArray, FloatArray, ChangeSpans], Sequence[Decision]]
 
 
 def open_case(evidence: FilterEvidence, config: FilterConfig) -> FilterCase:
-    """Return what the filters decide on, every series brought to its levels once."""
+    """Return the case that the filters decide on; the levels of each series are computed once."""
     matrix, scan = evidence.series, evidence.scan
     history = round((scan.analysis_start - scan.start) / config.resolution_s)
     after = max(1, matrix.samples.shape[1] - history)
@@ -106,7 +106,7 @@ def open_case(evidence: FilterEvidence, config: FilterConfig) -> FilterCase:
 def decide_by_rows(
     step: str, candidates: Sequence[Candidate], case: FilterCase, shown: FloatArray, judge: RowJudge
 ) -> list[Decision]:
-    """Decide on candidates by their series, all at once; those whose series is gone are dropped.
+    """Decide on candidates by their series, all together; candidates without a series are dropped.
 
     Args:
         step: Key of the step.

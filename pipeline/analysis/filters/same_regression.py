@@ -27,7 +27,7 @@ ESCALATED = "escalated"
 
 
 def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
-    """Decide on each candidate by what earlier scans passed on of its series, whichever detector saw it."""
+    """Decide on each candidate by the regressions of its series that earlier scans passed on."""
     earlier: dict[SeriesKey, list[Known]] = {}
     for reported in case.earlier:
         earlier.setdefault(reported.candidate.series, []).append(reported)
@@ -44,7 +44,7 @@ def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
 
 
 def recent_level(candidate: Candidate, case: FilterCase) -> float:
-    """Return the level over an analysis window just before the change; the one before without data."""
+    """Return the level over an analysis window before the change; ``before`` if it has no data."""
     levels, row = case.levels, case.levels.row(candidate)
     if row is None:
         return candidate.before
@@ -60,7 +60,7 @@ def recent_level(candidate: Candidate, case: FilterCase) -> float:
 
 
 def rises_since(candidate: Candidate, levels: Levels, since: float) -> bool:
-    """Say whether a series has risen steadily since a moment, rather than stepped at the change."""
+    """Return whether a series has risen steadily since a moment, rather than stepped at the change."""
     row = levels.row(candidate)
     if row is None:
         return False
@@ -78,7 +78,7 @@ def judge_same_regression(
     config: FilterConfig,
     gradual_since: Callable[[float], bool] | None = None,
 ) -> Decision:
-    """Drop a candidate that does not go beyond a regression of the same series that was passed on before.
+    """Drop a candidate that does not exceed a former regression of the same series.
 
     A known regression counts only where the candidate can be its duplicate: its change point lies within an
     analysis window of the candidate's, or the scan that reported it had seen the candidate's too and
@@ -116,7 +116,7 @@ def judge_same_regression(
 
 
 def _can_duplicate(candidate: Candidate, reported: Known, recent: float, analysis_s: float) -> bool:
-    """Say whether a candidate may be what a scan sees of a known regression."""
+    """Return whether a candidate may be the same rise as a former regression."""
     apart = candidate.change_time - reported.candidate.change_time
     if (reported.candidate.delta > 0) != (candidate.delta > 0):
         return False
@@ -128,7 +128,7 @@ def _can_duplicate(candidate: Candidate, reported: Known, recent: float, analysi
 
 
 def is_gradual(values: FloatArray, weights: FloatArray, *, change: int) -> bool:
-    """Say whether a steady rise from the start on explains a series, and no step, alone or on top of it.
+    """Return whether a steady rise explains a series without any step.
 
     The step may lie anywhere: where noise put the change point, it would explain less than it can. For that
     choice it pays by Schwarz's criterion. The points that count there are those that are independent: what
@@ -161,7 +161,7 @@ def is_gradual(values: FloatArray, weights: FloatArray, *, change: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A step in a series: its height, how steep a line it is like by itself, and what it leaves."""
+    """A step in a series: its height, the slope of the line nearest to it, and its squared error."""
 
     height: float
     slope: float
@@ -169,7 +169,7 @@ class _Step:
 
 
 def _best_step(y: FloatArray, w: FloatArray, t: FloatArray | None = None) -> _Step:
-    """Fit the step that leaves least, with two points at least on either side.
+    """Fit the step with the least squared error and at least two points on either side.
 
     Args:
         y: (points,) of mean 0, and without a trend if there is ``t``.
@@ -194,7 +194,7 @@ def _best_step(y: FloatArray, w: FloatArray, t: FloatArray | None = None) -> _St
 
 
 def _without_cubic(y: FloatArray, w: FloatArray, t: FloatArray) -> FloatArray:
-    """Return what the best cubic curve leaves: (points,)."""
+    """Return the residuals of the best cubic curve: (points,)."""
     powers = np.vander(t / np.abs(t).max(), 4)
     root = np.sqrt(w)
     coefficients: FloatArray = np.linalg.lstsq(root[:, None] * powers, root * y, rcond=None)[0]
@@ -202,7 +202,7 @@ def _without_cubic(y: FloatArray, w: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def _pays(line: FloatArray, step: FloatArray, weights: FloatArray, *, parameters: int) -> bool:
-    """Say whether a step leaves so much less than a line that its further parameters pay (Schwarz)."""
+    """Return whether a step beats a line by Schwarz's criterion, which charges its further parameters."""
     line, step = np.sqrt(weights) * line, np.sqrt(weights) * step
     left = float((step**2).sum())
     if left <= 0:

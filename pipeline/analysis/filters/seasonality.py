@@ -1,4 +1,4 @@
-"""Seasonality: what comes back every day or week is not a regression (FBDetect §5.4.4).
+"""Seasonality: a rise that returns every day or week is not a regression (FBDetect §5.4.4).
 
 The season is taken off, and the medians of trend + residual before and after the change point are compared,
 in units of the residual's standard deviation, in the analysis and in the extended window. What the paper
@@ -85,7 +85,7 @@ def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
 def judge_seasonality(
     values: FloatArray, weights: FloatArray, spans: ChangeSpans, config: SeasonalityConfig | None = None
 ) -> list[Decision]:
-    """Drop candidates whose change is gone once the season is taken off.
+    """Drop candidates without a change after their season is removed.
 
     Args:
         values: (series, windows), one row a candidate; what has weight 0 may be NaN.
@@ -153,7 +153,7 @@ def _compare(
     compared: _Compared,
     config: SeasonalityConfig,
 ) -> Decision:
-    """Compare medians before and after, of what the season leaves over, in each of the windows."""
+    """Compare medians before and after the change, without the season, in each of the windows."""
     bound = _deviations(config.significance)
     remaining, needed = max(
         (
@@ -181,7 +181,7 @@ def _fit(values: FloatArray, change: int, periods: Sequence[int], config: Season
 def _week_before(
     history: FloatArray, variances: Sequence[float], compared: _Compared, week: int, config: SeasonalityConfig
 ) -> _Season | None:
-    """Return what happened at the same time of earlier weeks, if it was a rise like a season's.
+    """Return the change at the same time of earlier weeks, if it was a rise like a season's.
 
     The rise must have been there, and must have gone since: a regression of a week ago is still there.
     """
@@ -203,7 +203,7 @@ def _week_before(
 def _accounts(
     season: _Season, variances: Sequence[float], compared: _Compared, config: SeasonalityConfig
 ) -> bool:
-    """Say whether a season rises at the change point by more than its own error."""
+    """Return whether a season rises at the change point by more than its own error."""
     bound = _deviations(config.accounted)
     return any(
         max(_rise(season.values, span, compared), _mean_rise(season.values, span, compared))
@@ -222,7 +222,7 @@ def _mean_rise(values: FloatArray, span: slice, compared: _Compared) -> float:
 
 
 def _variance(history: FloatArray, windows: int, day: int) -> float:
-    """Return the variance of the difference between medians of so many windows and of the day before them.
+    """Return the variance of the difference between the median of some windows and that of the day before.
 
     It is measured at all places of the history, robustly, and is at least that of independent noise.
     """
@@ -252,7 +252,7 @@ def _variance_by_day(history: FloatArray, span: slice, compared: _Compared) -> f
 
 
 def _error(variance: float, span: slice, compared: _Compared) -> float:
-    """Return the standard error where more than a day before is compared."""
+    """Return the standard error of a comparison with more than the day before."""
     after = span.stop - span.start
     before = compared.before.stop - compared.before.start
     return float(np.sqrt(variance * (1 / after + 1 / before) / (1 / after + 1 / compared.day)))

@@ -1,4 +1,4 @@
-"""Went-away: is a change point a lasting regression or a trouble that came and went (FBDetect §5.4.3)?
+"""Went-away: it passes lasting regressions, and drops troubles that came and went (FBDetect §5.4.3).
 
 The predicate is the paper's, with its constants::
 
@@ -102,7 +102,7 @@ class WentAway:
 
     @property
     def decision(self) -> Decision:
-        """The decision, with the term that took it; of several, the plainest to a person."""
+        """The decision, with the term that decided it; of several terms the plainest."""
         if self.new_pattern.holds:
             return _decided(self.new_pattern, code="new_pattern")
         if self.gone_away.holds:
@@ -159,7 +159,7 @@ def _judge_some(
     spans: ChangeSpans,
     config: WentAwayConfig,
 ) -> list[WentAway]:
-    """Judge rows by the windows with data; those without any on one side of the change, by all."""
+    """Judge rows by the windows with data; rows without data on one side of the change by all windows."""
     windows = values.shape[1]
     with_data = np.flatnonzero((weights > 0).any(axis=0))
     change = np.searchsorted(with_data, change_index)

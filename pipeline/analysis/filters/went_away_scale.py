@@ -1,4 +1,4 @@
-"""At which scale went-away looks at a series: levels, noise and the length of a block (FBDetect §5.4.3)."""
+"""Scale of the went-away predicate: levels, noise and the length of a block (FBDetect §5.4.3)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The change and the noise that it stands against, by row."""
+    """The change and the noise of each row."""
 
     before: FloatArray
     delta: FloatArray
@@ -103,7 +103,7 @@ def measure(frame: Frame, sums: RunningSums, config: WentAwayConfig) -> Level:
 
 
 def _risen(frame: Frame, usual: FloatArray, noise: FloatArray, config: WentAwayConfig) -> FloatArray:
-    """Return (rows,) the level just before the change where it had risen for long; NaN elsewhere.
+    """Return (rows,) the level just before the change if it had risen before that for long; else NaN.
 
     What rose within the day before stands where it rose to: back there is back. For long means in either half
     of as much time as follows the change, since a spike there is no level.
@@ -134,7 +134,7 @@ def _white_noise(frame: Frame) -> FloatArray:
 
 
 def _shared_noise(frame: Frame, sums: RunningSums, block: IntArray) -> FloatArray:
-    """Return (rows,) deviations of a window by those of neighbouring blocks: with what neighbours share."""
+    """Return (rows,) deviations of a window from those of neighbouring blocks, with autocorrelation."""
     means = means_at(sums, moving_starts(np.zeros_like(block), frame.history, block), block)
     columns = np.arange(means.shape[1]) + block[:, None]
     following = np.take_along_axis(means, np.minimum(columns, means.shape[1] - 1), 1)
@@ -144,5 +144,5 @@ def _shared_noise(frame: Frame, sums: RunningSums, block: IntArray) -> FloatArra
 
 
 def letters_apart(config: WentAwayConfig) -> float:
-    """Return how many deviations of a block distinguish a letter from the history's valid ones."""
+    """Return the deviations of a block that distinguish a letter from the history's valid letters."""
     return float(special.ndtri(config.letter_certainty) - special.ndtri(config.valid_share))

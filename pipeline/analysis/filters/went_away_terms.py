@@ -33,7 +33,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One term of the predicate: whether it holds, and the statistic that was held against the bound.
+    """One term of the predicate: whether it holds, its statistic, and the bound of that.
 
     The code says why (``pipeline.model.steps``), where that speaks against the regression.
     """
@@ -62,7 +62,7 @@ class Terms:
 
 
 def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple[Terms, IntArray]:
-    """Judge REGRESSIONGONEAWAY; also return from which window on the series is back (the end if it is not).
+    """Judge REGRESSIONGONEAWAY; also return the window from which the series is back (else the end).
 
     However small the noise, a window at the level before counts no more than its share of the bound, so that
     a glitch cannot decide; and it is clipped two deviations outside both levels, so that an outlier cannot.
@@ -144,7 +144,7 @@ class _After:
         return np.where(another & (points > 0).all(axis=0), gain.max(axis=1), 0.0)
 
     def evidence(self, height: FloatArray) -> FloatArray:
-        """Return (rows, windows) how much each speaks for the level before, against a height above it."""
+        """Return (rows, windows) the evidence of each for the level before, against a height above it."""
         delta, noise = height[:, None], self.level.noise[:, None]
         clipped = np.clip(self.above, -2 * noise, delta + 2 * noise)
         # At the level before, a window's evidence is delta² / 2 noise²; the half lets one window more decide.
@@ -153,7 +153,7 @@ class _After:
         return gains
 
     def height(self) -> FloatArray:
-        """Return (rows,) how far the change led, less one standard error: it is sought where it is largest.
+        """Return (rows,) the height of the change where it is largest, less one standard error.
 
         That is the measured change, unless a rise that ended within the analysis window explains the windows
         better than one level by more than the bound: then its height before it ended, which the windows after
@@ -191,7 +191,7 @@ class Alphabet:
         return self.lowest + bucket * self.width
 
     def is_valid(self, read: IntArray) -> BoolArray:
-        """Return which of (rows, points) letters the history knows."""
+        """Return True for (rows, points) letters that are valid in the history."""
         return np.asarray(np.take_along_axis(self.valid, np.maximum(read, 0), 1) & (read >= 0))
 
 

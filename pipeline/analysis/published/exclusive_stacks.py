@@ -43,7 +43,7 @@ def group_by_exclusive_stacks(
     *,
     config: ExclusiveConfig | None = None,
 ) -> list[Group]:
-    """Group candidates around the functions that account best for what rose.
+    """Group candidates around the functions that account best for the rise.
 
     Each candidate that is not in its bucket's final set belongs to the one of it that explains most of its
     rise. The paper leaves the weighting of sets open; here it is r^b · c^(1 - b): r is what was left of the
@@ -75,7 +75,7 @@ def group_by_exclusive_stacks(
 
 
 def buckets(holds: BoolArray, change_times: FloatArray, bucket_s: float) -> list[IntArray]:
-    """Return indexes of candidates that are connected by a common stack and by nearness in time."""
+    """Return groups of candidates, as indexes, that share stacks and are near in time."""
     member = csr_array(holds.astype(np.float64))
     shared = (member @ member.T).tocoo()
     first, second = shared.coords
@@ -86,7 +86,7 @@ def buckets(holds: BoolArray, change_times: FloatArray, bucket_s: float) -> list
 
 
 def _final_set(holds: BoolArray, rise: FloatArray, mass: FloatArray, config: ExclusiveConfig) -> IntArray:
-    """Return the best of the sets that removal from each starting point gives, the smallest of equals."""
+    """Return the best set over all starting points of removal; the smallest of equal sets."""
     changes = holds @ rise
     whole = float(rise.sum()) if rise.sum() * changes.sum() > 0 else float(np.abs(changes).max())
     best, rank = np.zeros(1, dtype=np.int64), (-1.0, 0)

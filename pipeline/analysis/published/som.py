@@ -1,4 +1,4 @@
-"""A self-organising map (Kohonen 1990), as SOMDedup uses it to put like candidates together (§5.4.7).
+"""Self-organising map (Kohonen 1990), by which SOMDedup groups similar candidates (FBDetect §5.4.7).
 
 The map has ⌈√n⌉ × ⌈√n⌉ nodes for n items. It starts as the plane of the two main directions of the items, and
 is trained in batches: each round assigns every item to the node nearest to it, and then makes each node the
@@ -61,7 +61,7 @@ def train_map(items: FloatArray, *, config: SomConfig | None = None) -> Map:
 
 
 def cluster_items(items: FloatArray, *, config: SomConfig | None = None) -> IntArray:
-    """Return a cluster's number for each item: (items,); numbered in the order of first items.
+    """Return the number of each item's cluster: (items,), in the order of their first items.
 
     Nearby items on the map are one cluster: those of one node, and those of nodes within ``reach`` of each
     other if the means of their items are less than ``merge_distance`` apart.
@@ -146,7 +146,7 @@ def _smoothed(
 
 
 def _nearby(occupied: IntArray, side: int, reach: int) -> tuple[IntArray, IntArray]:
-    """Return pairs of occupied nodes that lie near each other on the map, as places in ``occupied``."""
+    """Return pairs of occupied nodes that are near each other on the map, as indexes of ``occupied``."""
     position = np.full(side * side, -1)
     position[occupied] = np.arange(len(occupied))
     row, column = np.divmod(occupied, side)

@@ -80,7 +80,7 @@ def _sums(values: FloatArray, width: int) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class RunningSums:
-    """Sums over the windows left of each place, from which the mean of any block is a difference."""
+    """Running sums of a series' windows, whose differences give the mean of any block."""
 
     centre: FloatArray  # (rows, 1) taken off before summing, so that the sums stay exact
     moment: FloatArray  # (rows, windows + 1) weight × (value - centre)
@@ -104,7 +104,9 @@ def running_sums(values: FloatArray, weights: FloatArray) -> RunningSums:
 
 
 def means_at(sums: RunningSums, starts: IntArray, sizes: IntArray) -> FloatArray:
-    """Return the weighted mean of each block; NaN where it leaves the series or misses half of its windows.
+    """Return the weighted mean of each block: (rows, blocks).
+
+    NaN if it leaves the series, or if more than half of its windows lack data.
 
     Args:
         sums: Of ``running_sums``.
@@ -128,14 +130,14 @@ def means_at(sums: RunningSums, starts: IntArray, sizes: IntArray) -> FloatArray
 
 
 def moving_starts(first: IntArray, end: IntArray, sizes: IntArray) -> IntArray:
-    """Return (rows, blocks) starts of the blocks at every place within [first, end); -1 pads short rows."""
+    """Return starts of the blocks at every place within [first, end): (rows, blocks); -1 pads short rows."""
     count = np.maximum(end - first - sizes + 1, 0)
     position = np.arange(int(count.max(initial=0)), dtype=np.int64)
     return np.where(position < count[:, None], first[:, None] + position, -1)
 
 
 def adjacent_starts(first: IntArray, end: IntArray, sizes: IntArray) -> IntArray:
-    """Return (rows, blocks) starts of side-by-side blocks in [first, end), in order; -1 pads short rows.
+    """Return starts of adjacent blocks in [first, end), in order: (rows, blocks); -1 pads short rows.
 
     The last block ends at ``end``; what remains at the beginning is left out. The padding comes first, so
     that the last column is the last block of every row.
@@ -146,7 +148,7 @@ def adjacent_starts(first: IntArray, end: IntArray, sizes: IntArray) -> IntArray
 
 
 def mean_between(sums: RunningSums, start: IntArray, end: IntArray) -> FloatArray:
-    """Return the weighted mean of [start, end) of each row; NaN without data."""
+    """Return the weighted mean of [start, end) of each row: (rows,); NaN without data."""
     mass = sum_between(sums.weight, start, end)
     mean: FloatArray = np.divide(
         sum_between(sums.moment, start, end), mass, out=np.full(len(start), np.nan), where=mass > 0
@@ -155,7 +157,7 @@ def mean_between(sums: RunningSums, start: IntArray, end: IntArray) -> FloatArra
 
 
 def sum_between(running: FloatArray, start: IntArray, end: IntArray) -> FloatArray:
-    """Return (rows,) sums over [start, end) of each row."""
+    """Return sums over [start, end) of each row: (rows,)."""
     rows = np.arange(len(start))
     difference: FloatArray = running[rows, end] - running[rows, start]
     return difference

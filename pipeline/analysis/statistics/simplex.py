@@ -1,4 +1,4 @@
-"""Least squares for shares: not negative, adding up to one, drawn towards what is expected of them."""
+"""Least squares for shares: not negative, of sum one, with a prior (constrained Bayesian regression)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROUNDS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """Sums over blocks of time of what series and parts deviate by from the mean of their group of blocks."""
+    """Sums over blocks of deviations of series and parts from the mean of their group of blocks."""
 
     squares: FloatArray  # (parts, parts)
     products: FloatArray  # (series, parts)
@@ -63,14 +63,14 @@ def fit_shares(sums: Moments, levels: FloatArray, prior: FloatArray, least: floa
     The prior has the variance of a series that is all of one part, each as likely as its share in the prior.
 
     Args:
-        sums: Of the series.
+        sums: Moments of series and parts.
         levels: (series,) a value with weight w has a variance of dispersion / (w × level).
-        prior: (parts,) what is expected of a series, all positive.
-        least: Dispersion that is the least there can be.
+        prior: (parts,) expected shares of a series, all positive.
+        least: Least dispersion.
     """
     least = max(least, 1e-12)
     dispersion = np.maximum(levels * sums.own / sums.degrees_of_freedom, least)
-    # What shares explain is no noise, which is known once they are.
+    # The noise is the part that shares do not explain, so both are estimated in turn.
     for _ in range(_ROUNDS - 1):
         shares = shares_given(sums, levels / dispersion, prior).shares
         left = (
@@ -83,19 +83,19 @@ def fit_shares(sums: Moments, levels: FloatArray, prior: FloatArray, least: floa
 
 
 def shares_given(sums: Moments, scale: FloatArray, prior: FloatArray) -> Shares:
-    """Return the shares of parts in series whose noise is known.
+    """Return the shares of parts in series of known noise: (series, parts).
 
     Args:
-        sums: Of the series.
+        sums: Moments of series and parts.
         scale: (series,) a value with weight w has a variance of 1 / (w × scale).
-        prior: (parts,) what is expected of a series, all positive.
+        prior: (parts,) expected shares of a series, all positive.
     """
     precision = scale[:, None, None] * sums.squares + np.diag(1 / prior)
     return Shares(on_simplex(precision, scale[:, None] * sums.products + 1.0), scale, precision)
 
 
 def posterior_error(precision: FloatArray, towards: FloatArray) -> FloatArray:
-    """Return the standard error of Σ share × ``towards``, as far as data and prior leave it open: (series,).
+    """Return the posterior standard error of Σ share × ``towards``: (series,).
 
     Args:
         precision: (series, parts, parts) of the shares, whose sum is known.
@@ -109,7 +109,9 @@ def posterior_error(precision: FloatArray, towards: FloatArray) -> FloatArray:
 
 
 def on_simplex(matrix: FloatArray, linear: FloatArray) -> FloatArray:
-    """Return the p ≥ 0 that add up to 1 and minimise p·A·p / 2 − b·p, negative ones left out in turn.
+    """Return the p ≥ 0 of sum 1 that minimise p·A·p / 2 − b·p: (series, parts).
+
+    Negative shares are removed in turn.
 
     Args:
         matrix: (series, parts, parts) A, positive definite.

@@ -1,4 +1,4 @@
-"""The scale on which a series is described: its own, or that of its logarithms.
+"""Scale on which a series is described: its own, or that of its logarithms.
 
 What grows by so much per cent is a line on the logarithmic scale, with noise of one size there; on its own
 scale it bends, and its noise grows. Both descriptions are of the same values, so that their lengths compare
@@ -44,7 +44,7 @@ class Scale:
         return (self.middle + self.spread * float(scaled.mean())) * self.size
 
     def nats(self, scaled: FloatArray) -> float:
-        """Return the nats that values take beyond those on this scale, by how densely it holds them."""
+        """Return the nats by which the density of values differs from that of scaled values."""
         nats = len(scaled) * float(np.log(self.spread))
         return nats + float((self.middle + self.spread * scaled).sum()) if self.logarithmic else nats
 

@@ -1,4 +1,4 @@
-"""A cycle that repeats through a whole series is no change: it is found and offered for removal.
+"""Cycles that repeat through a whole series, which are offered for removal, as they are no change.
 
 Harmonics of one period are fitted where a periodogram peaks: that of the series without its linear trend,
 which shows long smooth waves, and that of its differences with large ones clipped, in which a step is one odd

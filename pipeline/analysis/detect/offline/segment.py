@@ -1,4 +1,4 @@
-"""Every change point of one series, offline: the segmentation that describes the series in the fewest words.
+"""Every change point of one series, offline: the segmentation with the shortest description.
 
 The series is a sequence of segments, each a level, a line or a parabola, plus a cycle that runs through all
 of it, plus AR(1) noise, plus transients. Which of these explains what is seen (a few steps in white noise, a

@@ -98,7 +98,7 @@ def cusum(
     first: int = 1,
     degrees_of_freedom: FloatArray | float = _KNOWN,
 ) -> Cusum:
-    """Return each series' scaled CUSUM: where it is lowest, and how likely by chance (KDD 2018 §2.1).
+    """Return the minimum of each series' scaled CUSUM, and its chance (KDD 2018 §2.1).
 
     Args:
         values: (series, windows); anything where the weight is 0.
@@ -126,7 +126,7 @@ def cusum(
 def _bridge_exceeds(
     bound: FloatArray, share: FloatArray, degrees_of_freedom: FloatArray | float
 ) -> FloatArray:
-    """Return how likely a Brownian bridge exceeds a bound within that share of its length from one end.
+    """Return the chance that a Brownian bridge exceeds a bound within a share of its length from one end.
 
     The bound is in units of an estimated standard deviation: exp(-2 x²), averaged over the chi-squared
     distribution of its square, is (1 + 4 x² / ν)^(-ν/2), and Student's distribution replaces the normal one.
@@ -146,7 +146,7 @@ def _examine(
     direction: Direction,
     config: Kdd2018Config,
 ) -> list[Candidate]:
-    """Return the candidates of a matrix, by the levels of its series and what these weigh."""
+    """Return the candidates of a matrix, from the levels of its series and their weights."""
     sign = 1.0 if direction == "up" else -1.0
     plain = _without_cycles(values, weights, matrix.resolution_s, config)
     series = sign * (_logarithm(plain, weights) if config.log else plain)
@@ -196,7 +196,7 @@ def _examine(
 def _without_cycles(
     values: FloatArray, weights: FloatArray, resolution_s: float, config: Kdd2018Config
 ) -> FloatArray:
-    """Return series without their cycles, where they have any: §2.4.2 asks the Fourier transform."""
+    """Return series without their significant cycles (§2.4.2)."""
     if not config.cycles:
         return values
     fit = slice(-points_of(config.fit_s, resolution_s), None)
@@ -210,7 +210,7 @@ def _without_cycles(
 
 
 def _logarithm(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return logarithms; what is not positive counts as half of the smallest that is."""
+    """Return logarithms; values that are not positive count as half of the smallest positive one."""
     positive = (values > 0) & (weights > 0)
     least = np.where(positive, values, np.inf).min(axis=1, initial=np.inf)
     least = np.where(np.isfinite(least), least, 1.0)
@@ -218,7 +218,7 @@ def _logarithm(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _scales(values: FloatArray, weights: FloatArray, config: Kdd2018Config) -> FloatArray:
-    """Return what the statistic is divided by; 1 for a level of 0, and for logarithms, which are relative."""
+    """Return the divisor of the statistic; 1 for a level of 0, and for logarithms, which are relative."""
     if config.log:
         return np.ones(len(values))
     holes = np.where(weights > 0, values, np.nan)
