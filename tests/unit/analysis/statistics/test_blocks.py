@@ -59,7 +59,7 @@ def test_partial_blocks_begin_at_the_old_end_and_the_last_is_shorter() -> None:
     assert (means.tolist(), weights.tolist()) == ([[5.0, 2.0, 4.0]], [[2.0, 3.0, 2.0]])
 
 
-def test_means_at_any_place_weigh_and_leave_out_what_is_missing() -> None:
+def test_means_at_any_start_weigh_and_leave_out_what_is_missing() -> None:
     values = np.array([[1.0, 3.0, np.nan, 5.0, np.nan, np.nan]])
     weights = np.array([[1.0, 3.0, 0.0, 2.0, 0.0, 0.0]])
     starts = np.array([[0, 2, 4, 5, -1]])
@@ -67,7 +67,7 @@ def test_means_at_any_place_weigh_and_leave_out_what_is_missing() -> None:
     np.testing.assert_allclose(means, [[2.5, 5.0, np.nan, np.nan, np.nan]])
 
 
-def test_means_at_any_place_of_a_far_level_keep_their_digits() -> None:
+def test_means_at_any_start_of_a_far_level_keep_their_digits() -> None:
     values = 1e9 + np.array([[0.0, 1.0, 2.0, 3.0]])
     means = means_at(running_sums(values, np.ones((1, 4))), np.array([[0, 2]]), np.array([2]))
     np.testing.assert_allclose(means - 1e9, [[0.5, 2.5]], atol=1e-6)
