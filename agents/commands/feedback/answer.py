@@ -15,9 +15,8 @@ from agents.publishing.broker import publish_once, quiet_client
 from pipeline.analysis.feedback import Reported
 from pipeline.commands.options import Duration, settings_options
 from pipeline.commands.terminal import escape_controls
-from pipeline.kafka.feedback import feedback_message
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
-from pipeline.messages.inputs import decode_feedback, encode_feedback
+from pipeline.messages.inputs import decode_feedback, encode_feedback, feedback_message
 from pipeline.model import Verdict, VerdictKind
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError, InvalidMessage
