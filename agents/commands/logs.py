@@ -29,7 +29,7 @@ from agents.publishing.broker import (
     publish_once,
     quiet_client,
 )
-from agents.publishing.publisher import Publisher
+from agents.publishing.publisher import BackgroundPublisher
 from pipeline.commands.terminal import escape_controls
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.model import Outgoing
@@ -237,12 +237,12 @@ def _write_table(files: Sequence[Path], path: Path, counting: Counting) -> Reque
 def _follow(path: Path, settings: Settings, counting: Counting, state: StateFile | None) -> RequestTally:
     """Publish what is written to a file until SIGINT or SIGTERM."""
     from agents.logs.log_follower import LogFollower
-    from agents.publishing.outbox import Outbox
+    from agents.publishing.message_queue import MessageQueue, Overflow
 
     check_broker(settings)
     topics = settings.read_topics()
-    outbox = Outbox(OUTBOX_BYTES)
-    publisher = Publisher(lambda: connect(settings, topics), outbox)
+    outbox = MessageQueue(max_bytes=OUTBOX_BYTES, overflow=Overflow.KEEP)
+    publisher = BackgroundPublisher(lambda: connect(settings, topics), outbox)
     with until_stopped() as stop, state.locked() if state else nullcontext():
         follower = LogFollower(path, counting, state, outbox, publisher.offer)
         publisher.start()
@@ -254,7 +254,7 @@ def _follow(path: Path, settings: Settings, counting: Counting, state: StateFile
         finally:
             delivery = publisher.close(CLOSE_S)
             follower.close(system_clock())
-    if kept := len(outbox):
+    if kept := len(outbox.unconfirmed):
         said = "are kept for the next start" if state else "were not published"
         click.echo(f"{counted(kept, 'message')} {said}", err=True)
     if delivery.dropped.messages:
