@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agents.commands.changes import until_stopped
-from agents.commands.options import (
-    agent_settings,
-    checked_by,
-    duration_s_of,
-    host_option,
-    pairs,
-    release_option,
-    service_option,
-)
+from agents.commands.options import agent_settings, checked_by, host_option, release_option, service_option
 from agents.publishing.broker import (
     check_broker,
     connect,
@@ -32,6 +24,7 @@ from agents.publishing.broker import (
 from agents.publishing.publisher import BackgroundPublisher
 from pipeline.commands.terminal import escape_controls
 from pipeline.files.outputs import check_outputs, write_output
+from pipeline.files.values import duration_s_of, pairs
 from pipeline.model import Outgoing
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError

@@ -17,16 +17,18 @@ from agents.gateway.fleet import Fleet, add_fleet_routes
 from agents.gateway.intake import Intake, Rules
 from agents.gateway.receivers import RECEIVERS
 from agents.gateway.scrape import Scraper
-from agents.gateway.server import listening, make_app
+from agents.gateway.server import make_app
 from agents.gateway.service_metrics import ServiceMetrics
 from agents.gateway.targets import load_targets
 from agents.metrics import MetricMap
 from agents.publishing.message_queue import MessageQueue, Overflow
 from agents.publishing.publisher import BackgroundPublisher, Connect, Delivery, report_delivery
 from agents.publishing.spool import Spool
+from pipeline.http.serving import listening
 from pipeline.model import Outgoing
 from pipeline.model.clock import Clock
 from pipeline.model.errors import ConfigError
+from pipeline.processes import stop_event
 from pipeline.telemetry.metrics import (
     GATEWAY_SPOOL,
     GATEWAY_WAITING,
@@ -118,10 +120,7 @@ async def serve(
     Raises:
         ConfigError: the address cannot be listened on, or the spool cannot be used.
     """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stop = stop_event()
     outbox = BufferedOutbox(connect, endpoint.buffer_bytes, endpoint.spool)
     metrics = ServiceMetrics(endpoint.metric_map)
     receivers = (*RECEIVERS, *metrics.receivers)
@@ -151,7 +150,7 @@ async def serve(
                 reloads.append(partial(_follow, scraper, endpoint.targets))
                 reloads[-1]()
             if reloads:
-                loop.add_signal_handler(signal.SIGHUP, _call_all, reloads)
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _call_all, reloads)
             publishing = asyncio.ensure_future(_publish_metrics(metrics, outbox, clock))
             opened.callback(publishing.cancel)
             ready(addresses)

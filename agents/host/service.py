@@ -226,11 +226,8 @@ def _page(options: HostOptions, settings: Settings, agent: HostAgent) -> Iterato
     if options.metrics is None:
         yield
         return
-    from agents.host.page import MetricsPage  # aiohttp, which an agent without a page does not need
+    from agents.host.page import metrics_page  # aiohttp, which an agent without a page does not need
 
-    page = MetricsPage(agent.numbers.samples, settings.token)
-    log.info("metrics: %s", page.start(*options.metrics))
-    try:
+    with metrics_page(agent.numbers.samples, *options.metrics, settings.token) as url:
+        log.info("metrics: %s", url)
         yield
-    finally:
-        page.close()

@@ -23,7 +23,7 @@ from agents.experiments.replay import (
     WsgiRecorder,
 )
 from agents.experiments.replay.proxy import make_proxy
-from agents.gateway.server import listening
+from pipeline.http.serving import listening
 from tests.support.open_faults import open_fault
 from tests.unit.agents.experiments.replay.services import (
     Handler,
