@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from agents.inprocess import AccessLog
-from agents.inprocess.endpoints import AsgiApp, WsgiApp
+from agents.inprocess.observer import AsgiApp, WsgiApp
 from agents.logs import RequestTypes
 from agents.logs.line_format import line_format
 from agents.logs.request_tally import RequestTally, TallyOptions
