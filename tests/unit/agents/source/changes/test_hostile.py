@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.source import parser_process
 from agents.source.changes import definitions, git_program, history
 from agents.source.changes.bounds import FILES_BYTES, fit
 from agents.source.changes.git import MAX_FILE_BYTES, GitError, Repository
@@ -24,7 +25,7 @@ from agents.source.changes.patch import (
     content_of,
     parse_patch,
 )
-from agents.source.changes.syntax import Question
+from agents.source.syntax import Question
 from pipeline.model import Change
 from pipeline.processes import Output
 from tests.support.repositories import Work
@@ -400,7 +401,7 @@ def test_what_reads_sources_sees_nothing_of_the_caller(monkeypatch: pytest.Monke
         return Output(b"", 0)
 
     monkeypatch.setenv("MY_PASSWORD", "canary")
-    monkeypatch.setattr(definitions, "run_bounded", run)
+    monkeypatch.setattr(parser_process, "run_bounded", run)
     definitions.read_definitions([Question("go", b"package a", [1])], timeout_s=5)
     assert "PATH" in given
     assert "canary" not in given.values()

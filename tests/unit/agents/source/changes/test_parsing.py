@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.source.changes.definitions import MAX_ENDS, read_definitions
+from agents.source.changes.definitions import decode_answer, read_definitions
 from agents.source.changes.git import Repository
 from agents.source.changes.git_output import (
     FileChange,
@@ -22,11 +22,11 @@ from agents.source.changes.languages import language_of
 from agents.source.changes.modules import module_of_source
 from agents.source.changes.patch import parse_patch
 from agents.source.changes.subroutines import MAX_NAME, compare_python
-from agents.source.changes.syntax import (
+from agents.source.parser_process import MAX_ENDS
+from agents.source.syntax import (
     MAX_DEPTH,
     Definition,
     Question,
-    decode_answers,
     touched_definitions,
 )
 from tests.support.repositories import Work
@@ -99,7 +99,7 @@ def test_answers_that_are_none() -> None:
         b"[" * 9999,
         b"\xff",
     ]
-    answers = list(decode_answers(b"\n".join([*lines, b"[]"])))
+    answers = [decode_answer(line) for line in lines]
     assert answers == [[], None, None, None, [Definition("3", ("[]",))], None, None, None]
 
 
