@@ -74,6 +74,13 @@ class Ago(float):
         self.before_s = before_s
 
 
+_MOMENTS = {
+    "before": "a duration such as 2d, or an ISO 8601 time",
+    "after": "a duration from now such as 2h, or an ISO 8601 time",
+    None: "an ISO 8601 time, or epoch seconds, between 2000 and 2100",
+}
+
+
 class Moment(click.ParamType):
     """Epoch seconds between 2000 and 2100: an ISO 8601 time, a number, or a duration before or after now.
 
@@ -99,9 +106,7 @@ class Moment(click.ParamType):
             with contextlib.suppress(ValueError):
                 seconds = parse_duration_s(value)
                 return Ago(seconds) if self._duration == "before" else system_clock() + seconds
-        durations = f"a duration {self._duration} now such as 2d, or " if self._duration else ""
-        wanted = f"{durations}an ISO 8601 time or epoch seconds of the years 2000 to 2099"
-        return self.fail(f"should be {wanted}: {value!r}", param, ctx)
+        return self.fail(f"should be {_MOMENTS[self._duration]}: {value!r}", param, ctx)
 
 
 class FiniteRange(click.FloatRange):

@@ -13,6 +13,7 @@ import pytest
 from agents.source import parser_process
 from agents.source.changes import definitions, git_program, history
 from agents.source.changes.bounds import FILES_BYTES, fit
+from agents.source.changes.diff import parse_patch
 from agents.source.changes.git import MAX_FILE_BYTES, GitError, Repository
 from agents.source.changes.git_program import run_git
 from agents.source.changes.history import change_message, read_change
@@ -23,7 +24,6 @@ from agents.source.changes.patch import (
     Hunk,
     Line,
     content_of,
-    parse_patch,
 )
 from agents.source.syntax import Question
 from pipeline.model import Change
