@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FUZZ_S ?= 60
 FUZZ_SEED ?= 0
-TEST_PROCESSES ?= 4
+TEST_PROCESSES ?= 3
 FAST_PROCESSES ?= 2
 RECORDS := loadgen/evaluation/records
 
@@ -14,7 +14,7 @@ RECORDS := loadgen/evaluation/records
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast fuzz lint format bench lab record figures schemas lock pictures site sbom clean
+.PHONY: help setup demo test test-fast calibrate fuzz lint format bench lab record figures schemas lock pictures site sbom clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,12 +26,16 @@ demo: $(READY) ## Watch the whole pipeline catch one slow commit of a live servi
 
 # A file stays in one process, and the order is that of tests/conftest.py. The first process runs what counts, at a
 # low priority, while the others wait for brokers and workers: the cores are never idle, and no heartbeat is late.
-test: $(READY) ## Run every test (PYTEST_ARGS="tests/unit -k name" runs some)
+test: $(READY) ## Run all that guards behaviour (PYTEST_ARGS="tests/unit -k name" runs some)
 	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
-test-fast: $(READY) ## Run what needs no broker and no store, in a few minutes: unit, property and decoder tests
+test-fast: $(READY) ## Run what is quick and needs no broker and no store: unit, property and decoder tests
 	@$(BIN)/python -m pytest --numprocesses $(FAST_PROCESSES) --dist loadfile --no-loadscope-reorder \
-	  -m "not e2e" tests/unit tests/properties tests/fuzz $(PYTEST_ARGS)
+	  --hypothesis-profile fast -m "not e2e and not slow" tests/unit tests/properties tests/fuzz $(PYTEST_ARGS)
+
+calibrate: $(READY) ## Measure false alarms and power over many seeds, properties over many examples
+	@$(BIN)/python -m pytest --numprocesses $(FAST_PROCESSES) --dist load --calibrate -m calibrate $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(FAST_PROCESSES) --hypothesis-profile calibrate tests/properties $(PYTEST_ARGS)
 
 fuzz: $(READY) ## Look for inputs that break a decoder, a minute long (FUZZ_S=600 FUZZ="profile scan")
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S) --seed $(FUZZ_SEED) $(FUZZ)

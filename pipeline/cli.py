@@ -12,8 +12,9 @@ from types import ModuleType
 import click
 
 from pipeline import __version__
+from pipeline.commands.shared_group import SharedGroup
 from pipeline.model.errors import SmidgenError
-from pipeline.processes.threads import SINGLE_THREADED
+from pipeline.model.threads import SINGLE_THREADED
 from pipeline.settings.config import redact
 
 COMMANDS = {
@@ -66,6 +67,15 @@ COMMANDS = {
 }
 """Subcommand → (module that defines it under its own name, one line of help); loaded when it is called."""
 
+ELSEWHERE = {
+    "release": {
+        "requests": "agents.commands.release_requests",
+        "routes": "agents.commands.routes",
+    },
+    "trial": {"bisect": "agents.commands.bisect", "suggest": "agents.commands.suggest"},
+}
+"""Group → its commands that another package defines → module that defines the command under its name."""
+
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """How writing fails where nothing more fits; a file that a command names is in the error."""
@@ -96,6 +106,8 @@ class LazyGroup(click.Group):
             return None
         module = load(COMMANDS[cmd_name][0])
         command: click.Command = getattr(module, cmd_name)
+        if isinstance(command, SharedGroup):
+            command.elsewhere = ELSEWHERE[cmd_name]
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

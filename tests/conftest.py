@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
 
 # How long an example takes says how busy the machine is, and nothing about the code.
-settings.register_profile("smidgen", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "smidgen", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("fast", settings.get_profile("smidgen"), max_examples=30)
+settings.register_profile("calibrate", settings.get_profile("smidgen"), max_examples=1000)
 settings.load_profile("smidgen")
 
 _KAFKA = """tests against Apache Kafka: auto runs those marked kafka if Java and Maven are there, require
@@ -63,6 +67,7 @@ _ROOM_BYTES = 4 << 30
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kafka", choices=("auto", "require", "all", "off"), default="auto", help=_KAFKA)
+    parser.addoption("--calibrate", action="store_true", help="also run what needs many seeds or minutes")
     parser.addoption("--pictures", metavar="FOLDER", help="keep the pictures of the dashboard's pages there")
 
 
@@ -136,15 +141,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what takes long, mark what needs a broker or a store, and put what waits for them first."""
-    if config.getoption("kafka") != "all":
-        long = [item for item in items if item.get_closest_marker("kafka_all")]
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
+    _leave_out(config, items, "kafka_all", wanted=config.getoption("kafka") == "all")
+    _leave_out(config, items, "calibrate", wanted=config.getoption("calibrate"))
     for item in items:
         if _ENGINES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("e2e")
     longest = {f"tests/{file}": number for number, file in enumerate(_LONGEST)}
     items.sort(key=lambda item: longest.get(item.nodeid.partition("::")[0], len(longest)))
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str, *, wanted: bool) -> None:
+    marked = [] if wanted else [item for item in items if item.get_closest_marker(marker)]
+    if marked:
+        config.hook.pytest_deselected(items=marked)
+        items[:] = [item for item in items if not item.get_closest_marker(marker)]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

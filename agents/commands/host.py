@@ -38,7 +38,7 @@ def _rules(text: str) -> Path | str:
     metavar="FILE|URL",
     callback=checked_by(_rules),
     help="YAML file: which processes are sampled, for which service, and how; or http://HOST:PORT of a "
-    "gateway that serves a fleet's rules (docs/agent.md).",
+    "gateway that serves a fleet's rules (docs/fleet.md).",
 )
 @click.option("--list", "listed", is_flag=True, help="Show what would be sampled now, and end.")
 @click.option(

@@ -1,7 +1,7 @@
 """OTLP profiles, over HTTP and gRPC: each resource is a service on a host.
 
-The fields are those of ``agents.profiles.formats.otlp`` and of ``ExportProfilesServiceResponse``; the rules of answers
-those of the OTLP specification.
+The fields are those of ``agents.profiles.formats.otlp`` and of ``ExportProfilesServiceResponse``; the rules
+of answers those of the OTLP specification.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rates that follow how much a service's profile changes (Atys §5.2), of all its processes on the host.
 
-``agents.sampling.rates.frequency`` says after each window how fast to sample the next one. Of its rates those of
-``rate_at`` are taken: every rate is a stratum of its own downstream, so there should be few.
+``agents.sampling.rates.frequency`` says after each window how fast to sample the next one. Of its rates those
+of ``rate_at`` are taken: every rate is a stratum of its own downstream, so there should be few.
 """
 
 from __future__ import annotations

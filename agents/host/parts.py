@@ -62,7 +62,10 @@ def merge_parts(parts: Iterable[Part], interval_s: float) -> list[Part]:
 
 
 def with_endpoint(stacks: Mapping[Stack, int], endpoint: str) -> Mapping[Stack, int]:
-    """Put all stacks under a frame that carries the endpoint, as ``agents.profiles.annotate`` does; empty is none."""
+    """Put all stacks under a frame that carries the endpoint, as ``agents.profiles.annotate`` does.
+
+    An empty endpoint adds no frame.
+    """
     if not endpoint:
         return stacks
     frame = f"endpoint={endpoint} ({ANNOTATION_FILE})"

@@ -1,36 +1,15 @@
-"""Sampler inside a Python application: no privileges, no other program, the standard library alone.
+"""Sampler inside a Python application; applications import ``smidgen.inprocess``."""
 
->>> import agents.inprocess as smidgen_sampler
->>> smidgen_sampler.start(service="shop", send_to="http://gateway:4040")  # doctest: +SKIP
-True
-"""
+from __future__ import annotations
 
-from agents.inprocess.access_log import AccessLog
-from agents.inprocess.carriers import carry
-from agents.inprocess.control import start, stop
-from agents.inprocess.endpoints import wrap_asgi, wrap_wsgi
-from agents.inprocess.frameworks import (
-    StarletteMiddleware,
-    aiohttp_middleware,
-    django_middleware,
-    watch_flask,
-)
-from agents.inprocess.marks import frame_metadata, set_frame_metadata
-from agents.inprocess.spans import SpanProcessor, origin
+import warnings
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "AccessLog",
-    "SpanProcessor",
-    "StarletteMiddleware",
-    "aiohttp_middleware",
-    "carry",
-    "django_middleware",
-    "frame_metadata",
-    "origin",
-    "set_frame_metadata",
-    "start",
-    "stop",
-    "watch_flask",
-    "wrap_asgi",
-    "wrap_wsgi",
-]
+
+def __getattr__(name: str) -> Any:
+    public = import_module("smidgen.inprocess")
+    if name not in public.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"{__name__} will go: import smidgen.inprocess", DeprecationWarning, stacklevel=2)
+    return getattr(public, name)

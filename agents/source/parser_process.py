@@ -1,4 +1,4 @@
-"""Sources parsed in a process of its own, with bounds on time and memory: one that ends it costs only itself."""
+"""Sources parsed in a process with bounds on time and memory: one that ends it costs only itself."""
 
 from __future__ import annotations
 

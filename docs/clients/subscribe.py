@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from pipeline.delivery.client import (
+from smidgen.client import (
     DETECTED,
     RESOLVED,
     SeenIds,

@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Any
 
-import agents.inprocess as smidgen_sampler
+import smidgen.inprocess as smidgen_sampler
 from agents.inprocess.cpu import thread_cpu_ns
 
 DEPTH = 20

@@ -1,4 +1,4 @@
-"""Where the weights of pipeline.analysis.rootcause.ranking come from: simulated fleets, whose root causes are known.
+"""Source of the weights of pipeline.analysis.rootcause.ranking: simulated fleets of known root causes.
 
 ``python -m loadgen.evaluation.relevance --seeds 101-104`` simulates presets, backtests them, gathers the
 evidence on every reported regression as the stage does, and prints the weights under which the truth is

@@ -1,4 +1,4 @@
-"""Scenario files: what to simulate. docs/simulator.md explains every key."""
+"""Scenario files: what to simulate. docs/examples/scenario.yaml explains every key."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Judgement of one scan and its history: pure functions over arrays and frozen values."""
+"""Analysis of one scan and its history: pure functions over arrays and frozen values."""

@@ -250,7 +250,7 @@ def _names(facts: StoreFacts) -> Finding:
     shown = ", ".join(f"{service} {most}" for service, most in list(facts.unstable.items())[:_MOST_SHOWN])
     more = f" and {len(facts.unstable) - _MOST_SHOWN} more" if len(facts.unstable) > _MOST_SHOWN else ""
     text = f"made anew by every process: {shown}{more}"
-    return Finding("names", "warn", text, "give patterns for them in a names file (docs/configuration.md)")
+    return Finding("names", "warn", text, "give patterns for them in a names file (docs/names.md)")
 
 
 def _scans(facts: StoreFacts) -> Finding:

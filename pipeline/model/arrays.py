@@ -1,17 +1,16 @@
-"""Arrays by their element type."""
+"""Arrays by their element type: names for annotations, which cost no import of numpy."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
-IntArray = NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-
-Int32Array = NDArray[np.int32]
-
-
-FloatArray = NDArray[np.float64]
-
-
-BoolArray = NDArray[np.bool_]
+    IntArray = NDArray[np.int64]
+    Int32Array = NDArray[np.int32]
+    FloatArray = NDArray[np.float64]
+    BoolArray = NDArray[np.bool_]
+else:
+    IntArray = Int32Array = FloatArray = BoolArray = Any

@@ -10,8 +10,8 @@ from typing import Literal
 class Decision:
     """What a step says of a candidate: passed or dropped, the number it looked at, and the bound of that.
 
-    ``code`` is one of the step's in ``pipeline.model.steps``, which holds its words; empty where a candidate passed
-    without a remark. Both numbers are 0 where there was nothing to compare with.
+    ``code`` is one of the step's in ``pipeline.model.steps``, which holds its words; empty where a candidate
+    passed without a remark. Both numbers are 0 where there was nothing to compare with.
     """
 
     step: str

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import xxhash
 
 from pipeline.model.arrays import FloatArray, IntArray
@@ -99,6 +98,6 @@ class StrataMatrix:
     @property
     def counted_totals(self) -> FloatArray:
         """All samples in the windows that counts of series are of: (strata,)."""
-        times = self.start + self.resolution_s * np.arange(self.totals.shape[1])
-        inside = (times >= self.counted[0] - 1e-6) & (times < self.counted[1] - 1e-6)
-        return np.asarray(self.totals[:, inside].sum(axis=1))
+        first, end = (math.ceil((time - 1e-6 - self.start) / self.resolution_s) for time in self.counted)
+        counted: FloatArray = self.totals[:, max(first, 0) : max(end, 0)].sum(axis=1)
+        return counted

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from pipeline.processes.threads import SINGLE_THREADED
+from pipeline.model.threads import SINGLE_THREADED
 
 
 def smidgen_command(*arguments: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Settings from file, environment and flags, in that order of rising precedence.
 
-This is the only module that reads the environment, but for ``pipeline.worker.probe``, which has to start fast, and
-``agents.inprocess``, which uses the standard library alone.
+This is the only module that reads the environment, but for ``pipeline.worker.probe``, which has to start
+fast, and ``agents.inprocess``, which uses the standard library alone.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Settings(StrictModel):
     gates: Path | None = None
     """File that maps gates to the subroutines they switch (smidgen gates)."""
     names: Path | None = None
-    """File that says how frames become symbols (docs/configuration.md)."""
+    """File that says how frames become symbols (docs/names.md)."""
     learn_suspects: bool = True
     """Let confirmed causes weigh the evidence on suspects (docs/feedback.md)."""
     release_metrics: Path | None = None
@@ -144,7 +144,7 @@ class Settings(StrictModel):
     source_url: Annotated[str, AfterValidator(check_source_url)] = ""
     """Where a line of source is to be seen, with {service}, {commit}, {path} and {line}."""
     quotas: Path | None = None
-    """File of per-service quotas (docs/operations.md)."""
+    """File of per-service quotas (docs/quotas.md)."""
     idempotent_producer: bool = True
     """Off for brokers without InitProducerId; the embedded one is recognised."""
     dead_letter_limit: float = Field(default=0.5, gt=0, le=1)

@@ -6,8 +6,8 @@ kill between INSERT and commit nor a rebalance loses or doubles anything. What i
 from a former owner, is taken once; see pipeline.stages.blocks. ``totals`` comes last of the tables: what it
 covers, all of them do.
 
-What a service brings beyond its quota is refused or folded, see pipeline.counting.quota.admission; that is counted
-too, in ``totals`` and under the name ``(other)``.
+What a service brings beyond its quota is refused or folded, see pipeline.counting.quota.admission; that is
+counted too, in ``totals`` and under the name ``(other)``.
 """
 
 from __future__ import annotations

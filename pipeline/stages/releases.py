@@ -1,9 +1,9 @@
 """releases: progress in, looks at new releases out, as scans that join the chain where deduplication is.
 
-A look compares the latest release of a service with the one before, by requests and metrics of both, once
-the requests of all hosts are counted so far (see ``pipeline.releases.requests.looks``). It is a scan of the workload
-RELEASE_COSTS: what it finds are candidates, which go the way of all others from there; what it cannot judge
-is in the scan as dropped. Filters are for change points, and nothing is left for them to ask.
+A look compares the latest release of a service with the one before, by requests and metrics of both, once the
+requests of all hosts are counted so far (see ``pipeline.releases.requests.looks``). It is a scan of the
+workload RELEASE_COSTS: what it finds are candidates, which go the way of all others from there; what it
+cannot judge is in the scan as dropped. Filters are for change points, and nothing is left for them to ask.
 """
 
 from __future__ import annotations

@@ -291,7 +291,7 @@ def test_an_outage_of_the_broker_is_survived(caplog: pytest.LogCaptureFixture) -
         publisher.start()
         publisher.offer(message(0), samples=1)
         wait_until(lambda: buffer.waiting.messages == 0 and len(received(own.url)) == 1)
-        os.kill(own.pid, signal.SIGSTOP)
+        freeze(own.pid)
         publisher.offer(message(1), samples=1)
         wait_until(lambda: buffer.waiting.messages == 0)  # it is in hand, and does not arrive
         for number in range(2, 12):
@@ -303,6 +303,17 @@ def test_an_outage_of_the_broker_is_survived(caplog: pytest.LogCaptureFixture) -
         assert (delivery.published, delivery.dropped, delivery.unsent) == (Tally(7, 7), Tally(5, 5), Tally())
         assert "dropped meanwhile: 5 messages (5 samples)" in caplog.text
         assert received(own.url) == [0, 1, 7, 8, 9, 10, 11]
+
+
+def freeze(pid: int) -> None:
+    """Suspend a process and wait for all its threads: on a busy machine they go on answering for a while."""
+    os.kill(pid, signal.SIGSTOP)
+    tasks = Path(f"/proc/{pid}/task")
+    wait_until(lambda: all(state_of(task) == "T" for task in tasks.iterdir()))
+
+
+def state_of(task: Path) -> str:
+    return (task / "stat").read_text("utf-8").rpartition(")")[2].split()[0]
 
 
 def message(number: int) -> Outgoing:

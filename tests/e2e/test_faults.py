@@ -31,8 +31,9 @@ def kill_while_answers_are_lost(context: Context) -> Hit:
 
 @pytest.mark.timeout(1200)
 def test_kills_and_lost_answers_lose_and_double_nothing(broker_kind: str, tmp_path: Path) -> None:
+    about, shape = "a kill, and lost answers", {"hosts": 4}
     fault = Fault(
-        kill_while_answers_are_lost, 5, "a kill, and lost answers", gap_s=(0.5, 3), lasts_s=1.5, stages=True
+        kill_while_answers_are_lost, 5, about, gap_s=(0.5, 3), lasts_s=1.5, shape=shape, stages=True
     )
     options = Options(broker=broker_kind, seed=3, keep=tmp_path)  # type: ignore[arg-type]
     outcome = run_fault("short", fault, options, lambda _doing, _share: None)

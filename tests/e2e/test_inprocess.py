@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-import agents.inprocess as smidgen_sampler
+import smidgen.inprocess as smidgen_sampler
 from agents.profiles.formats.collapsed import parse_collapsed
 from agents.profiles.naming import name_stack
 from agents.sampling.kernels.pyspy import find_py_spy
@@ -155,7 +155,7 @@ def test_names_are_those_of_py_spy(tmp_path: Path) -> None:
     (tmp_path / "shop" / "pricing.py").write_text(PRICING)
     script, raw, own = tmp_path / "program.py", tmp_path / "raw.txt", tmp_path / "own.jsonl"
     script.write_text(textwrap.dedent(PROGRAM))
-    sampled = [sys.executable, "-m", "agents.inprocess", "--service", "s", "--send-to", f"file:{own}"]
+    sampled = [sys.executable, "-m", "smidgen.inprocess", "--service", "s", "--send-to", f"file:{own}"]
     options = ["--rate-hz", "300", "--budget", "1", "--wall", "--", str(script), "2.5"]
     spy = [find_py_spy(), "record", "--format", "raw", "--nolineno", "--rate", "300", "--output", str(raw)]
     done = subprocess.run(

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.counting.names import Naming, outline, owner_of
+from tests.support.cases import for_every
 from tests.unit.counting.names.test_rules import TABLES
 
 FRAMES = [frame for table in TABLES.values() for frame in table]
@@ -65,7 +65,7 @@ def test_names_without_a_sign_are_those_that_no_rule_changes(name: str) -> None:
     assert Naming().symbol(name) == thorough().symbol(name)
 
 
-@pytest.mark.parametrize("name", sorted({*FRAMES, *SYMBOLS}))
+@for_every("name", sorted({*FRAMES, *SYMBOLS}))
 def test_every_row_of_the_table_has_its_symbol_by_signs_and_without(name: str) -> None:
     assert Naming().symbol(name) == thorough().symbol(name)
 

@@ -121,8 +121,8 @@ def record(
     """Pass requests on to a service, and record a sample of them, until Ctrl-C.
 
     The first line printed is the address. Requests and answers pass unchanged, whatever becomes of the
-    recording; what it could not take is counted and said at the end. Of headers and fields that may hold
-    what nobody should read, a keyed hash is written. In a Python application, `agents.experiments.replay` has a
+    recording; what it could not take is counted and said at the end. Of headers and fields that may hold what
+    nobody should read, a keyed hash is written. In a Python application, `smidgen.replay` has a
     middleware of ASGI and of WSGI that does the same.
     """
     from agents.experiments.replay.recorder import Recorder, RecorderConfig

@@ -105,9 +105,9 @@ def describe_commit(
     """Describe a commit as the change that was deployed to ``service`` at ``time`` (epoch seconds).
 
     Subroutines are spelt as they appear in stack frames: Python's see ``module_of``, other languages' see
-    ``agents.source.changes.languages``; gates are those that its lines of code read, see ``agents.source.gates.reads``.
-    Whatever the commit holds, the result is a change within the bounds of a message; what they cost stands in
-    ``left_out``.
+    ``agents.source.changes.languages``; gates are those that its lines of code read, see
+    ``agents.source.gates.reads``. Whatever the commit holds, the result is a change within the bounds of a
+    message; what they cost stands in ``left_out``.
 
     Raises:
         GitError: the repository cannot be read.

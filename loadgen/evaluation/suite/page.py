@@ -8,8 +8,9 @@ from typing import Any
 
 from rich.table import Table
 
+from loadgen.evaluation.suite.goals import goals_table
 from loadgen.evaluation.suite.presets import HOSTS, WORLD
-from loadgen.evaluation.suite.table import suite_tables, worth_table
+from loadgen.evaluation.suite.table import pooled_tables, scenario_table, worth_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,41 +27,39 @@ STANDARD_RECORD = Record(
     "Accuracy on simulated fleets",
     "smidgen bench accuracy",
     "accuracy.json.gz",
-    "[accuracy-world.md](accuracy-world.md) is the same under renames, wrappers, gaps, holidays and so on.",
+    "[accuracy-world.md](accuracy-world.md) has renames, wrappers, gaps, holidays and so on.",
 )
 
 WORLD_RECORD = Record(
     "Accuracy on simulated fleets: a world that moves",
     "smidgen bench accuracy --world",
     "world.json.gz",
-    "[accuracy.md](accuracy.md) is the same of the other presets.",
+    "[accuracy.md](accuracy.md) has the other presets.",
 )
 
 HOSTS_RECORD = Record(
     "Accuracy on simulated fleets: rollouts, and mixes that move",
     "smidgen bench accuracy --hosts",
     "hosts.json.gz",
-    "[accuracy.md](accuracy.md) is the same of the other presets.",
+    "[accuracy.md](accuracy.md) has the other presets.",
 )
 
 _INTRODUCTION = """\
 # {title}
 
-{runs} runs of `{command}`, of {scenarios} scenarios with {seeds} seeds each: simulated,
-backtested and scored at the defaults. They stand one by one in `loadgen/evaluation/records/`: all runs in
-`{file}`{ablated}.
+{runs} runs of `{command}`, of {scenarios} scenarios with {seeds} seeds each, simulated,
+backtested and scored at the defaults. [scoring.md](scoring.md) defines each figure,
+[simulator.md](simulator.md) describes each scenario.
+
+`smidgen bench accuracy --from FILE` shows the runs with intervals; `make record` writes this page.
+Intervals of shares are Wilson's; "–" is a figure that a scenario cannot have.
+All runs are in `loadgen/evaluation/records/`: `{file}`{ablated}.
 {beside}
-
-[scoring.md](scoring.md) says what each figure is, [simulator.md](simulator.md) what happens in a scenario.
-`make record` writes this page again from these files; `smidgen bench accuracy --from FILE` shows one of them,
-and `smidgen bench accuracy --help` says how they are made.
-
-An interval of a mean is Student's over seeds, one of a share Wilson's. "–" is a figure that a scenario cannot
-have, such as the recall of one in which nothing regresses."""
+"""
 
 _ABLATION = """\
-From the first {seeds} seeds. Below each figure stands the mean of the paired differences over runs with its
-interval. A step may be worth something to one scenario alone, so the mean over all of them is small."""
+From the first {seeds} seeds. Under each figure stands the mean of the paired differences over runs, with its
+interval. Some steps matter to one scenario alone, so their mean over all scenarios is small."""
 
 
 def accuracy_page(result: Mapping[str, Any], ablated: Mapping[str, Any] | None = None) -> str:
@@ -82,7 +81,8 @@ def accuracy_page(result: Mapping[str, Any], ablated: Mapping[str, Any] | None =
         scenarios=len({run["scenario"] for run in runs}),
         seeds=_seeds(runs),
     )
-    parts = [introduction, *map(to_markdown, suite_tables(runs))]
+    tables = [goals_table(runs), scenario_table(runs), *pooled_tables(runs)]
+    parts = [introduction.rstrip(), *map(to_markdown, tables)]
     if ablated:
         table = worth_table(ablated["all"], ablated["ablation"])
         heading, _, rows = to_markdown(table).partition("\n\n")

@@ -25,6 +25,9 @@ _MEANS = (
 )
 """One table of every figure would not fit a terminal."""
 
+_BRIEF = tuple(figure for figure in FIGURES if figure.name in ("precision", "recall", "delay"))
+"""Figures of a scenario that its goals do not show."""
+
 
 def print_suite(console: Console, runs: Sequence[Run]) -> None:
     """Print one line a scenario, then all runs together: rates, sizes, kinds and the funnel."""
@@ -38,6 +41,20 @@ def suite_tables(runs: Sequence[Run]) -> Iterator[Table]:
     for title, figures in _MEANS:
         yield _means(f"{title}: mean over seeds (95 % interval)", runs, figures)
     yield goals_table(runs)
+    yield from pooled_tables(runs)
+
+
+def scenario_table(runs: Sequence[Run]) -> Table:
+    """Return the mean over seeds of what the goals of a scenario do not show, without intervals."""
+    table = _table("By scenario: mean over seeds", "scenario", *(figure.name for figure in _BRIEF))
+    for scenario, means in scenario_means(runs).items():
+        shown = ((figure, means[figure.name]) for figure in _BRIEF)
+        table.add_row(scenario, *(NONE if mean is None else _value(f, mean.value) for f, mean in shown))
+    return table
+
+
+def pooled_tables(runs: Sequence[Run]) -> Iterator[Table]:
+    """Yield the tables of all runs together: rates, sizes, kinds and the funnel."""
     found = pooled(runs)
     table = _table("All runs together", "", "cases", "share", "95 % interval")
     for name in (

@@ -1,6 +1,7 @@
 """What may have made regressions rise, through stacks and changes, and whether two of them have it in common.
 
-``cause`` and ``caller`` of the features by which regressions are merged (see ``pipeline.analysis.dedup.pairs``).
+``cause`` and ``caller`` of the features by which regressions are merged (see
+``pipeline.analysis.dedup.pairs``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The constraints of deduplication: which pairs may be one regression at all, whatever they have in common.
 
-Each is a pure function of what is known of the pairs, with one entry in ``pipeline.model.steps`` under its key.
-They apply in their order: some allow pairs, some forbid them.
+Each is a pure function of what is known of the pairs, with one entry in ``pipeline.model.steps`` under its
+key. They apply in their order: some allow pairs, some forbid them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Names made anew: series that began together where as many ended, and what that says of candidates.
 
-Some runtimes make names anew in every process (``pipeline.counting.names`` knows the usual ones). At a restart many
-series end and as many begin, with the same cost in all: an exchange of names. What began in one has no
-history of its own, so that nothing can be said of a rise from nothing; if cost rose with it, callers and
-callees that kept their names show it.
+Some runtimes make names anew in every process (``pipeline.counting.names`` knows the usual ones). At a
+restart many series end and as many begin, with the same cost in all: an exchange of names. What began in one
+has no history of its own, so that nothing can be said of a rise from nothing; if cost rose with it, callers
+and callees that kept their names show it.
 
 A series began, or ended, if at the rate of its life it would hardly have had no samples before, or since.
 """

@@ -16,7 +16,7 @@ CODES = (
     *("no_data", "no_history", "windows_empty", "noise_unknown", "few_samples"),
     *("direction_unknown", "store_refused"),
 )
-"""Why a scan does not judge a series, in the order of the tests; pipeline.views.report.unjudged has the words."""
+"""Reasons for which a scan judges no series, in the order of the tests (words: pipeline.views.report)."""
 
 Steps = tuple[Sequence[Candidate], Sequence[Unjudged]]
 """The candidates of a scan, and which series could not be judged."""

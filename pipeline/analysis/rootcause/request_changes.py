@@ -1,9 +1,9 @@
 """Suspects of a request that costs more in a new release (Liao et al. 2021, §5 step 5), by source alone.
 
 The paper lists the changes of any method along the request's call graph. Here they are ranked by the same
-weights as the suspects of profiles (``pipeline.analysis.rootcause.ranking``), with the call graph in place of stacks:
-how near a change comes to the request, and how improbable so near a change is at random. A method that many
-requests reach is as far from each of them: were it slower, all of them would cost more.
+weights as the suspects of profiles (``pipeline.analysis.rootcause.ranking``), with the call graph in place of
+stacks: how near a change comes to the request, and how improbable so near a change is at random. A method
+that many requests reach is as far from each of them: were it slower, all of them would cost more.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from contextlib import ExitStack, closing
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import click
@@ -13,12 +12,11 @@ import orjson
 from rich.console import Console
 
 from pipeline.backtest.files import dataset_files
-from pipeline.commands.of_agents import GroupWithAgents
 from pipeline.commands.options import Duration, FiniteRange, settings_options
 from pipeline.commands.release.reading import Asked, Comparison, Source, of_folder, of_store
-from pipeline.commands.release.requests import compare_requests
 from pipeline.commands.release.showing import show, to_json
 from pipeline.commands.release.watch import Watch, look_at_folder, look_at_store
+from pipeline.commands.shared_group import SharedGroup
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.model.clock import from_iso
 from pipeline.model.errors import ConfigError, InvalidMessage
@@ -42,16 +40,9 @@ Examples:
 """
 
 
-class _Release(GroupWithAgents):
-    of_agents = MappingProxyType({"routes": "agents.commands.routes"})
-
-
-@click.group(cls=_Release)
+@click.group(cls=SharedGroup)
 def release() -> None:
     """Hold releases of a service against each other."""
-
-
-release.add_command(compare_requests)
 
 
 @release.command(name="compare", epilog=_EXAMPLES)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import click
 import orjson
 from click.core import ParameterSource
 
-from pipeline.commands.of_agents import GroupWithAgents
 from pipeline.commands.options import Duration, FiniteRange
+from pipeline.commands.shared_group import SharedGroup
 from pipeline.commands.terminal import print_note, table_console
 from pipeline.commands.trial.covariates import with_covariates
 from pipeline.commands.trial.kept import kept
@@ -49,11 +48,7 @@ Examples:
 """
 
 
-class _Trial(GroupWithAgents):
-    of_agents = MappingProxyType({"bisect": "agents.commands.bisect", "suggest": "agents.commands.suggest"})
-
-
-@click.group(cls=_Trial)
+@click.group(cls=SharedGroup)
 def trial() -> None:
     """Judge code before its release, by trials of the old code against the new."""
 

@@ -16,7 +16,7 @@ from pipeline.experiments.trials.covariate import FEWEST_PAST, FEWEST_TRIALS, Us
 _FIGURES = ("A", "B", "difference", "interval", "p", "trials")
 
 Row = Mapping[str, Any]
-"""The verdict on one metric, as ``pipeline.messages.trials.verdict_to_json`` returns it and events hold it."""
+"""Verdict on one metric, as ``pipeline.messages.trials.verdict_to_json`` returns it and events hold it."""
 
 
 def show(console: Console, verdicts: Sequence[Row]) -> None:

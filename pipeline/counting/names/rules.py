@@ -7,9 +7,9 @@ order until nothing changes. Sources of the spellings: what GCC, Clang, javac, H
 PHP and the samplers async-profiler, perf, py-spy, rbspy and phpspy print.
 
 To add a rule, add a row to one of the modules below and rows to the truth table in
-``tests/unit/counting/names/test_rules.py``, and raise VERSION. A new version may only take more away: what a former
-version left must give the same symbol as the name itself (``tests/unit/counting/names/former.json``), since the series
-that are stored have only that.
+``tests/unit/counting/names/test_rules.py``, and raise VERSION. A new version may only take more away: what a
+former version left must give the same symbol as the name itself (``tests/unit/counting/names/former.json``),
+since the series that are stored have only that.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Unjudged(TypedDict):
     """Series that a scan could not judge for one reason."""
 
     code: Name
-    """Why: docs/operations.md lists them."""
+    """Why: docs/investigate.md lists them."""
     series: Count
     value: float
     """What fell short of the bound, of the series in the middle."""

@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 def gather_verdicts(store: Store, service: str | None = None, event: str = "") -> tuple[Verdict, ...]:
     """Return the latest verdict of each author and aspect, oldest first.
 
-    Of one service or of all; of one event or of all. ``pipeline.analysis.feedback.latest_verdicts`` gives states.
+    Of one service or of all; of one event or of all. ``pipeline.analysis.feedback.latest_verdicts`` gives
+    states.
     """
     equal = {"event": event} if event else {}
     return tuple(

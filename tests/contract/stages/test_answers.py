@@ -14,6 +14,7 @@ from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import CostMeasure, Silence, Verdict, VerdictKind
 from pipeline.storage.interface import Store
 from tests.contract.rows import metrics
+from tests.contract.stages.stores import every_store
 from tests.contract.stages.test_following import EVERY, LATENCY, START, Scans, shares, types
 from tests.support.builders import build_candidate
 
@@ -42,6 +43,7 @@ def until_resolved(scans: Scans) -> dict[str, Any]:
     return event
 
 
+@every_store
 def test_what_was_expected_stays_silent_when_it_comes_again(scans: Scans) -> None:
     event = until_resolved(scans)
     answer(scans, event, "expected", 100, comment="nightly batch")
@@ -159,6 +161,7 @@ def test_two_events_resolve_by_themselves(twins: tuple[Scans, dict[str, Any], di
     assert {event["data"]["regression"] for event in resolved} == {first["id"], second["id"]}
 
 
+@every_store
 def test_a_duplicate_resolves_with_the_first(twins: tuple[Scans, dict[str, Any], dict[str, Any]]) -> None:
     scans, first, second = twins
     answer(scans, second, "duplicate", 70, subject=first["id"])

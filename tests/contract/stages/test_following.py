@@ -22,6 +22,7 @@ from pipeline.stages.gather.lifecycle import FOLLOW_S
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
 from tests.contract.rows import change, gcpu, metrics, totals
+from tests.contract.stages.stores import every_store
 from tests.support.builders import build_candidate, build_decision, build_dropped
 from tests.support.fleets import LIVE
 
@@ -111,6 +112,7 @@ def test_what_was_rolled_back_is_resolved_once(scans: Scans) -> None:
     assert (row["id"], row["type"], row["regression"]) == (event["id"], "resolved", detected["id"])
 
 
+@every_store
 def test_one_batch_of_many_scans_shows_the_same_as_one_by_one(store: Store, service_name: str) -> None:
     reported = []
     for name in ("one", "many"):
@@ -129,6 +131,7 @@ def test_one_batch_of_many_scans_shows_the_same_as_one_by_one(store: Store, serv
     assert len(reported[0]) == 2
 
 
+@every_store
 def test_a_replay_after_a_restart_repeats_the_same_events(scans: Scans) -> None:
     every = [scans.at(60, SLOW), *(scans.at(second) for second in range(65, 140, 5))]
     first = scans.run(*every)
@@ -148,6 +151,7 @@ def test_what_lasts_is_not_resolved(store: Store, service_name: str) -> None:
     ]
 
 
+@every_store
 def test_silence_is_no_return_but_a_subroutine_without_samples_is(store: Store, service_name: str) -> None:
     for name, sampled, expected in (("silent", 80, []), ("gone", 140, ["resolved"])):
         made = Scans(store, f"{service_name}-{name}")
@@ -172,6 +176,7 @@ def test_a_share_that_others_have_moved_has_not_returned(store: Store, service_n
     assert types(made.run(*every)) == ["detected"]
 
 
+@every_store
 def test_a_service_level_metric_resolves_and_its_gaps_say_nothing(store: Store, service_name: str) -> None:
     level = shares((50, 100.0), (30, 120.0), (60, 100.0))
     noise = np.random.default_rng(1).normal(0, 2, len(level))
@@ -289,6 +294,7 @@ def test_what_comes_back_is_a_new_regression_with_an_end_of_its_own(scans: Scans
 # The ledger
 
 
+@every_store
 def test_every_candidate_of_a_scan_lands_in_the_ledger(scans: Scans) -> None:
     trail = (build_decision("went_away", 0.9, 0.5), build_decision("threshold", 0.1, 0.03, "large"))
     reported = replace(SLOW, passed=trail)

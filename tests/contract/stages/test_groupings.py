@@ -12,6 +12,7 @@ from pipeline.model import MetricKind, Record, Scan
 from pipeline.stages.dedup import DedupStage
 from pipeline.storage.interface import Store
 from tests.contract.rows import gcpu, metrics, stacks, totals
+from tests.contract.stages.stores import every_store
 from tests.support.builders import build_candidate
 from tests.support.fleets import LIVE
 
@@ -76,6 +77,7 @@ def test_candidates_are_grouped_as_asked_for(
         assert sorted(grouped, key=sorted) == [{"cart.tax", "cart.total"}, {"lib.sort", "shop.list"}]
 
 
+@every_store
 def test_metrics_that_move_together_are_one(store: Store, service_name: str) -> None:
     fill(store, service_name)
     workload = LIVE.model_copy(update={"name": "latency", "series": "service"})

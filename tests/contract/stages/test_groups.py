@@ -16,6 +16,7 @@ from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
 from tests.contract.group_pipeline import CHANGE, OTHER, START, Pipeline, caller, reported
 from tests.contract.rows import change, gcpu, stacks, totals
+from tests.contract.stages.stores import every_store
 from tests.support.builders import build_candidate
 from tests.support.fleets import LIVE
 
@@ -33,6 +34,7 @@ def test_callers_of_one_regressed_subroutine_are_one_event(pipeline: Pipeline) -
     }
 
 
+@every_store
 def test_one_that_is_found_later_joins_and_is_reported_as_an_update(pipeline: Pipeline) -> None:
     detected, updated = pipeline.run(
         pipeline.scan(65, caller("cart.total"), caller("cart.tax")),
@@ -76,6 +78,7 @@ def test_another_workload_finds_another_part_of_it(pipeline: Pipeline) -> None:
     assert updated["data"]["regression"] == detected["id"]
 
 
+@every_store
 def test_restarts_between_scans_and_replays_change_nothing(pipeline: Pipeline, service_name: str) -> None:
     scans = [
         pipeline.scan(65, caller("cart.total")),
@@ -114,6 +117,7 @@ def test_growth_of_what_joined_later_is_reported_as_well(pipeline: Pipeline) -> 
     assert event["data"]["grown"]["metric"] == "shop.list"
 
 
+@every_store
 def test_an_event_that_cannot_be_read_stops_nothing(
     pipeline: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -306,6 +310,7 @@ def test_a_change_nearer_than_the_release_is_the_cause(store: Store, service_nam
     assert [kind for kind, _ in reported(events)] == ["detected", "detected" if own else "updated"]
 
 
+@every_store
 def test_two_parts_of_a_large_release_are_distinguished(store: Store, service_name: str) -> None:
     pipeline = Release(store, service_name)
     events = pipeline.run(pipeline.scan(65, caller("f0")), pipeline.scan(70, caller("f3")))

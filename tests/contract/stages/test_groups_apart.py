@@ -16,6 +16,7 @@ from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
 from tests.contract.group_pipeline import CHANGE, OTHER, START, Pipeline, caller, reported
 from tests.contract.rows import change, gcpu, metrics
+from tests.contract.stages.stores import every_store
 from tests.support.builders import build_candidate
 from tests.support.fleets import LIVE
 
@@ -168,6 +169,7 @@ def test_a_slow_rise_under_a_known_caller(
     assert [kind for kind, _ in reported(events)] == kinds
 
 
+@every_store
 def test_what_another_workload_saw_of_the_first_step_changes_nothing(store: Store, service_name: str) -> None:
     pipeline = Nested(store, service_name)
     store.insert("changes", modified(service_name, "lib.slow"))
@@ -305,6 +307,7 @@ def test_metrics_join_those_that_joined(store: Store, service_name: str, beside:
     assert events == [("detected", first), *[("updated", first)] * (3 if beside else 2)]
 
 
+@every_store
 def test_the_ledger_names_the_regression_of_the_event_not_what_joined_it(
     store: Store, service_name: str
 ) -> None:

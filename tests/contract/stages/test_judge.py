@@ -19,6 +19,7 @@ from pipeline.stages.judge import JudgeStage
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
 from tests.contract.rows import T0
+from tests.contract.stages.stores import every_store
 
 Message = TrialSide | ExperimentEnd
 
@@ -89,6 +90,7 @@ class Judge:
         return found
 
 
+@every_store
 def test_an_experiment_is_judged_once_it_has_ended(store: Store, service_name: str) -> None:
     judge = Judge(store)
     assert judge.take(trials_of(service_name, slower=0.05)) == []
@@ -127,6 +129,7 @@ def test_the_order_of_messages_does_not_matter(store: Store, service_name: str, 
     assert event["data"] == {**other["data"], "service": service_name}
 
 
+@every_store
 def test_a_kill_before_a_verdict_is_published_publishes_it_again(store: Store, service_name: str) -> None:
     messages = [*trials_of(service_name), end_of(service_name)]
     judge = Judge(store)
@@ -166,6 +169,7 @@ def test_an_experiment_that_never_ends_is_not_enough_after_a_day_of_event_time(
     assert (revised["data"]["revision"], revised["data"]["decision"]) == (2, "pass")
 
 
+@every_store
 def test_an_overdue_experiment_of_a_quiet_service_is_judged_by_the_clock(
     store: Store, service_name: str
 ) -> None:
@@ -210,6 +214,7 @@ def test_a_sequential_experiment_ends_once_it_is_decided(store: Store, service_n
     assert found[0]["data"]["complete"] is False
 
 
+@every_store
 def test_a_model_is_chosen_by_the_a_a_trials_of_the_service_and_kept(store: Store, service_name: str) -> None:
     judge = Judge(store)
     assert judge.take(trials_of(service_name, "same", 120, kind="A/A", start=T0 - DAY_S)) == []
@@ -227,6 +232,7 @@ def test_a_model_is_chosen_by_the_a_a_trials_of_the_service_and_kept(store: Stor
     assert rows[0]["experiments"] == 60
 
 
+@every_store
 def test_what_is_beyond_the_quota_is_refused_and_counted(store: Store, service_name: str) -> None:
     judge = Judge(store, Quotas(Quota(trial_sides=4)))
     messages = trials_of(service_name)

@@ -21,6 +21,7 @@ from pipeline.stages.dedup import DedupStage
 from pipeline.storage.interface import Store
 from tests.contract.group_pipeline import CHANGE, START, Pipeline, caller
 from tests.contract.rows import metrics
+from tests.contract.stages.stores import every_store
 from tests.support.builders import build_candidate
 from tests.support.fleets import LIVE
 
@@ -163,6 +164,7 @@ def test_a_slow_rise_has_what_it_was_compared_with(
     assert (decision.statistic >= decision.bound) is bool(found)
 
 
+@every_store
 def test_metrics_that_move_together_have_the_rules_own_numbers(store: Store, service_name: str) -> None:
     points = [
         (n, START + s, 10.0 + 5 * (s >= CHANGE) + (s % 7) / 9) for n in ("p50", "p99") for s in range(70)

@@ -14,6 +14,7 @@ from pipeline.model.costlier_requests import CostlierRequests
 from pipeline.settings.workloads import RELEASE_COSTS
 from pipeline.storage.interface import Store
 from tests.contract.rows import stacks
+from tests.contract.stages.stores import every_store
 from tests.contract.stages.test_releases import BEGUN, PERIOD_S, Releases, cpu, gcpu_scan, messages
 from tests.support.builders import build_candidate
 
@@ -50,6 +51,7 @@ def suspects(subject: Releases) -> list[str]:
     return [each["change"]["id"] for each in causes]
 
 
+@every_store
 def test_the_commit_along_the_route_is_suspected(subject: Releases) -> None:
     for number in range(20):
         deploy(subject, f"other{number}", FAR, *OTHERS)
@@ -126,6 +128,7 @@ def test_types_that_may_cost_more_count_by_their_probabilities(
 
 
 @pytest.mark.parametrize("kind", ["subroutine", "endpoint"])
+@every_store
 def test_what_profiles_saw_of_the_endpoint_is_one_event(subject: Releases, kind: MetricKind) -> None:
     risen = replace(
         build_candidate("GET /<any(b):page>", before=0.1, after=0.15, change_time=BEGUN),

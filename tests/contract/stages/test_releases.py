@@ -20,6 +20,7 @@ from pipeline.settings.workloads import RELEASE_COSTS, Workload
 from pipeline.stages.gather.rollouts import gather_looks, gather_releases
 from pipeline.stages.gather.store_view import StoreView
 from pipeline.storage.interface import Store
+from tests.contract.stages.stores import every_store
 from tests.support.builders import build_candidate
 
 START = 1_700_000_010.0
@@ -122,6 +123,7 @@ def subject(store: Store, service_name: str) -> Releases:
 
 
 @pytest.mark.parametrize("restarting", [False, True])
+@every_store
 def test_a_release_that_costs_more_is_reported_once(subject: Releases, restarting: bool) -> None:
     new = 70
     subject.run(messages(subject.service, new), cpu(subject.service, new, 0.3), restarting=restarting)
@@ -155,6 +157,7 @@ def test_a_release_that_costs_the_same_is_looked_at_again(subject: Releases) -> 
     assert outcomes == {"slower": 0, "no change": 3, "not judged": 0}
 
 
+@every_store
 def test_what_cannot_be_judged_is_in_the_ledger(subject: Releases) -> None:
     new = 40
     subject.run(messages(subject.service, new), cpu(subject.service, new, 0.3, name="latency_p99"))
@@ -180,6 +183,7 @@ class Counting(StoreView):
         return super().requests(service, start, end, releases, step_s=step_s)
 
 
+@every_store
 def test_types_are_read_for_looks_alone(store: Store, service_name: str) -> None:
     reads = Counting(store)
     subject = Releases(reads, service_name)

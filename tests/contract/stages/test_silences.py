@@ -13,6 +13,7 @@ from pipeline.messages.records import columns_of
 from pipeline.model import Candidate, Change, ExpectedCost, Joined, Scan, Silence
 from pipeline.storage.interface import Store
 from tests.contract.rows import stacks
+from tests.contract.stages.stores import every_store
 from tests.contract.stages.test_following import EVERY, LATENCY, START, Scans, shares, types
 from tests.support.builders import build_candidate
 
@@ -46,6 +47,7 @@ def later(scans: Scans, first: int, last: int) -> list[Scan]:
     return [scans.at(second) for second in range(first, last, 5)]
 
 
+@every_store
 def test_rows_come_back_as_they_were_said(scans: Scans) -> None:
     for silence in (MUTED, EXPECTED, replace(MUTED, id="m2", removed=START + 5, reason="Ünruhe")):
         said = say(scans, silence)
@@ -55,6 +57,7 @@ def test_rows_come_back_as_they_were_said(scans: Scans) -> None:
     assert [row["owner"] for row in scans.store.rows("silences", scans.service, *EVERY, id="m1")] == ["bob"]
 
 
+@every_store
 def test_a_muted_regression_is_reported_once_when_the_mute_ends_and_it_is_still_there(scans: Scans) -> None:
     say(scans, MUTED)
     assert scans.run(scans.at(60, SLOW), *later(scans, 65, 100)) == []
@@ -210,6 +213,7 @@ def test_an_expectation_that_is_taken_back_has_its_regressions_reported(scans: S
 
 
 @pytest.mark.parametrize(("cost", "silent"), [(0.15, True), (0.05, False)])
+@every_store
 def test_a_change_announces_what_it_may_cost(scans: Scans, cost: float, silent: bool) -> None:
     announced = Change(
         "c1", scans.service, START + 49, "Tax of gifts", "Ada", expected=(ExpectedCost(cost, "cart.*"),)

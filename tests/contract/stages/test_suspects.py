@@ -19,6 +19,7 @@ from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import Store
 from tests.contract.rows import change, gcpu, metrics, stacks, totals
+from tests.contract.stages.stores import every_store
 from tests.support.builders import build_dropped
 from tests.support.trial_verdicts import verdict_row
 
@@ -119,6 +120,7 @@ def test_changes_that_had_no_part_in_it_are_not(store: Store, service: str) -> N
     assert find(store, service) == ()
 
 
+@every_store
 def test_a_change_that_every_host_announces_counts_once(store: Store, service: str) -> None:
     for number in range(20):
         deploy(store, service, f"other-{number}", -2 - 2 * number, title=f"Tidy page {number}", files=[])
@@ -156,6 +158,7 @@ def test_what_is_reported_the_only_change_before_a_regression(
 
 
 @pytest.mark.parametrize(("file", "suggested"), [("docs/x.md", False), ("shop/cart.php", True)])
+@every_store
 def test_documentation_is_no_suspect_of_a_metric_without_stacks(
     store: Store, service: str, file: str, suggested: bool
 ) -> None:
@@ -182,6 +185,7 @@ def test_a_flip_is_suspected_through_the_code_behind_its_gate(store: Store, serv
     assert [change.id for change in first.switches] == ["code"]
 
 
+@every_store
 def test_a_flip_is_suspected_through_a_diff_that_names_its_gate(store: Store, service: str) -> None:
     deploy_others(store, service)
     deploy(store, service, "code", -85, subroutines=["shop.cart.total"], content='+if on("new_cart"):')
@@ -201,6 +205,7 @@ def test_a_flip_is_suspected_through_the_mapping(store: Store, service: str) -> 
     assert first.factors["attribution"] == pytest.approx(1.0, abs=0.05)
 
 
+@every_store
 def test_a_flip_correlates_with_its_setup_metric(store: Store, service: str) -> None:
     deploy_others(store, service)
     deploy(store, service, "flip", -0.3, gates=["new_cart"], files=[])
@@ -233,6 +238,7 @@ def test_a_change_point_that_is_hours_early_does_not_hide_the_root_cause(store: 
     assert [suspect.change.id for suspect in found.suspects][:1] == ["cause"]
 
 
+@every_store
 def test_code_that_is_older_than_the_history_is_forgotten(store: Store, service: str) -> None:
     deploy_others(store, service)
     old = -(HISTORY_S / STEP_S) - WINDOWS
@@ -241,6 +247,7 @@ def test_code_that_is_older_than_the_history_is_forgotten(store: Store, service:
     assert not any("attribution" in suspect.factors for suspect in find(store, service))
 
 
+@every_store
 def test_a_series_and_stacks_that_are_gone_are_no_error(store: Store, service: str) -> None:
     deploy_others(store, service)
     lost = Candidate("subroutine", "gone", "long_term", CHANGED, 0.1, 0.2, 1e-9, 40.0)
@@ -260,6 +267,7 @@ def test_the_changed_stacks_are_reported(store: Store, service: str) -> None:
     assert first.after == pytest.approx(0.15, abs=0.01)
 
 
+@every_store
 def test_the_newest_number_of_servers_counts(store: Store, service: str) -> None:
     finder = CauseEvidence(store)
     assert finder.servers(scan(service, SLOW)) is None
@@ -268,6 +276,7 @@ def test_the_newest_number_of_servers_counts(store: Store, service: str) -> None
     assert finder.servers(scan(service, SLOW)) == 120.0
 
 
+@every_store
 def test_of_two_changes_of_the_same_code_the_one_whose_trials_failed_comes_first(
     store: Store, service: str
 ) -> None:
@@ -319,6 +328,7 @@ def test_a_scan_asks_once_for_what_its_candidates_share(store: Store, service: s
 # The stage
 
 
+@every_store
 def test_an_event_has_suspects_with_factors(store: Store, service: str) -> None:
     deploy_others(store, service)
     deploy(store, service, "cause", -0.3, subroutines=["shop.cart.total"])
@@ -339,6 +349,7 @@ def test_a_factor_that_is_left_out_is_in_no_event(store: Store, service: str) ->
     assert set(suspect["factors"]) == {"attribution", "recency"}
 
 
+@every_store
 def test_the_ledger_is_written_in_parts(store: Store, service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rootcause, "LEDGER_ROWS", 3)
     counting: Any = Counting(store)

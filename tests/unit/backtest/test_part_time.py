@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.simulate import simulate
@@ -22,6 +23,7 @@ SCENARIO = {
 }
 
 
+@pytest.mark.slow
 def test_a_regression_just_before_closing_is_reported_the_next_day() -> None:
     dataset = simulate(Scenario.model_validate(SCENARIO, by_alias=True), 4).dataset
     (row,) = dataset.truth

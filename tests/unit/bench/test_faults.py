@@ -64,6 +64,7 @@ def reported(load: Load) -> list[bytes]:
     return [orjson.dumps(event) for event in load.truth.events]
 
 
+@pytest.mark.slow
 def test_the_load_is_the_same_for_the_same_seed(load: Load) -> None:
     first, again, other = (build_load(Shape(windows=20), seed) for seed in (1, 1, 2))
     assert again.batches == first.batches
@@ -189,6 +190,7 @@ def unsent(load: Load) -> Dataset:
     return replace(load.truth.dataset, service="unsent")
 
 
+@pytest.mark.slow
 def test_the_truth_of_killed_agents_is_what_the_log_holds(load: Load) -> None:
     assert load.as_published(lambda _message: True).truth.rows == load.truth.rows
     kept = [m for number, batch in enumerate(load.batches) for m in batch[: 9 if number == 70 else None]]
@@ -236,6 +238,7 @@ def test_repeated_messages_are_sent_twice_and_count_once() -> None:
     assert repeated.truth.samples == plain.truth.samples
 
 
+@pytest.mark.slow
 def test_what_was_deployed_before_the_start_comes_first(load: Load) -> None:
     month = 30 * 86_400.0
     long = build_load(Shape(windows=120, past_s=month), 1)

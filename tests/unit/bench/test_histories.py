@@ -138,6 +138,7 @@ def test_otava_runs_in_a_python_of_its_own(tmp_path: Path) -> None:
     assert list(answer.changes) == [39]
 
 
+@pytest.mark.slow
 def test_the_command_on_real_histories_without_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     results = [

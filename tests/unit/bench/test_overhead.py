@@ -55,6 +55,7 @@ def test_functions_are_found_in_frames_of_any_language(line: str) -> None:
     assert dict(count_functions(stacks)) == {"total": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_services_measure_what_they_do(tmp_path: Path, name: str) -> None:
     try:

@@ -50,6 +50,7 @@ def test_a_drawn_tree_has_endpoints() -> None:
     assert tree.weights.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_the_command_prints_shares_of_pairs(profile: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["bench", "release", "--pairs", "1", "--rise", "0.05", "--profile", str(profile)]
     setting = ["--setting", "hosts that are equal"]

@@ -69,6 +69,7 @@ def _result() -> SamplingResult:
     )
 
 
+@pytest.mark.slow
 def test_a_record_is_shown_and_drawn(tmp_path: Path) -> None:
     record, figure = tmp_path / "sampling.json", tmp_path / "sampling.svg"
     record.write_bytes(orjson.dumps(asdict(_result())))

@@ -61,6 +61,7 @@ def test_a_fleet_is_as_many_services_as_it_takes(series: int, services: int) -> 
     assert services_of(series) == services
 
 
+@pytest.mark.slow
 def test_the_command_scans_a_fleet_in_processes_of_their_own(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "scan", "--series", "600", "--json"]) == 0
     found = orjson.loads(capfd.readouterr().out)

@@ -162,6 +162,7 @@ FULL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", FULL.values(), ids=FULL.keys())
 @pytest.mark.parametrize(
     ("where", "code", "said"),

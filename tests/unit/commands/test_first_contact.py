@@ -39,6 +39,7 @@ def test_a_program_without_python_is_said(capfd: pytest.CaptureFixture[str]) -> 
     )
 
 
+@pytest.mark.slow
 def test_samples_that_the_broker_did_not_take_are_no_success(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def releases(folder: Path, rise: float, periods: int = 80) -> None:
         )
 
 
+@pytest.mark.slow
 def test_forests_of_both_releases_are_fitted(tmp_path: Path) -> None:
     releases(tmp_path, 0.02)
     result = requests(tmp_path, "--metric", "cpu", "--forest", "--json")

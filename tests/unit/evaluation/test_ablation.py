@@ -121,6 +121,7 @@ def test_what_a_service_has_in_common_has_a_switch() -> None:
     assert all(lacks != whole for lacks in lacking_one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("without", "dropped"),
     [((), True), (FUNNEL_STEPS, False), (("composition", *FUNNEL_STEPS), False)],
@@ -138,6 +139,7 @@ def test_a_run_without_a_step_drops_nothing_there(
     assert (steps[-1] < steps[0]) == dropped
 
 
+@pytest.mark.slow
 def test_runs_of_one_fleet_share_what_was_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "brief.yaml").write_text(SCENARIO)

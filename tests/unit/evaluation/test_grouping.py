@@ -101,6 +101,7 @@ def test_every_grouping_puts_each_candidate_into_one_group(name: str) -> None:
     assert sorted(i for group in groups for i in (group.representative, *group.members)) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_line_for_every_preset_and_grouping(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "grouping", "--seeds", "1", "--presets", "tiny", "--json"]) == 0
     lines = [orjson.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from loadgen.evaluation.maths_figures import FIGURES, write_figures
 from tests.support.paths import ROOT
 
 MATHS = ROOT / "docs" / "maths"
 
 
+@pytest.mark.slow
 def test_figures_are_drawn(tmp_path: Path) -> None:
     written = write_figures(tmp_path)
     assert [path.stem for path in written] == list(FIGURES)

@@ -212,6 +212,7 @@ def test_a_run_finds_what_is_plain_to_see_and_repeats_itself() -> None:
     assert run_fleet([job])[0]["score"] == found["score"]
 
 
+@pytest.mark.slow
 def test_several_services_are_scored_together(folder: Path) -> None:
     (folder / "two.yaml").write_text(f"{SCENARIO}siblings: [search]\n")
     one, two = (run_fleet([Job(name, 3, ("workload.yaml",))])[0] for name in ("brief.yaml", "two.yaml"))
@@ -220,6 +221,7 @@ def test_several_services_are_scored_together(folder: Path) -> None:
     assert two["score"]["funnel"]["scans"] == 2 * one["score"]["funnel"]["scans"]
 
 
+@pytest.mark.slow
 def test_the_command_stores_and_compares(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     base = [
         "bench",

@@ -76,6 +76,7 @@ def check_sums(data: Dataset) -> None:
     assert (counts.samples <= most[counts.stratum, counts.window]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hosts",
     [
@@ -447,6 +448,7 @@ def test_presets_have_their_eight_steps(name: str) -> None:
     truth_from_json(())
 
 
+@pytest.mark.slow
 def test_a_preset_as_a_whole() -> None:
     data = simulate(load_scenario("rollout-aborted"), 5).dataset
     check_sums(data)

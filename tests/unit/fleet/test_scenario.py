@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -126,6 +127,18 @@ def test_presets_cover_every_kind_and_the_documents_every_preset_and_kind() -> N
     assert used == set(INJECTORS) == set(DELTAS)
     text = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
     assert [name for name in (*preset_names(), *INJECTORS) if f"`{name}`" not in text] == []
+
+
+def test_the_annotated_scenario_has_every_key_and_the_defaults() -> None:
+    path = ROOT / "docs" / "examples" / "scenario.yaml"
+    read = load_scenario(str(path))
+    inject = [{"kind": group.kind, "name": group.name} for group in read.inject]
+    assert read == Scenario.model_validate(
+        {"name": read.name, "inject": inject}, by_alias=True, by_name=False
+    )
+    schema = Scenario.model_json_schema(by_alias=True)
+    keys = set().union(*(model.get("properties", {}) for model in (schema, *schema["$defs"].values())))
+    assert keys - set(re.findall(r"\b([a-z_]+):", path.read_text(encoding="utf-8"))) == set()
 
 
 def test_the_command_writes_a_data_set_that_backtest_and_score_read(

@@ -294,6 +294,7 @@ def test_services_of_one_name_are_refused() -> None:
         Scenario.model_validate({**SMALL, "siblings": ["shop"]}, by_alias=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["mass-rename", "restless", "templates", "gaps", "clock-change", "sale-days", "weekly-cron"],

@@ -54,6 +54,7 @@ def _schemas_read_once() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("values", SETS.values(), ids=SETS)
 def test_kubernetes_takes_every_object(values: Object, version: str) -> None:

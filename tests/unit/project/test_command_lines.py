@@ -7,12 +7,13 @@ import re
 import pytest
 
 from tests.support import command_reference
+from tests.support.cases import for_every
 from tests.support.command_lines import command_lines, trouble
 from tests.support.paths import ROOT
 from tests.unit.project.test_docs import DOCUMENTS
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@for_every("document", DOCUMENTS)
 def test_commands_in_documents_are_taken_by_the_command_line(document: str) -> None:
     refused = {
         f"smidgen {' '.join(arguments)}: {why}"

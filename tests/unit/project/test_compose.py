@@ -24,6 +24,7 @@ from pipeline.stages.factory import STAGES
 from pipeline.storage.connect import open_client
 from pipeline.worker.health import health_address
 from pipeline.worker.service import CLOSE_S
+from tests.support.cases import for_every
 from tests.support.command_lines import trouble
 from tests.support.paths import ROOT
 
@@ -103,7 +104,7 @@ def test_every_stage_has_one_container_of_its_own() -> None:
     assert [name for name in OWN if "profiles" in OWN[name]] == [*PROFILES]
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@for_every("name", SERVICES)
 def test_images_are_pinned(name: str) -> None:
     image = SERVICES[name]["image"]
     assert re.fullmatch(TAG, image) if name in OWN else PINNED.match(image)
@@ -117,7 +118,7 @@ def test_images_of_the_dockerfile_are_pinned() -> None:
     assert all(PINNED.match(image) for image in images)
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@for_every("name", SERVICES)
 def test_a_container_has_limits_and_its_log_does_not_fill_the_disk(name: str) -> None:
     limits = SERVICES[name]["deploy"]["resources"]["limits"]
     assert set(limits) == {"cpus", "memory", "pids"}
@@ -129,7 +130,7 @@ def test_a_container_has_limits_and_its_log_does_not_fill_the_disk(name: str) ->
     assert int(logging["options"]["max-file"]) > 1
 
 
-@pytest.mark.parametrize("name", OWN)
+@for_every("name", OWN)
 def test_own_containers_write_nothing_and_have_no_rights(name: str) -> None:
     service = OWN[name]
     assert service["read_only"] is True
@@ -138,7 +139,7 @@ def test_own_containers_write_nothing_and_have_no_rights(name: str) -> None:
     assert service["security_opt"] == ["no-new-privileges:true"]
 
 
-@pytest.mark.parametrize("name", OWN)
+@for_every("name", OWN)
 def test_the_environment_is_one_that_settings_read(name: str) -> None:
     environment = environment_of(name)
     known = {PREFIX + key.upper() for key in _settings_keys()}
@@ -185,7 +186,7 @@ def test_stages_start_after_topics_and_tables_and_those_after_healthy_engines() 
         assert OWN[stage]["depends_on"] == {"init": {"condition": "service_completed_successfully"}}
 
 
-@pytest.mark.parametrize("name", [name for name in SERVICES if name != "init"])
+@for_every("name", [name for name in SERVICES if name != "init"])
 def test_what_keeps_running_has_a_healthcheck_and_comes_back(name: str) -> None:
     assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
     assert SERVICES[name]["restart"] == "unless-stopped"

@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pipeline.stages.factory import STAGES
 from pipeline.telemetry.metrics import METRICS, PREFIX
+from tests.support.cases import for_every
 from tests.support.exporter import scrape_agent, scrape_alerts, scrape_worker
 from tests.support.open_faults import open_fault
 from tests.support.paths import ROOT
@@ -39,7 +40,7 @@ QUERIES = {
 }
 SITUATIONS = ROOT / "deploy/prometheus/alerts.test.yaml"
 RUNBOOK = (ROOT / "docs/runbook.md").read_text("utf-8")
-OPERATIONS = (ROOT / "docs/operations.md").read_text("utf-8")
+METRICS_PAGE = (ROOT / "docs/worker-metrics.md").read_text("utf-8")
 
 OF_PROMETHEUS = {"job", "instance"}
 """Labels that Prometheus gives to all that it scrapes."""
@@ -96,7 +97,7 @@ def test_a_worker_exports_every_metric_that_has_a_name(exported: Exported) -> No
     assert {family(name) for name in exported if name != "up"} == set(METRICS)
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@for_every("query", QUERIES)
 def test_a_query_parses_and_asks_for_what_is_exported(query: str, exported: Exported) -> None:
     asked = selectors(QUERIES[query])
     assert asked
@@ -111,7 +112,7 @@ def test_a_query_parses_and_asks_for_what_is_exported(query: str, exported: Expo
             assert set(wanted) <= labels[matcher.name], str(selector)
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@for_every("query", QUERIES)
 def test_a_query_sums_by_labels_that_there_are(query: str, exported: Exported) -> None:
     for node in nodes(parsed(QUERIES[query])):
         if isinstance(node, promql_parser.AggregateExpr) and node.modifier:
@@ -119,7 +120,7 @@ def test_a_query_sums_by_labels_that_there_are(query: str, exported: Exported) -
                 assert set(node.modifier.labels) <= {*exported[str(name)], *OF_PROMETHEUS}
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@for_every("query", QUERIES)
 def test_counters_are_asked_for_their_increase_and_gauges_are_not(query: str) -> None:
     over_time = {"rate", "increase"}
     calls = [node for node in nodes(parsed(QUERIES[query])) if isinstance(node, promql_parser.Call)]
@@ -165,7 +166,7 @@ def anchors(page: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("alert", ALERTS)
+@for_every("alert", ALERTS)
 def test_an_alert_has_a_summary_a_severity_and_a_section_of_the_runbook(
     alert: str, exported: Exported
 ) -> None:
@@ -210,7 +211,7 @@ def test_the_runbook_lists_the_alerts_with_their_sections() -> None:
 
 
 def test_every_metric_is_explained_with_its_labels(exported: Exported) -> None:
-    table = re.findall(r"^\| (`smidgen_.*?) \|(.*?)\|", OPERATIONS, re.MULTILINE)
+    table = re.findall(r"^\| (`smidgen_.*?) \|(.*?)\|", METRICS_PAGE, re.MULTILINE)
     explained = {
         family(name): set(labels.strip().split(", ")) - {""}
         for names, labels in table

@@ -184,6 +184,7 @@ def findings(check: Callable[[ast.Module], Iterator[Finding]], paths: list[Path]
     ]
 
 
+@pytest.mark.slow
 def test_no_data_is_run_and_no_certificate_passes_unseen() -> None:
     assert len(SOURCES) > 100
     assert findings(unsafe, SOURCES) == []

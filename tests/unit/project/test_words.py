@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from tests.support import words
+from tests.support.cases import for_every
 from tests.support.paths import ROOT
 from tests.support.words import Ban
 
@@ -66,7 +67,8 @@ def test_parsed_reasons_are_seen(code: str, lines: list[int]) -> None:
     assert list(words.parsed_reasons(ast.parse(code))) == lines
 
 
-@pytest.mark.parametrize("path", words.documents())
+@pytest.mark.slow
+@for_every("path", words.documents())
 def test_documents_use_the_words_of_the_glossary(path: str) -> None:
     text = words.documents()[path]
     found = {
@@ -86,7 +88,7 @@ def test_help_uses_the_words_of_the_glossary() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("word", [row.words[0] for row in BANS])
+@for_every("word", [row.words[0] for row in BANS])
 def test_code_uses_the_words_of_the_glossary(word: str, in_code: dict[str, list[str]]) -> None:
     assert not in_code[word], f"write {ban(word).instead}"
 

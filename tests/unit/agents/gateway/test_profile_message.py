@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import agents.inprocess as smidgen_sampler
+import smidgen.inprocess as smidgen_sampler
 from agents.gateway import profile_message
 from agents.gateway.base import Decoded, Request, Setup
 from agents.gateway.intake import decode_request

@@ -167,6 +167,7 @@ def test_a_password_in_an_address_is_no_part_of_the_host(tmp_path: Path) -> None
     assert "user:hunter2@" in found.url
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(GO is None, reason="needs go")
 def test_the_hot_function_of_a_go_program_has_its_name(tmp_path: Path) -> None:
     source, program = tmp_path / "main.go", tmp_path / "program"

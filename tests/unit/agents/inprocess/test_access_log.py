@@ -14,11 +14,11 @@ from wsgiref.util import FileWrapper, setup_testing_defaults
 import numpy as np
 import pytest
 
-from agents.inprocess import AccessLog
 from agents.inprocess.observer import AsgiApp, WsgiApp
 from agents.logs import RequestTypes
 from agents.logs.line_format import line_format
 from agents.logs.request_tally import RequestTally, TallyOptions
+from smidgen.inprocess import AccessLog
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

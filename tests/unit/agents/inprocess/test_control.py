@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-import agents.inprocess as smidgen_sampler
+import smidgen.inprocess as smidgen_sampler
 from agents.inprocess.control import _process
 from agents.inprocess.marks import sampling
 from agents.inprocess.sampling import LARGEST_GAP_S, Sampler
@@ -166,6 +166,7 @@ def test_shares_are_those_of_cpu(taken: Taken) -> None:
     check_share(total, effort)
 
 
+@pytest.mark.slow
 def test_threads_that_compete_for_the_interpreter_share_one_cpu(taken: Taken) -> None:
     sample(taken)
     effort = run_threads([often], [often], [seldom], seconds=2.0)
@@ -299,7 +300,7 @@ def test_a_script_its_forks_and_its_exits(tmp_path: Path) -> None:
     script, out = tmp_path / "program.py", tmp_path / "out.jsonl"
     script.write_text(textwrap.dedent(PROGRAM))
     done = subprocess.run(
-        [sys.executable, "-m", "agents.inprocess", "--", str(script), "one", "--two"],
+        [sys.executable, "-m", "smidgen.inprocess", "--", str(script), "one", "--two"],
         env={
             **os.environ,
             "PYTHONPATH": str(ROOT),
@@ -335,7 +336,7 @@ def test_a_script_its_forks_and_its_exits(tmp_path: Path) -> None:
 def test_a_module_that_cannot_be_run_is_one_line(
     module: str, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agents.inprocess.__main__ import main
+    from agents.inprocess.program import main
 
     own = ["--service", "shop", "--send-to", "file:x"]
     monkeypatch.setattr(sys, "argv", ["agents.inprocess", *own, "--", "-m", module])
@@ -357,7 +358,7 @@ def test_a_module_that_cannot_be_run_is_one_line(
 def test_bad_usage_is_one_line(
     arguments: list[str], line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from agents.inprocess.__main__ import main
+    from agents.inprocess.program import main
 
     monkeypatch.setattr(sys, "argv", ["agents.inprocess", *arguments])
     with pytest.raises(SystemExit) as ended:

@@ -15,7 +15,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from agents.inprocess import (
+from agents.inprocess.marks import sampling
+from smidgen.inprocess import (
     StarletteMiddleware,
     aiohttp_middleware,
     django_middleware,
@@ -23,7 +24,6 @@ from agents.inprocess import (
     wrap_asgi,
     wrap_wsgi,
 )
-from agents.inprocess.marks import sampling
 from tests.unit.agents.inprocess.sampled import annotations_now
 
 

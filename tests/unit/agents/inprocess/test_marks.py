@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agents.inprocess import carry, frame_metadata, set_frame_metadata
 from agents.inprocess.carriers import attach, carried_labels, current_carrier, detach
 from agents.inprocess.marks import Label, labels_above, labels_of, sampling
+from smidgen.inprocess import carry, frame_metadata, set_frame_metadata
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agents.inprocess import SpanProcessor, origin
 from agents.inprocess.carriers import carried_labels
 from agents.inprocess.marks import sampling
+from smidgen.inprocess import SpanProcessor, origin
 from tests.unit.agents.inprocess.sampled import annotations_now
 
 

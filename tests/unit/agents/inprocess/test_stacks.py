@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from agents.inprocess import frame_metadata
 from agents.inprocess.carriers import attach
 from agents.inprocess.marks import sampling
 from agents.inprocess.stacks import StackReader, frame_text, short_path
 from agents.profiles.naming import name_stack
+from smidgen.inprocess import frame_metadata
 
 HERE = f"{__name__}."
 

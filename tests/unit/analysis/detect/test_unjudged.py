@@ -129,7 +129,7 @@ def test_parts_of_a_matrix_add_up() -> None:
 
 def test_every_code_is_described_and_documented() -> None:
     assert tuple(SENTENCES) == CODES
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "investigate.md").read_text(encoding="utf-8")
     for code in CODES:
         assert describe_unjudged(Unjudged(code, 3, 0.25, 3.0)).startswith(f"{code}: ")
         assert f"| `{code}` |" in page

@@ -44,6 +44,7 @@ def passed(judged: list[WentAway]) -> float:
 FOREVER = 10**6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "change", "lasting"),
     [

@@ -137,6 +137,7 @@ MANY = st.integers(1, 8).flatmap(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS.keys())
 @given(many=MANY)
 @settings(

@@ -68,6 +68,7 @@ def test_without_noise_a_commit_is_found_by_as_few_builds_as_halving_takes(cause
     assert len(record.measured) <= 2 * len(record.build_s)
 
 
+@pytest.mark.slow
 def test_the_commit_is_found_as_often_as_the_posterior_says() -> None:
     found = 0
     for seed in range(30):

@@ -39,6 +39,7 @@ async def form_token(client: Client, headers: Mapping[str, str]) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 def test_nobody_gets_in_whom_no_proxy_and_no_token_names(serve: Callable[[Use, Login], None]) -> None:
     async def use(client: Client) -> None:
         for headers in ({}, {"Authorization": "Bearer wrong"}):

@@ -108,6 +108,7 @@ def test_a_service_says_what_keeps_it_from_being_judged() -> None:
     assert service_state("new", [], [], 0.0).gaps[0].startswith("not scanned yet")
 
 
+@pytest.mark.slow
 def test_a_regression_that_is_newer_than_the_snapshot_is_looked_for(
     looked_into: tuple[ArrayStore, float],
 ) -> None:

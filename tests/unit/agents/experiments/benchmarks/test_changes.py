@@ -51,6 +51,7 @@ def test_the_suspects_hold_the_commit_as_often_as_they_say() -> None:
     assert held >= 0.95 * found - 4 * (0.95 * 0.05 * found) ** 0.5
 
 
+@pytest.mark.slow
 def test_suites_that_do_not_change_are_hardly_ever_reported() -> None:
     suites = [[series(noisy(60, 100 * suite + one)) for one in range(20)] for suite in range(10)]
     assert sum(bool(find_changes(suite)) for suite in suites) <= 2

@@ -206,6 +206,7 @@ def cpu_s_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.slow
 def test_shares_and_counts_of_a_compiled_program_are_right(program: Path, tmp_path: Path) -> None:
     leaves, cpu_s = sampled([str(program)], make_sampling(tmp_path, rate_hz=997), 1800)
     inside = leaves["shop::Price::total"] + leaves["shop::Price::taxes"]

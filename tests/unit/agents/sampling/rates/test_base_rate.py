@@ -85,6 +85,7 @@ def test_rates_that_switch_make_no_change_points() -> None:
     assert not _rises(weighed)
 
 
+@pytest.mark.slow
 def test_adaptive_agents_make_no_change_points() -> None:
     """Three hosts follow their profiles, which switch to batches for a tenth of the time and back."""
     rng = np.random.default_rng(4)

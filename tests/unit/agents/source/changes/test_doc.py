@@ -1,4 +1,4 @@
-"""The examples of docs/changes.md."""
+"""The examples of docs/changes.md and docs/webhooks.md."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from pipeline.messages.inputs import decode_change
 from tests.support.paths import ROOT
 
 TEXT = (ROOT / "docs" / "changes.md").read_text(encoding="utf-8")
+WEBHOOKS = (ROOT / "docs" / "webhooks.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: str = TEXT) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
 
 
 def test_the_plain_message_is_valid() -> None:
@@ -30,7 +31,7 @@ def test_the_plain_message_is_valid() -> None:
 
 
 def test_the_service_map_is_valid(tmp_path: Path) -> None:
-    (text, *_) = blocks("yaml")
+    (text, *_) = blocks("yaml", WEBHOOKS)
     (tmp_path / "till").write_text("a secret of some length")
     (tmp_path / "clone").mkdir()
     for named, here in {"/run/secrets/till": "till", "/srv/clones/shop": "clone"}.items():
@@ -42,7 +43,13 @@ def test_the_service_map_is_valid(tmp_path: Path) -> None:
     assert [source.name for source in services.sources] == ["acme/shop", "acme/web/till"]
 
 
-COMMANDS = [line for block in blocks("") for line in block.splitlines() if line.startswith("smidgen ")]
+COMMANDS = [
+    line
+    for page in (TEXT, WEBHOOKS)
+    for block in blocks("", page)
+    for line in block.splitlines()
+    if line.startswith("smidgen ")
+]
 
 
 @pytest.mark.parametrize("line", COMMANDS)

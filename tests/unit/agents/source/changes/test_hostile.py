@@ -364,6 +364,7 @@ def test_very_many_hunks_take_no_time(work: Work) -> None:
     assert described.left_out == ()
 
 
+@pytest.mark.slow
 def test_a_source_that_cannot_be_parsed_is_said(work: Work) -> None:
     work.commit("Change", {"a.cpp": "{" * 1_000_000, "b.go": "package b\n\nfunc F() {\n\tf()\n}\n"})
     described = work.described()

@@ -194,6 +194,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "old", "before", "after", "expected"), CASES)
 def test_modified_subroutines(
     work: Work, path: str, old: str, before: str, after: str, expected: list[str]
@@ -251,6 +252,7 @@ def test_a_lambda_of_cpp_is_part_of_its_function(work: Work) -> None:
     assert work.described().change.subroutines == ("f",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.name)
 @pytest.mark.parametrize("source", [b"", b"\x00\xff\xfe", b"{" * 10_000], ids=["empty", "bytes", "brackets"])
 def test_grammars_survive_anything(language: Language, source: bytes) -> None:

@@ -123,6 +123,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "old", "before", "after", "expected"), CASES)
 def test_modified_subroutines(
     work: Work, path: str, old: str, before: str, after: str, expected: list[str]

@@ -38,6 +38,7 @@ SHA = "a" * 40
 GOOD = Question("C++", b"int f() {\n  x();\n}\n", [2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("language", "piece"),
     [
@@ -140,6 +141,7 @@ def test_paths_that_no_one_would_choose(path: str, module: str) -> None:
     assert module_of_source(language, path, "", {}) == module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parse", [True, False])
 def test_long_names_around_many_others_are_not_kept_with_each(parse: bool) -> None:
     """The names alone would have been 2 GB: each of 20,000 with the 100,000 characters around it."""

@@ -64,6 +64,7 @@ def described(work: Work, diff: bytes, *, under: str = "") -> Described:
     return describe_commit(tree, DIFF, service="shop", time=1e9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["-U0"], ["--full-index", "-U10"], ["--no-prefix"], ["-M", "-C"]])
 def test_subroutines_are_those_of_the_commit(work: Work, options: list[str]) -> None:
     of_commit = work.described()

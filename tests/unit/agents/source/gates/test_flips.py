@@ -132,6 +132,7 @@ def test_what_yaml_alone_has_is_kept_as_json(tmp_path: Path, yaml: str) -> None:
     assert file.remembered() == on == json.loads(json.dumps(on))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.recursive(

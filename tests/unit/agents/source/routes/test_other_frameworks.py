@@ -184,6 +184,7 @@ def test_calls_of_javascript_lead_over_files() -> None:
     assert "Prices.other" not in reach.depths
 
 
+@pytest.mark.slow
 def test_a_source_that_ends_its_parser_costs_only_itself() -> None:
     sources = {
         "a.js": b"function a() {}",

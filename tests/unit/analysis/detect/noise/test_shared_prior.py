@@ -168,6 +168,7 @@ def sure(matrix: SeriesMatrix) -> int:
     return sum(candidate.p_value < 1e-5 for candidate in find_candidates(matrix, WINDOWS))
 
 
+@pytest.mark.slow
 def test_steps_are_surer_with_a_shared_prior_and_steady_series_no_more_often_candidates() -> None:
     steady = service(np.random.default_rng(12), 1500)
     common = with_shared_prior(steady, WINDOWS).noise

@@ -42,6 +42,7 @@ def events(workload: str, series: Mapping[str, FloatArray], *, begins: int = 0) 
     return [event["data"] for event in found if event["type"] == "smidgen.regression.detected"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begins", range(7), ids=["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"])
 @pytest.mark.parametrize("workload", ["ct-supply-short", "ct-demand"])
 def test_a_weekend_is_no_regression_once_one_is_known(workload: str, begins: int) -> None:

@@ -14,12 +14,12 @@ from rich.box import SIMPLE
 from rich.table import Column, Table
 from rich.text import Text
 
+from agents.commands.release_requests.forests import Forests
+from agents.commands.release_requests.mixed_models import MixedModels, shown_type, too_few
+from agents.commands.release_requests.suspects import Finder, source_options
+from agents.commands.release_requests.tables import RequestTable, build_releases, slower_types
 from pipeline.backtest.seriesfile import read_series
 from pipeline.commands.options import FiniteRange
-from pipeline.commands.release.forests import Forests
-from pipeline.commands.release.mixed_models import MixedModels, shown_type, too_few
-from pipeline.commands.release.request_tables import RequestTable, build_releases, slower_types
-from pipeline.commands.release.suspects import Finder, source_options
 from pipeline.commands.terminal import escape_controls, print_note, table_console
 from pipeline.releases.requests import (
     BASE,

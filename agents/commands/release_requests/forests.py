@@ -12,7 +12,7 @@ from rich.box import SIMPLE
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipeline.commands.release.mixed_models import shown_type
+from agents.commands.release_requests.mixed_models import shown_type
 from pipeline.commands.terminal import escape_controls, print_note, table_console
 from pipeline.files.listing import listed
 from pipeline.releases.requests import (

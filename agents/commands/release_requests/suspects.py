@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,9 +37,9 @@ class Finder:
     """Finds the suspects of changes of cost; the source is read for the first of them."""
 
     def __init__(self, repository: Path, revisions: str, roots: Sequence[str], profile: Path | None) -> None:
-        # Agents read repositories; no package of the pipeline imports them at its start.
-        routes = importlib.import_module("agents.source.routes")
-        self._release = routes.Release(repository, revisions, roots)
+        from agents.source.routes import Release  # reading source takes long to import
+
+        self._release = Release(repository, revisions, roots)
         self._profile = profile
         self._suspects: RequestSuspects | None = None
         self.commits = len(self._release.commits)
