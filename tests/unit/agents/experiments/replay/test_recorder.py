@@ -241,7 +241,7 @@ def test_asgi(path: Path) -> None:
         await recording(scope, receive, send)
 
     async def main() -> None:
-        await recording({"type": "lifespan"}, None, send)  # type: ignore[arg-type]
+        await recording({"type": "lifespan"}, None, send)
         await ask("/ä b")
         with pytest.raises(ValueError, match="own error"):
             await ask("/fails")
