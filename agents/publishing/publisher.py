@@ -200,7 +200,8 @@ class BackgroundPublisher:
 
 def report_delivery(delivery: Delivery, program: str, *, lost: str = "dropped") -> bool:
     """Log what became of everything that was offered; return whether nothing was lost."""
-    log.info("published %s", delivery.published)
+    if delivery.published.messages:
+        log.info("published %s", delivery.published)
     if delivery.dropped.messages:
         log.warning("%s %s", lost, delivery.dropped)
     if delivery.unsent.messages:

@@ -173,7 +173,7 @@ def test_a_command_is_sampled_from_start_to_end(
     assert 0 < counts["burner.rare"] < 0.3 * served
     assert any(a.value == "/buy" for profile in profiles for a in profile.annotations)
     assert not any("<genexpr>" in name or "<locals>" in name for name in counts)
-    assert f"({total} samples)" in err
+    assert f"({total:,} samples)" in err
 
 
 def test_the_failure_of_a_command_is_the_agents(
