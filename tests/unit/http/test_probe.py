@@ -140,7 +140,9 @@ def test_it_imports_nothing_of_smidgen_and_little_else() -> None:
     }
     assert "socket" in modules
     assert {name for name in modules if name.split(".")[0] in {"pydantic", "click", "rich", "numpy"}} == set()
-    assert {name for name in modules if name.startswith("pipeline.")} == set()
+    assert {name for name in modules if name.startswith("pipeline.")} == {
+        "pipeline.http"
+    }  # its room: a docstring
 
 
 def test_doctor_sends_the_same_token(endpoint: Endpoint) -> None:
