@@ -30,6 +30,6 @@ WORKDIR /home/smidgen
 ENV PATH=/opt/smidgen/bin:$PATH PYTHONUNBUFFERED=1 SMIDGEN_HEALTH=127.0.0.1:9464
 # Of a worker. A container that runs anything else for long needs --no-healthcheck or its own.
 HEALTHCHECK --interval=30s --timeout=15s --start-period=30s --retries=3 \
-    CMD ["python", "-m", "pipeline.worker.probe", "ready"]
+    CMD ["python", "-m", "pipeline.http.probe", "ready"]
 ENTRYPOINT ["smidgen"]
 CMD ["--help"]

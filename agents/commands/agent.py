@@ -10,10 +10,8 @@ import click
 from agents.commands.options import (
     agent_settings,
     checked_by,
-    duration_s_of,
     host_option,
     labels_option,
-    moment,
     release_option,
     roots_option,
     sampling_interval_s,
@@ -39,9 +37,10 @@ from agents.sampling.kernels import (
     kernel_names,
 )
 from agents.source.changes import Repository, read_change
-from pipeline.commands.options import FiniteRange
+from pipeline.commands.options import FiniteRange, Moment
 from pipeline.commands.terminal import escape_controls
 from pipeline.files.outputs import check_outputs, replacing
+from pipeline.files.values import duration_s_of
 from pipeline.kafka import bootstrap_servers
 from pipeline.messages.inputs import FUTURE_S
 from pipeline.model.clock import system_clock
@@ -214,7 +213,7 @@ def run(
 @click.option(
     "--start",
     metavar="TIME",
-    callback=checked_by(moment),
+    type=Moment(duration=None),
     help="When sampling began, ISO 8601 or epoch seconds; several files follow one another from there "
     "(default: each ended when it was last written).",
 )

@@ -12,15 +12,7 @@ from pathlib import Path
 import click
 import orjson
 
-from agents.commands.options import (
-    agent_settings,
-    change_time,
-    checked_by,
-    duration_s_of,
-    reader_names,
-    roots_option,
-    service_option,
-)
+from agents.commands.options import agent_settings, checked_by, reader_names, roots_option, service_option
 from agents.publishing.broker import publish_once, quiet_client
 from agents.source.changes import (
     Branch,
@@ -34,7 +26,9 @@ from agents.source.changes import (
     describe_commit,
     follow,
 )
+from pipeline.commands.options import Moment
 from pipeline.commands.terminal import escape_controls, print_note, progress_lines
+from pipeline.files.values import duration_s_of
 from pipeline.messages.inputs import FUTURE_S, change_to_json
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError
@@ -85,7 +79,7 @@ To look at a change without publishing it:
     default="now",
     show_default=True,
     metavar="TIME",
-    callback=checked_by(change_time),
+    type=Moment(duration=None, words=("now", "commit")),
     help="When it was deployed: now, commit (when it was committed or tagged), ISO 8601 or epoch seconds.",
 )
 @click.option(

@@ -10,17 +10,13 @@ import click
 import orjson
 
 from agents.commands.changes import until_stopped
-from agents.commands.options import (
-    agent_settings,
-    checked_by,
-    duration_s_of,
-    service_name,
-)
+from agents.commands.options import agent_settings, checked_by
 from agents.publishing.broker import publish_once, quiet_client
 from agents.source.changes import change_message
 from agents.source.gates.flag_file import FlagFile, read_flags, watch
 from agents.source.gates.flips import Flip, flip_changes
 from pipeline.commands.terminal import escape_controls
+from pipeline.files.values import duration_s_of, service_name
 from pipeline.messages.inputs import change_to_json
 from pipeline.model.clock import system_clock
 from pipeline.settings.config import Settings

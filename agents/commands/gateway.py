@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agents.commands.options import address_of, checked_by
+from agents.commands.options import checked_by
 from pipeline.commands.options import settings_options
+from pipeline.files.values import address_of
 from pipeline.model.units import parse_size_bytes
 from pipeline.settings.config import Settings
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-from agents.commands.options import address_of, checked_by, host_option
+from agents.commands.options import checked_by, host_option
 from agents.publishing.broker import quiet_client
 from pipeline.commands.options import settings_options
 from pipeline.commands.terminal import escape_controls
+from pipeline.files.values import address_of
 from pipeline.kafka import bootstrap_servers
 from pipeline.model.clock import system_clock
 from pipeline.settings.config import Settings

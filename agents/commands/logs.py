@@ -14,24 +14,17 @@ from typing import TYPE_CHECKING
 import click
 
 from agents.commands.changes import until_stopped
-from agents.commands.options import (
-    agent_settings,
-    checked_by,
-    duration_s_of,
-    host_option,
-    pairs,
-    release_option,
-    service_option,
-)
+from agents.commands.options import agent_settings, checked_by, host_option, release_option, service_option
 from agents.publishing.broker import (
     check_broker,
     connect,
     publish_once,
     quiet_client,
 )
-from agents.publishing.publisher import Publisher
+from agents.publishing.publisher import BackgroundPublisher
 from pipeline.commands.terminal import escape_controls
 from pipeline.files.outputs import check_outputs, write_output
+from pipeline.files.values import duration_s_of, pairs
 from pipeline.model import Outgoing
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError
@@ -237,12 +230,12 @@ def _write_table(files: Sequence[Path], path: Path, counting: Counting) -> Reque
 def _follow(path: Path, settings: Settings, counting: Counting, state: StateFile | None) -> RequestTally:
     """Publish what is written to a file until SIGINT or SIGTERM."""
     from agents.logs.log_follower import LogFollower
-    from agents.publishing.outbox import Outbox
+    from agents.publishing.message_queue import MessageQueue, Overflow
 
     check_broker(settings)
     topics = settings.read_topics()
-    outbox = Outbox(OUTBOX_BYTES)
-    publisher = Publisher(lambda: connect(settings, topics), outbox)
+    outbox = MessageQueue(max_bytes=OUTBOX_BYTES, overflow=Overflow.KEEP)
+    publisher = BackgroundPublisher(lambda: connect(settings, topics), outbox)
     with until_stopped() as stop, state.locked() if state else nullcontext():
         follower = LogFollower(path, counting, state, outbox, publisher.offer)
         publisher.start()
@@ -254,7 +247,7 @@ def _follow(path: Path, settings: Settings, counting: Counting, state: StateFile
         finally:
             delivery = publisher.close(CLOSE_S)
             follower.close(system_clock())
-    if kept := len(outbox):
+    if kept := len(outbox.unconfirmed):
         said = "are kept for the next start" if state else "were not published"
         click.echo(f"{counted(kept, 'message')} {said}", err=True)
     if delivery.dropped.messages:

@@ -12,7 +12,7 @@ import orjson
 from rich.table import Table
 from rich.text import Text
 
-from agents.commands.options import checked_by, share_of
+from agents.commands.options import checked_by
 from agents.sampling.rates.policy import (
     GCPU,
     NOISE,
@@ -25,6 +25,7 @@ from agents.sampling.rates.policy import (
 from pipeline.analysis.detect.detectable import Look, detectable_size, time_to_detect
 from pipeline.commands.options import FiniteRange, settings_options
 from pipeline.commands.terminal import table_console
+from pipeline.files.values import share_of
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import format_duration
 from pipeline.settings.config import Settings

@@ -12,11 +12,12 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from agents.commands.options import checked_by, moment, service_name
+from agents.commands.options import checked_by
 from agents.publishing.broker import publish_once, quiet_client
 from agents.source.changes.trailers import cost_share
-from pipeline.commands.options import settings_options
+from pipeline.commands.options import Moment, settings_options
 from pipeline.commands.terminal import escape_controls
+from pipeline.files.values import service_name
 from pipeline.messages.inputs import (
     decode_feedback,
     encode_silence,
@@ -26,15 +27,12 @@ from pipeline.messages.inputs import (
 from pipeline.model import CostMeasure, Outgoing, Silence, SilenceKind
 from pipeline.model.clock import system_clock, to_iso
 from pipeline.model.errors import ConfigError, InvalidMessage
-from pipeline.model.units import parse_duration_s
 from pipeline.settings.config import Settings
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import RowQuery
 
 _EVER = (946_684_800.0, 4_102_444_800.0)
 """The years 2000 to 2100: no message has another time."""
-
-_LATER = re.compile(r"[0-9]+(\.[0-9]+)?\s*[a-z]+")
 
 _METRIC_COST = re.compile(r"\+?([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*(%)?", re.ASCII)
 
@@ -74,16 +72,6 @@ def _cost(text: str, *, of_metric: bool) -> tuple[float, CostMeasure]:
         f"should be a share of the metric's level such as +10%, or a number in its unit, not {text[:40]!r}",
         param_hint="--cost",
     )
-
-
-def later_moment(text: str) -> float:
-    """Read a time; a duration is from now on."""
-    if _LATER.fullmatch(text):
-        return system_clock() + parse_duration_s(text)
-    try:
-        return moment(text)
-    except ValueError as error:
-        raise ValueError(f"{error}; or a duration from now such as 2h") from None
 
 
 def _glob(text: str) -> str:
@@ -129,10 +117,8 @@ class _Asked:
 def _common(about: str, until: str) -> _Decorator:
     options = (
         click.option("--subroutine", callback=checked_by(_glob), metavar="P", help=about),
-        click.option(
-            "--from", "start", callback=checked_by(later_moment), metavar="TIME", help="Default: now."
-        ),
-        click.option("--until", "end", callback=checked_by(later_moment), metavar="TIME", help=until),
+        click.option("--from", "start", type=Moment("after"), metavar="TIME", help="Default: now."),
+        click.option("--until", "end", type=Moment("after"), metavar="TIME", help=until),
         click.option("--owner", metavar="NAME", default="", help="Who answers for it."),
         click.option("--reason", metavar="TEXT", default="", help="Why; events and `why` show it."),
         click.option("--dry-run", is_flag=True, help="Publish nothing."),

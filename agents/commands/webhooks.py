@@ -9,10 +9,11 @@ from pathlib import Path
 
 import click
 
-from agents.commands.options import address_of, checked_by
+from agents.commands.options import checked_by
 from agents.publishing.broker import check_broker, connect, quiet_client
 from agents.webhooks import load_service_map, serve
 from pipeline.commands.options import settings_options
+from pipeline.files.values import address_of
 from pipeline.model.clock import system_clock
 from pipeline.settings.config import Settings
 from pipeline.storage.connect import open_store

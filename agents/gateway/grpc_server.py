@@ -14,14 +14,12 @@ from urllib.parse import unquote
 from agents.gateway.base import Receiver, Refusal, Request, Result
 from agents.gateway.intake import Intake
 from agents.profiles.formats.protobuf import Fields, compile_messages
+from pipeline.http.serving import FINISH_S, bracketed
 from pipeline.model.clock import Clock
 from pipeline.model.errors import ConfigError
 
 MAX_MESSAGE_BYTES = 64 * 1024**2
 """Largest message, packed and unpacked: what OTLP's specification recommends."""
-
-FINISH_S = 10.0
-"""How long calls under way may go on when the server ends."""
 
 _MEDIA_TYPE = "application/grpc"
 _CODES: Mapping[int, str] = {
@@ -67,7 +65,7 @@ async def listening(
             return grpc.unary_unary_rpc_method_handler(_behaviour(receiver, details.method, intake, clock))
 
     server.add_generic_rpc_handlers((Handler(),))
-    name = f"[{host}]" if ":" in host else host
+    name = bracketed(host)
     try:
         bound = server.add_insecure_port(f"{name}:{port}")
     except RuntimeError as error:

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import xxhash
 
-from agents.commands.options import service_name
 from agents.gateway.base import Decoded, Part, Receiver, Request, Setup, Skipped
 from agents.gateway.profiles import OLDEST_S
 from agents.profiles.message import Source, encode_within
 from agents.profiles.profile_files import profile_key
+from pipeline.files.values import service_name
 from pipeline.messages.inputs import decode_profile
 from pipeline.model import Outgoing
 from pipeline.model.errors import InvalidMessage

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from aiohttp import ClientPayloadError, web
@@ -14,7 +13,6 @@ from agents.gateway.access import authorization_of
 from agents.gateway.base import Receiver, Refusal, Reply, Request, Result
 from agents.gateway.intake import Intake
 from pipeline.model.clock import Clock
-from pipeline.model.errors import ConfigError
 from pipeline.telemetry.metrics import Sample, exposition
 
 MAX_BODY_BYTES = 32 * 1024**2
@@ -25,9 +23,6 @@ LARGE_BODY_BYTES = 1024**2
 
 BODY_S = 30.0
 """How long reading a body may take."""
-
-FINISH_S = 10.0
-"""How long requests under way may go on when the server ends."""
 
 Metrics = Callable[[], Sequence[Sample]]
 IsFull = Callable[[], bool]
@@ -112,23 +107,3 @@ def _response(reply: Reply, result: Result) -> web.Response:
 
 def _too_large() -> Refusal:
     return Refusal(413, "too_large", f"larger than {MAX_BODY_BYTES} bytes")
-
-
-@asynccontextmanager
-async def listening(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
-    """Serve an application, and yield its address.
-
-    Raises:
-        ConfigError: the address cannot be listened on.
-    """
-    # Bodies are unpacked within a bound of ours.
-    runner = web.AppRunner(app, access_log=None, auto_decompress=False, shutdown_timeout=FINISH_S)
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, host, port, backlog=1024).start()
-        except OSError as error:
-            raise ConfigError(f"--listen: {host}:{port}: {error.strerror or error}") from None
-        yield f"http://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()

@@ -17,17 +17,18 @@ from agents.gateway.fleet import Fleet, add_fleet_routes
 from agents.gateway.intake import Intake, Rules
 from agents.gateway.receivers import RECEIVERS
 from agents.gateway.scrape import Scraper
-from agents.gateway.server import listening, make_app
+from agents.gateway.server import make_app
 from agents.gateway.service_metrics import ServiceMetrics
 from agents.gateway.targets import load_targets
 from agents.metrics import MetricMap
-from agents.publishing.buffer import Buffer
-from agents.publishing.publisher import Connect, Delivery, Publisher
+from agents.publishing.message_queue import MessageQueue, Overflow
+from agents.publishing.publisher import BackgroundPublisher, Connect, Delivery, report_delivery
 from agents.publishing.spool import Spool
-from agents.publishing.spooled_buffer import SpooledBuffer, close_spooled
+from pipeline.http.serving import listening
 from pipeline.model import Outgoing
 from pipeline.model.clock import Clock
 from pipeline.model.errors import ConfigError
+from pipeline.processes import stop_event
 from pipeline.telemetry.metrics import (
     GATEWAY_SPOOL,
     GATEWAY_WAITING,
@@ -36,9 +37,6 @@ from pipeline.telemetry.metrics import (
 )
 
 log = logging.getLogger(__name__)
-
-MAX_WAITING = 500_000
-"""Most messages that wait during an outage."""
 
 PUBLISH_S = 5.0
 """How often it is looked for intervals of metrics that are complete."""
@@ -76,20 +74,16 @@ class Endpoint:
 
 
 class BufferedOutbox:
-    """A publisher whose buffer is asked for room before anything is offered: nothing is dropped for it.
+    """A publisher whose queue is asked for room before anything is offered: nothing is dropped for it.
 
     Raises:
         ConfigError: the spool's folder cannot be written to, or another process has it.
     """
 
     def __init__(self, connect: Connect, buffer_bytes: int, spool: SpoolOptions | None = None) -> None:
-        self._buffer: Buffer | SpooledBuffer = Buffer(max_messages=MAX_WAITING, max_bytes=buffer_bytes)
-        if spool:
-            on_disk = Spool(spool.folder, spool.max_bytes)
-            self._buffer = SpooledBuffer(
-                on_disk, max_messages=MAX_WAITING, max_bytes=buffer_bytes, keeps=True
-            )
-        self._publisher = Publisher(connect, self._buffer)
+        on_disk = Spool(spool.folder, spool.max_bytes) if spool else None
+        self._queue = MessageQueue(max_bytes=buffer_bytes, overflow=Overflow.KEEP, spool=on_disk)
+        self._publisher = BackgroundPublisher(connect, self._queue)
 
     def start(self) -> None:
         """Begin to publish."""
@@ -97,7 +91,7 @@ class BufferedOutbox:
 
     def has_room(self, messages: int, size: int) -> bool:
         """Return whether so many messages, of so many bytes together, fit."""
-        return self._buffer.has_room(messages, size)
+        return self._queue.has_room(messages, size)
 
     def offer(self, message: Outgoing, samples: int) -> None:
         """Take a message; there is room for it."""
@@ -105,16 +99,15 @@ class BufferedOutbox:
 
     def metrics(self) -> list[Sample]:
         """Return what waits."""
-        spooled = self._buffer.spooled_bytes if isinstance(self._buffer, SpooledBuffer) else 0
         return [
-            (GATEWAY_WAITING, {}, self._buffer.waiting.messages),
-            (GATEWAY_WAITING_BYTES, {}, self._buffer.waiting_bytes),
-            (GATEWAY_SPOOL, {}, spooled),
+            (GATEWAY_WAITING, {}, self._queue.waiting.messages),
+            (GATEWAY_WAITING_BYTES, {}, self._queue.waiting_bytes),
+            (GATEWAY_SPOOL, {}, self._queue.spooled_bytes),
         ]
 
     def close(self) -> Delivery:
         """Publish what waits, for a while, keep the rest in the spool, and account for every message."""
-        return close_spooled(self._publisher, self._buffer, FLUSH_S)
+        return self._publisher.close(FLUSH_S)
 
 
 async def serve(
@@ -127,10 +120,7 @@ async def serve(
     Raises:
         ConfigError: the address cannot be listened on, or the spool cannot be used.
     """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stop = stop_event()
     outbox = BufferedOutbox(connect, endpoint.buffer_bytes, endpoint.spool)
     metrics = ServiceMetrics(endpoint.metric_map)
     receivers = (*RECEIVERS, *metrics.receivers)
@@ -160,7 +150,7 @@ async def serve(
                 reloads.append(partial(_follow, scraper, endpoint.targets))
                 reloads[-1]()
             if reloads:
-                loop.add_signal_handler(signal.SIGHUP, _call_all, reloads)
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _call_all, reloads)
             publishing = asyncio.ensure_future(_publish_metrics(metrics, outbox, clock))
             opened.callback(publishing.cancel)
             ready(addresses)
@@ -173,7 +163,7 @@ async def serve(
         intake.close()
         _offer_complete(metrics, outbox, clock)
         delivery = await asyncio.to_thread(outbox.close)
-    return _account(delivery)
+    return report_delivery(delivery, "gateway", lost="refused by the broker, or lost with the spool:")
 
 
 async def _publish_metrics(metrics: ServiceMetrics, outbox: BufferedOutbox, clock: Clock) -> None:
@@ -200,15 +190,3 @@ def _follow(scraper: Scraper, path: Path) -> None:
         scraper.follow(load_targets(path))
     except ConfigError as error:
         log.error("targets stay as they are: %s", error)
-
-
-def _account(delivery: Delivery) -> bool:
-    """Say what became of everything; return whether nothing was lost."""
-    log.info("published %s", delivery.published)
-    if delivery.dropped.messages:
-        log.warning("refused by the broker, or lost with the spool: %s", delivery.dropped)
-    if delivery.unsent.messages:
-        log.warning("not confirmed by the broker when the gateway ended: %s", delivery.unsent)
-    if delivery.kept.messages:
-        log.warning("kept in the spool for the next start: %s", delivery.kept)
-    return not (delivery.dropped.messages or delivery.unsent.messages)

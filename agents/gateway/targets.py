@@ -11,8 +11,8 @@ from urllib.parse import urlencode, urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from agents.commands.options import service_name
 from pipeline.files.validation import StrictModel, read_yaml, validate
+from pipeline.files.values import service_name
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import parse_duration_s
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agents.publishing.buffer import Tally
+from agents.publishing.pending import Tally
 from agents.publishing.publisher import Delivery
 from pipeline.telemetry import metrics as telemetry
 from pipeline.telemetry.instruments import LabelBound, Sample

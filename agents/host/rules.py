@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agents.commands.options import SERVICE
 from agents.host.identity import container_id, pod_uid, resource_attributes
 from agents.host.proc import ProcessFacts
 from agents.sampling.kernels import AUTO, CallGraph
+from pipeline.files.values import SERVICE
 
 ADAPTIVE = "adaptive"
 DEFAULT_HZ = 19.0

@@ -10,7 +10,6 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from agents.commands.options import share_of
 from agents.host.adaptive import FASTEST_HZ
 from agents.host.rules import (
     ADAPTIVE,
@@ -30,6 +29,7 @@ from pipeline.files.validation import (
     read_yaml,
     validate,
 )
+from pipeline.files.values import share_of
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import parse_duration_s, parse_size_bytes
 

@@ -20,10 +20,9 @@ from agents.host.proc import ProcReader
 from agents.host.rules_file import HostConfig
 from agents.host.rules_source import FileRules, GatewayRules, RulesSource
 from agents.publishing.broker import check_broker, connect
-from agents.publishing.buffer import Buffer
-from agents.publishing.publisher import Publisher
+from agents.publishing.message_queue import MessageQueue
+from agents.publishing.publisher import BackgroundPublisher, report_delivery
 from agents.publishing.spool import Spool
-from agents.publishing.spooled_buffer import SpooledBuffer, close_spooled
 from agents.sampling.agent import FLUSH_S, MAX_WAITING, OVERHEAD_BYTES
 from pipeline.model.clock import Clock
 from pipeline.settings.config import Settings
@@ -106,8 +105,8 @@ def run_host_agent(options: HostOptions, settings: Settings, topics: Topics, *, 
         config = _first_rules(source, signals)
         if config is None:
             return 0
-        buffer = _buffer(config, options.spool)
-        publisher = Publisher(lambda: connect(settings, topics), buffer)
+        outbox = message_queue(config, options.spool)
+        publisher = BackgroundPublisher(lambda: connect(settings, topics), outbox)
         edges = Edges(
             host=options.host,
             reader=ProcReader(),
@@ -119,15 +118,14 @@ def run_host_agent(options: HostOptions, settings: Settings, topics: Topics, *, 
         agent = HostAgent(config, edges, publisher.offer)
 
         def state() -> State:
-            spooled = buffer.spooled_bytes if isinstance(buffer, SpooledBuffer) else 0
-            return agent.state(publisher.delivery, spooled)
+            return agent.state(publisher.delivery, outbox.spooled_bytes)
 
         with _page(options, settings, agent):
             publisher.start()
             try:
                 _Loop(agent, config, source, signals, state, clock).run()
             finally:
-                complete = _close(publisher, buffer)
+                complete = report_delivery(publisher.close(FLUSH_S), "agent")
         return 0 if complete else 1
 
 
@@ -216,25 +214,11 @@ class _Loop:
         return True
 
 
-def _buffer(config: HostConfig, spool: Path | None) -> Buffer | SpooledBuffer:
+def message_queue(config: HostConfig, spool: Path | None) -> MessageQueue:
+    """Return the queue of an agent; the folder of its spool is ``spool``, or that of its rules."""
     folder = spool or config.spool
-    if folder is None:
-        return Buffer(max_messages=MAX_WAITING, max_bytes=config.buffer_bytes)
-    on_disk = Spool(folder, config.spool_bytes)
-    return SpooledBuffer(on_disk, max_messages=MAX_WAITING, max_bytes=config.buffer_bytes)
-
-
-def _close(publisher: Publisher, buffer: Buffer | SpooledBuffer) -> bool:
-    """Publish what waits, keep the rest, and account for everything; return whether nothing was lost."""
-    delivery = close_spooled(publisher, buffer, FLUSH_S)
-    log.info("published %s", delivery.published)
-    if delivery.dropped.messages:
-        log.warning("dropped %s", delivery.dropped)
-    if delivery.unsent.messages:
-        log.warning("not confirmed by the broker when the agent ended: %s", delivery.unsent)
-    if delivery.kept.messages:
-        log.warning("kept in the spool for the next start: %s", delivery.kept)
-    return not (delivery.dropped.messages or delivery.unsent.messages)
+    on_disk = Spool(folder, config.spool_bytes) if folder else None
+    return MessageQueue(max_messages=MAX_WAITING, max_bytes=config.buffer_bytes, spool=on_disk)
 
 
 @contextlib.contextmanager
@@ -242,11 +226,8 @@ def _page(options: HostOptions, settings: Settings, agent: HostAgent) -> Iterato
     if options.metrics is None:
         yield
         return
-    from agents.host.page import MetricsPage  # aiohttp, which an agent without a page does not need
+    from agents.host.page import metrics_page  # aiohttp, which an agent without a page does not need
 
-    page = MetricsPage(agent.numbers.samples, settings.token)
-    log.info("metrics: %s", page.start(*options.metrics))
-    try:
+    with metrics_page(agent.numbers.samples, *options.metrics, settings.token) as url:
+        log.info("metrics: %s", url)
         yield
-    finally:
-        page.close()

@@ -9,12 +9,20 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+from functools import partial
 from logging.handlers import WatchedFileHandler
 from os import PathLike
-from typing import Any
 
-from agents.inprocess.endpoints import AsgiApp, Environ, Scope, WsgiApp, is_whole
+from agents.inprocess.observer import (
+    AsgiApp,
+    Environ,
+    Observation,
+    Scope,
+    WsgiApp,
+    observe_asgi,
+    observe_wsgi,
+)
 
 log = logging.getLogger(__name__)
 
@@ -43,27 +51,13 @@ class AccessLog:
             endpoint: As of ``wrap_wsgi``: its pattern is written for the path, so that it is the type.
         """
 
-        def wrapped(environ: Environ, start_response: Any) -> Iterable[bytes]:
-            request = _Request(
-                self, environ["REQUEST_METHOD"], environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+        def begin(environ: Environ) -> Observation:
+            path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+            return self._begin(
+                environ["REQUEST_METHOD"], path, partial(endpoint, environ) if endpoint else None
             )
 
-            def start(status: str, headers: Any, *error: Any) -> Any:
-                request.status = int(status[:3])
-                return start_response(status, headers, *error)
-
-            def end() -> None:
-                request.end(lambda: endpoint(environ) if endpoint else None)
-
-            answer: Iterable[bytes] = ()  # whole, as long as there is none
-            try:
-                answer = app(environ, start)
-            finally:
-                if is_whole(answer, environ):
-                    end()
-            return answer if is_whole(answer, environ) else _Answer(answer, end)
-
-        return wrapped
+        return observe_wsgi(app, begin)
 
     def asgi(self, app: AsgiApp, endpoint: Callable[[Scope], str | None] | None = None) -> AsgiApp:
         """Return an ASGI application that does what ``app`` does, and logs its requests over HTTP.
@@ -73,23 +67,12 @@ class AccessLog:
             endpoint: As of ``wrap_asgi``, likewise.
         """
 
-        async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
+        def begin(scope: Scope) -> Observation | None:
             if scope["type"] != "http":
-                await app(scope, receive, send)
-                return
-            request = _Request(self, scope["method"], scope["path"])
+                return None
+            return self._begin(scope["method"], scope["path"], partial(endpoint, scope) if endpoint else None)
 
-            async def send_noted(message: Any) -> None:
-                if message["type"] == "http.response.start":
-                    request.status = message["status"]
-                await send(message)
-
-            try:
-                await app(scope, receive, send_noted)
-            finally:
-                request.end(lambda: endpoint(scope) if endpoint else None)
-
-        return wrapped
+        return observe_asgi(app, begin)
 
     def write(self, line: str) -> None:
         """Add a line; the first that cannot be written is a warning of the application's log."""
@@ -104,6 +87,21 @@ class AccessLog:
         """Close the file."""
         self._file.close()
 
+    def _begin(self, method: str, path: str, endpoint: Callable[[], str | None] | None) -> Observation:
+        begin = time.perf_counter()
+
+        def end(status: int) -> None:
+            duration = round(time.perf_counter() - begin, 6)
+            try:
+                name = endpoint() if endpoint else None
+            except Exception:  # an application's own code, which must not cost it the request
+                name = None
+            spelt = name.split(" ", 1) if name and " " in name else (method, path)
+            fields = {"time": round(time.time(), 6), "method": spelt[0], "path": spelt[1]}
+            self.write(json.dumps({**fields, "status": status or _FAILED, "duration": duration}))
+
+        return Observation(end=end)
+
 
 class _File(WatchedFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:
@@ -111,42 +109,3 @@ class _File(WatchedFileHandler):
         error = sys.exc_info()[1]
         if error is not None:
             raise error
-
-
-class _Request:
-    """One request, from its begin on."""
-
-    def __init__(self, log: AccessLog, method: str, path: str) -> None:
-        self._log = log
-        self._method, self._path = method, path
-        self._begin = time.perf_counter()
-        self.status = _FAILED
-
-    def end(self, ask: Callable[[], str | None]) -> None:
-        """Log it, by the endpoint that is asked for; one that fails is none."""
-        try:
-            endpoint = ask()
-        except Exception:  # an application's own code, which must not cost it the request
-            endpoint = None
-        method, path = endpoint.split(" ", 1) if endpoint and " " in endpoint else (self._method, self._path)
-        duration = round(time.perf_counter() - self._begin, 6)
-        fields = {"time": round(time.time(), 6), "method": method, "path": path}
-        self._log.write(json.dumps({**fields, "status": self.status, "duration": duration}))
-
-
-class _Answer:
-    """An answer that says when it has ended: a server closes every answer, also one that it breaks off."""
-
-    def __init__(self, answer: Iterable[bytes], ended: Callable[[], None]) -> None:
-        self._answer = answer
-        self._ended = ended
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._answer)
-
-    def close(self) -> None:
-        """Close the answer, if it can be closed, and log its request."""
-        try:
-            getattr(self._answer, "close", lambda: None)()
-        finally:
-            self._ended()

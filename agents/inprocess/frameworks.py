@@ -10,8 +10,9 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from agents.inprocess.endpoints import AsgiApp, Environ, Scope, wrap_wsgi
+from agents.inprocess.endpoints import wrap_wsgi
 from agents.inprocess.marks import Label, put_late, sampling
+from agents.inprocess.observer import AsgiApp, Environ, Scope
 
 _RULE = "smidgen.url_rule"
 

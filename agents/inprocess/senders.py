@@ -118,7 +118,7 @@ class Gateway:
 
 
 class _Publisher(Protocol):
-    """What ``agents.publishing.publisher.Publisher`` does for us."""
+    """What ``agents.publishing.publisher.BackgroundPublisher`` does for us."""
 
     def offer(self, message: Any, samples: int = 0) -> None: ...
 
@@ -135,8 +135,8 @@ class KafkaSender:
     def __init__(self, broker: str, identity: Identity) -> None:
         try:
             from agents.publishing.broker import connect, quiet_client
-            from agents.publishing.buffer import Buffer
-            from agents.publishing.publisher import Publisher
+            from agents.publishing.message_queue import MessageQueue
+            from agents.publishing.publisher import BackgroundPublisher
             from pipeline.model import Outgoing
             from pipeline.model.errors import ConfigError
             from pipeline.settings.config import load_settings
@@ -151,9 +151,8 @@ class KafkaSender:
         self._outgoing = Outgoing
         self._key = f"{identity.service}/{identity.host}"
         self._publisher: _Publisher
-        publisher = Publisher(
-            lambda: connect(settings, topics), Buffer(max_messages=1000, max_bytes=8 * 2**20)
-        )
+        queue = MessageQueue(max_messages=1000, max_bytes=8 * 2**20)
+        publisher = BackgroundPublisher(lambda: connect(settings, topics), queue)
         publisher.start()
         self._publisher = publisher
 

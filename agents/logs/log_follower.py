@@ -18,8 +18,8 @@ from agents.logs.line_format import LineFormat
 from agents.logs.request_tally import RequestTally, TallyOptions
 from agents.logs.request_type import NO_ROUTE, RequestTypes
 from agents.logs.state_file import StateFile
-from agents.publishing.buffer import Pending
-from agents.publishing.outbox import Outbox
+from agents.publishing.message_queue import MessageQueue
+from agents.publishing.pending import Pending
 from pipeline.model import Outgoing
 from pipeline.model.errors import ConfigError
 
@@ -63,7 +63,7 @@ class LogFollower:
     """
 
     def __init__(
-        self, path: Path, counting: Counting, state: StateFile | None, outbox: Outbox, offer: Offer
+        self, path: Path, counting: Counting, state: StateFile | None, outbox: MessageQueue, offer: Offer
     ) -> None:
         self._counting = counting
         self._state = state
@@ -92,14 +92,14 @@ class LogFollower:
     def step(self, now: float) -> bool:
         """Read, count and publish what there is; return whether there may be more at once."""
         lines: list[str] = []
-        if not self._unsaved and self._outbox.has_room:
+        if not self._unsaved and self._outbox.has_room(1, 1):
             lines = self._log.read()
             self._note_format(lines)
             self.tally.add(lines, now)
             # By the clock a period ends only if all of its lines were read.
             self._unsaved = self.tally.close(now if self._log.is_at_end else None)
             self._has_news = self._has_news or bool(lines)
-        is_behind = self._has_news or len(self._outbox) < self._kept
+        is_behind = self._has_news or len(self._outbox.unconfirmed) < self._kept
         is_due = is_behind and not 0 <= now - self._saved_at < SAVE_S
         if (self._unsaved or is_due) and not self._save(now):
             return False

@@ -1,4 +1,4 @@
-"""Background publisher of an agent: sampling never waits for a broker."""
+"""Background publisher of an agent, a thread that empties a queue: sampling never waits for a broker."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from agents.publishing.buffer import Pending, Tally, Waiting
+from agents.publishing.message_queue import MessageQueue
+from agents.publishing.pending import Pending, Tally
 from pipeline.model import Outgoing
 from pipeline.model.errors import BrokerUnavailable, InvalidMessage
 
@@ -46,25 +47,25 @@ class Delivery:
     """What became of everything that was offered."""
 
     published: Tally
-    dropped: Tally  # to keep within the buffer's bounds, or refused by the broker
+    dropped: Tally  # to keep within the queue's bounds, or refused by the broker
     unsent: Tally  # not confirmed when the publisher was closed
     kept: Tally = Tally()  # likewise, but in a spool that the next process goes on with
 
 
-class Publisher:
+class BackgroundPublisher:
     """A thread that publishes what is offered, in order, and outlives outages of the broker.
 
-    During an outage messages wait in the buffer; when it is full the oldest are dropped. The log says when
-    an outage begins, when messages begin to be dropped, and at its end how long it was and what was lost.
+    During an outage messages wait in the queue. The log says when an outage begins, when messages begin to be
+    dropped, and at its end how long it was and what was lost. ``pipeline.kafka.Publisher`` has no queue: it
+    serves an event loop, and repeats the batch that it is given until the broker has all of it.
     """
 
-    def __init__(self, connect: Connect, buffer: Waiting) -> None:
+    def __init__(self, connect: Connect, queue: MessageQueue) -> None:
         self._connect = connect
-        self._buffer = buffer
+        self._queue = queue
         self._transport: Transport | None = None
         self._published = Tally()
         self._refused = Tally()
-        self._in_hand: Pending | None = None
         self._outage_began: float | None = None
         self._dropped_before = Tally()  # when a message was last confirmed
         self._reported_drops = False
@@ -82,14 +83,17 @@ class Publisher:
 
     def offer(self, message: Outgoing, samples: int = 0) -> None:
         """Take a message to publish, from any thread, without ever waiting."""
-        dropped = self._buffer.put(Pending(message, samples))
+        dropped = self._queue.put(Pending(message, samples))
         if dropped and not self._reported_drops:
             self._reported_drops = True
             log.warning("the buffer is full: the oldest messages are being dropped")
         self._wake()
 
     def close(self, timeout_s: float) -> Delivery:
-        """Publish what waits for at most ``timeout_s`` seconds, end, and account for every message."""
+        """Publish what waits for at most ``timeout_s`` seconds, end, and account for every message.
+
+        What is not published then stays in the queue's spool for the next process, if it has one.
+        """
         self._closing = True
         if self._outage_began is not None:
             log.warning("what waits is tried to be published for %.0f s more", timeout_s)
@@ -98,17 +102,15 @@ class Publisher:
         if self._thread.is_alive():
             self._cancel()
             self._thread.join(2 * STALLED_S)
-        if self._in_hand:
-            self._buffer.put_back(self._in_hand)
-            self._in_hand = None
-        return self.delivery
+        self._queue.put_back()
+        kept = self._queue.close()
+        delivery = self.delivery
+        return replace(delivery, unsent=delivery.unsent.minus(kept), kept=kept)
 
     @property
     def delivery(self) -> Delivery:
         """What has become of everything so far."""
-        dropped = self._buffer.dropped
-        lost = Tally(dropped.messages + self._refused.messages, dropped.samples + self._refused.samples)
-        return Delivery(self._published, lost, self._buffer.waiting)
+        return Delivery(self._published, self._queue.dropped + self._refused, self._queue.waiting)
 
     def _run(self) -> None:
         asyncio.run(self._main())
@@ -124,10 +126,8 @@ class Publisher:
     async def _publish_all(self) -> None:
         while True:
             self._news.clear()
-            while pending := self._buffer.take():
-                self._in_hand = pending
+            while pending := self._queue.take():
                 await self._deliver(pending)
-                self._in_hand = None
             if self._closing:
                 return
             await self._news.wait()
@@ -174,7 +174,7 @@ class Publisher:
             log.warning("%s; sampling goes on and messages wait in the buffer", reason)
 
     def _back(self) -> None:
-        dropped = self._buffer.dropped
+        dropped = self._queue.dropped
         if self._outage_began is not None:
             lasted_s = time.monotonic() - self._outage_began
             meanwhile = dropped.minus(self._dropped_before)
@@ -196,3 +196,16 @@ class Publisher:
                 self._loop.call_soon_threadsafe(action)
             except RuntimeError:  # closed between the two lines: nobody listens
                 return
+
+
+def report_delivery(delivery: Delivery, program: str, *, lost: str = "dropped") -> bool:
+    """Log what became of everything that was offered; return whether nothing was lost."""
+    if delivery.published.messages:
+        log.info("published %s", delivery.published)
+    if delivery.dropped.messages:
+        log.warning("%s %s", lost, delivery.dropped)
+    if delivery.unsent.messages:
+        log.warning("not confirmed by the broker when the %s ended: %s", program, delivery.unsent)
+    if delivery.kept.messages:
+        log.warning("kept in the spool for the next start: %s", delivery.kept)
+    return not (delivery.dropped.messages or delivery.unsent.messages)

@@ -16,7 +16,6 @@ import fcntl
 import os
 import struct
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import IO, BinaryIO
 import orjson
 import xxhash
 
-from agents.publishing.buffer import Pending, Tally
+from agents.publishing.pending import Pending, Tally
 from pipeline.model import Outgoing
 from pipeline.model.errors import ConfigError, file_errors
 
@@ -161,7 +160,7 @@ class Spool:
     @property
     def waiting(self) -> Tally:
         """Messages that were not taken yet."""
-        return _sum(segment.unread for segment in self._segments)
+        return sum((segment.unread for segment in self._segments), Tally())
 
     @property
     def damaged(self) -> Tally:
@@ -179,9 +178,9 @@ class Spool:
         record = encode_record(pending)
         if len(MAGIC) + len(record) > self._max_bytes:
             return Tally(1, pending.samples)
-        dropped = []
+        dropped = Tally()
         while self._segments and self.size + len(MAGIC) + len(record) > self._max_bytes:
-            dropped.append(self._drop_oldest())
+            dropped += self._drop_oldest()
         segment = self._segment_for(len(record))
         assert self._writing is not None
         try:
@@ -191,7 +190,7 @@ class Spool:
             raise
         segment.size += len(record)
         segment.unread = segment.unread.plus(pending)
-        return _sum(dropped)
+        return dropped
 
     def prepend(self, pending: Pending) -> None:
         """Add a message in front of all others, in a segment of its own.
@@ -231,10 +230,10 @@ class Spool:
                 pending, size = found
                 self._taken = (segment.path, segment.position)
                 segment.position += size
-                segment.unread = Tally(segment.unread.messages - 1, segment.unread.samples - pending.samples)
+                segment.unread = segment.unread.minus(Tally(1, pending.samples))
                 return pending
             lost = self._drop_oldest()
-            self._damaged = _sum([self._damaged, lost])
+            self._damaged += lost
         return None
 
     def close(self) -> None:
@@ -305,8 +304,7 @@ def _surveyed(path: Path) -> _Segment:
             if position > size:
                 break
             file.seek(head_bytes + value_bytes, os.SEEK_CUR)
-            counted = Tally(segment.unread.messages + 1, segment.unread.samples + samples)
-            segment.unread = counted
+            segment.unread += Tally(1, samples)
     return segment
 
 
@@ -315,8 +313,3 @@ def _write(file: FileIO, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]
-
-
-def _sum(tallies: Iterator[Tally] | list[Tally]) -> Tally:
-    found = list(tallies)
-    return Tally(sum(tally.messages for tally in found), sum(tally.samples for tally in found))

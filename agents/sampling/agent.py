@@ -17,8 +17,8 @@ from agents.profiles.formats.collapsed import parse_collapsed
 from agents.profiles.message import Source, build_profile, encode_within
 from agents.profiles.profile_files import profile_key
 from agents.publishing.broker import check_broker, connect
-from agents.publishing.buffer import Buffer
-from agents.publishing.publisher import Delivery, Publisher
+from agents.publishing.message_queue import MessageQueue
+from agents.publishing.publisher import BackgroundPublisher, Delivery, report_delivery
 from agents.sampling.kernels import (
     AUTO,
     CallGraph,
@@ -140,8 +140,8 @@ def _sample_command(
 
 def _publish_intervals(plan: Plan, sampler: Sampler, settings: Settings, topics: Topics) -> bool:
     """Publish interval after interval; return whether the broker has confirmed everything."""
-    buffer = Buffer(max_messages=MAX_WAITING, max_bytes=plan.buffer_bytes)
-    publisher = Publisher(lambda: connect(settings, topics), buffer)
+    queue = MessageQueue(max_messages=MAX_WAITING, max_bytes=plan.buffer_bytes)
+    publisher = BackgroundPublisher(lambda: connect(settings, topics), queue)
     publisher.start()
     try:
         if plan.change:
@@ -150,7 +150,7 @@ def _publish_intervals(plan: Plan, sampler: Sampler, settings: Settings, topics:
             for message, samples in _messages(interval, plan.source, topics["profiles"].max_message_bytes):
                 publisher.offer(message, samples)
     finally:
-        complete = report_delivery(publisher.close(FLUSH_S))
+        complete = report_sampling(publisher.close(FLUSH_S))
     return complete
 
 
@@ -166,17 +166,11 @@ def _messages(interval: Interval, source: Source, max_bytes: int) -> Iterator[tu
         yield Outgoing("profiles", profile_key(source), part.value), part.samples
 
 
-def report_delivery(delivery: Delivery) -> bool:
+def report_sampling(delivery: Delivery) -> bool:
     """Log what became of everything that was offered; return whether nothing was lost."""
-    if delivery.published.messages:
-        log.info("published %s", delivery.published)
-        if not delivery.published.samples:
-            log.warning("the process used no CPU while it was sampled; --idle counts what waits, too")
-    if delivery.dropped.messages:
-        log.warning("dropped %s", delivery.dropped)
-    if delivery.unsent.messages:
-        log.warning("not confirmed by the broker when the agent ended: %s", delivery.unsent)
-    return not (delivery.dropped.messages or delivery.unsent.messages)
+    if delivery.published.messages and not delivery.published.samples:
+        log.warning("the process used no CPU while it was sampled; --idle counts what waits, too")
+    return report_delivery(delivery, "agent")
 
 
 class _StopSignals:

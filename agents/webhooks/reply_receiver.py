@@ -23,7 +23,7 @@ from agents.webhooks.mapping import AnswerRights, Forge, Source
 from agents.webhooks.replies import REPLY_EVENTS, Reply, Said, may_answer, read_answer, read_reply
 from agents.webhooks.signatures import REDELIVERY_S
 from pipeline.analysis.feedback import latest_verdicts
-from pipeline.kafka.feedback import feedback_message
+from pipeline.messages.inputs import feedback_message
 from pipeline.messages.verdicts import verdict_from_json
 from pipeline.model import Verdict
 from pipeline.model.clock import Clock

@@ -16,8 +16,8 @@ SEND_S = 8.0
 class ConfirmedSender:
     """Sends over one connection, opened when it is needed and again after it failed.
 
-    Unlike ``agents.publishing.publisher.Publisher`` it keeps nothing for later: the sender of the webhook
-    does that, and learns whether it must.
+    Unlike ``agents.publishing.publisher.BackgroundPublisher`` it keeps nothing for later: the sender of the
+    webhook does that, and learns whether it must.
     """
 
     def __init__(self, connect: Connect, *, timeout_s: float = SEND_S) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
@@ -21,8 +20,9 @@ from agents.webhooks.reply_receiver import ReplyReceiver
 from agents.webhooks.sending import ConfirmedSender
 from agents.webhooks.tracker_receiver import TrackerReceiver
 from pipeline.http.access import is_loopback
+from pipeline.http.serving import FINISH_S, listening
 from pipeline.model.clock import Clock
-from pipeline.model.errors import ConfigError
+from pipeline.processes import stop_event
 from pipeline.storage.interface import Store
 from pipeline.telemetry.metrics import exposition
 
@@ -46,9 +46,6 @@ _SIGNED_BY: Mapping[Forge, Sequence[str]] = {
 
 Receive = Callable[[Mapping[str, str], bytes], Awaitable[Answer]]
 
-FINISH_S = 10.0
-"""How long what is under way may go on when the server ends."""
-
 
 async def serve(
     services: ServiceMap,
@@ -67,36 +64,20 @@ async def serve(
     Raises:
         ConfigError: the address cannot be listened on.
     """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stop = stop_event()
     sender = ConfirmedSender(connect)
     replies = ReplyReceiver(store, sender.send, clock=clock) if store else None
     receiver = Receiver(services, sender.send, clock=clock, replies=replies)
     flags = FlagReceiver(services.flag_sources, sender.send, clock=clock)
     trackers = TrackerReceiver(services.trackers, replies) if replies else None
-    # A signature is over the body as it was sent, so nothing is decompressed.
-    runner = web.AppRunner(
-        make_app(receiver, flags, replies, trackers),
-        access_log=None,
-        auto_decompress=False,
-        shutdown_timeout=FINISH_S,
-    )
-    await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port)
-        try:
-            await site.start()
-        except OSError as error:
-            raise ConfigError(f"--listen: {host}:{port}: {error.strerror or error}") from None
-        if not is_loopback(host):
-            log.warning("%s can be reached from other machines; webhooks should come through TLS", host)
-        name = f"[{host}]" if ":" in host else host
-        ready(f"http://{name}:{runner.addresses[0][1]}")
-        await stop.wait()
+        # A signature is over the body as it was sent, and ``listening`` unpacks none.
+        async with listening(make_app(receiver, flags, replies, trackers), host, port) as address:
+            if not is_loopback(host):
+                log.warning("%s can be reached from other machines; webhooks should come through TLS", host)
+            ready(address)
+            await stop.wait()
     finally:
-        await runner.cleanup()
         await receiver.finish(FINISH_S)
         await sender.close()
 

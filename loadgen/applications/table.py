@@ -11,9 +11,9 @@ from agents.logs import RequestTypes
 from loadgen.applications.catalogue import Application, Position
 from loadgen.applications.drive import CPU, Injection, Recorded
 from loadgen.requests.table import ask_forests
+from pipeline.analysis.published.liao2021.baseline import compare_response_times
 from pipeline.model import FloatArray, is_time_column
 from pipeline.releases.requests import CompareConfig, NotCompared, compare_releases
-from pipeline.releases.requests.baseline import compare_response_times
 from pipeline.releases.requests.periods import Periods, Releases, joined
 
 

@@ -17,10 +17,10 @@ from pipeline.analysis.detect.change_point import (
     signed_roots,
     split_sums,
 )
-from pipeline.analysis.detect.noise.scale import NoiseConfig, unit_variance
 from pipeline.analysis.detect.offline.segment import segment
 from pipeline.analysis.filters import ChangeSpans
 from pipeline.analysis.filters.went_away import judge_went_away
+from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig, unit_variance
 from pipeline.model import FloatArray
 
 RED, BLUE, GREY = "#c0392b", "#2c6fad", "#8a8a8a"

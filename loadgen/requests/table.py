@@ -22,7 +22,7 @@ from pipeline.releases.requests import (
 )
 
 if TYPE_CHECKING:
-    from pipeline.releases.requests.forest import ForestComparison
+    from pipeline.analysis.published.liao2021.forest import ForestComparison
 
 PAPER_R_SQUARED = 0.38
 """The least R² that the paper has for a release with a regression (Table 4)."""
@@ -122,14 +122,16 @@ def ask_forests(releases: Releases, true: str, seed: int) -> ForestComparison | 
 
     Types that stand for the true one, which the model left out, go by its name: they are the same there.
     """
-    from pipeline.releases.requests.forest import compare_forests
+    from pipeline.analysis.published.liao2021.forest import Load, compare_forests
 
     try:
         seen, _ = seen_load(releases)
         selection = choose_types(seen)
     except NotCompared:
         return None
-    found = compare_forests(seen.of_types(selection.kept), seed)
+    kept = seen.of_types(selection.kept)
+    old, new = (Load(side.counts, side.metric) for side in (kept.old, kept.new))
+    found = compare_forests(kept.types, old, new, seed)
     stands = selection.left_out.get(true, ())
     named = (replace(each, type=true) if each.type in stands else each for each in found.effects)
     return replace(found, effects=tuple(named))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +26,7 @@ from pipeline.delivery.alerts import (
 from pipeline.kafka import Broker, read_topics
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import InvalidMessage
+from pipeline.processes import stop_event
 from pipeline.settings.config import Settings
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
@@ -78,9 +78,7 @@ def run(settings: Settings, rules: Path, dry_run: bool, from_start: bool, follow
 
 
 async def _run(rules: AlertRules, settings: Settings, store: Store, *, from_start: bool) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stop_event()
     http = Http()
     desk = Desk(rules, Record(store), http, system_clock)
     worker = AlertWorker(desk, Broker.of(settings), settings.read_topics(), from_start=from_start)

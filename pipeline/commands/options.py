@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin
 
 import click
 
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model.clock import from_iso, system_clock
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.units import parse_duration_s
@@ -72,23 +74,39 @@ class Ago(float):
         self.before_s = before_s
 
 
+_MOMENTS = {
+    "before": "a duration such as 2d, or an ISO 8601 time",
+    "after": "a duration from now such as 2h, or an ISO 8601 time",
+    None: "an ISO 8601 time, or epoch seconds, between 2000 and 2100",
+}
+
+
 class Moment(click.ParamType):
-    """Epoch seconds, written as a duration before now such as 2d, or as an ISO 8601 time."""
+    """Epoch seconds between 2000 and 2100: an ISO 8601 time, a number, or a duration before or after now.
+
+    ``words`` stand for times that the command finds out by itself, and are returned as they are.
+    """
 
     name = "time"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def __init__(self, duration: Literal["before", "after"] | None = "before", words: Collection[str] = ()):
+        self._duration = duration
+        self._words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
         """Read the time."""
-        if isinstance(value, float):
-            return value
-        try:
-            return Ago(parse_duration_s(value))
-        except ValueError:
-            pass
-        try:
-            return from_iso(value)
-        except InvalidMessage:
-            self.fail(f"should be a duration such as 2d, or an ISO 8601 time: {value!r}", param, ctx)
+        if isinstance(value, float) or value in self._words:
+            moment: float | str = value
+            return moment
+        for read in (float, from_iso):
+            with contextlib.suppress(ValueError, InvalidMessage):
+                if EARLIEST_S <= (seconds := read(value)) < LATEST_S:
+                    return seconds
+        if self._duration:
+            with contextlib.suppress(ValueError):
+                seconds = parse_duration_s(value)
+                return Ago(seconds) if self._duration == "before" else system_clock() + seconds
+        return self.fail(f"should be {_MOMENTS[self._duration]}: {value!r}", param, ctx)
 
 
 class FiniteRange(click.FloatRange):

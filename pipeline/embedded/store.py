@@ -17,7 +17,6 @@ import asyncio
 import json
 import re
 import shutil
-import signal
 import ssl
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +35,9 @@ from pipeline.embedded.protocol import (
     status_of,
 )
 from pipeline.embedded.statement import BadRequest, Statement, decompress, read_statement
+from pipeline.http.serving import listening
 from pipeline.model.errors import ConfigError
+from pipeline.processes import stop_event
 
 _MAX_BODY_BYTES = 2 * 1024**3
 _THREADS = 4  # statements that run at the same time; the engine itself uses every core for each
@@ -150,25 +151,18 @@ async def serve(
 
 
 async def _serve(front: StoreFront, stop: asyncio.Event, context: ssl.SSLContext | None) -> None:
-    # Bodies are decompressed here, since aiohttp does not know every encoding that ClickHouse does.
-    runner = web.AppRunner(front.application(), access_log=None, auto_decompress=False)
-    await runner.setup()
+    # Bodies are unpacked by the front, since aiohttp does not know every encoding that ClickHouse does.
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-        await site.start()
-        scheme = "https" if context else "http"
-        print(f"{scheme}://127.0.0.1:{runner.addresses[0][1]}", flush=True)
-        await stop.wait()
+        server = listening(front.application(), "127.0.0.1", 0, finish_s=60.0, context=context)
+        async with server as url:
+            print(url, flush=True)
+            await stop.wait()
     finally:
-        await runner.cleanup()
         front.close()
 
 
 def _stop_event() -> asyncio.Event:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop, loop = stop_event(), asyncio.get_running_loop()
 
     def ended() -> None:  # readable means ended: nothing is ever written there
         loop.remove_reader(sys.stdin.fileno())

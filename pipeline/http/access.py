@@ -5,6 +5,8 @@ from __future__ import annotations
 import hmac
 import ipaddress
 
+from pipeline.model.errors import ConfigError
+
 _SCHEME = "bearer"
 
 
@@ -27,6 +29,16 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def check_reach(name: str, host: str, token: str | None) -> None:
+    """Check that other machines reach an address only with a token; ``name`` is what an error calls it.
+
+    Raises:
+        ConfigError: they could do without.
+    """
+    if token is None and not is_loopback(host):
+        raise ConfigError(f"{name}: {host} can be reached from other machines: set http_token_file too")
 
 
 def _bytes(text: str) -> bytes:

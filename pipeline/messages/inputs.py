@@ -16,7 +16,17 @@ from pipeline.messages.records import check, plain, read
 from pipeline.messages.schema import inputs as shapes
 from pipeline.messages.schema.inputs import MAX_COUNT, MAX_METRIC
 from pipeline.messages.verdicts import encode_verdict, verdict_from_json
-from pipeline.model import Annotation, Change, FloatArray, IntArray, MetricPoints, Profile, Silence, Verdict
+from pipeline.model import (
+    Annotation,
+    Change,
+    FloatArray,
+    IntArray,
+    MetricPoints,
+    Outgoing,
+    Profile,
+    Silence,
+    Verdict,
+)
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.units import DAY_S, HOUR_S
 
@@ -159,6 +169,11 @@ def with_id(silence: Silence) -> Silence:
 def encode_feedback(said: Silence | Verdict) -> bytes:
     """Encode what a person says of regressions; the inverse of decode_feedback."""
     return encode_verdict(said) if isinstance(said, Verdict) else encode_silence(said)
+
+
+def feedback_message(said: Silence | Verdict) -> Outgoing:
+    """Return what a person said as a message, keyed by its service."""
+    return Outgoing("feedback", said.service, encode_feedback(said))
 
 
 def decode_feedback(value: bytes | None, *, now: float | None = None) -> Silence | Verdict:

@@ -2,7 +2,7 @@
 
 from pipeline.processes.child import Child, end
 from pipeline.processes.group import ChildFailed, Group, Process, tail_of
-from pipeline.processes.interruption import until_signal
+from pipeline.processes.interruption import stop_event, until_signal
 from pipeline.processes.program import Output, run_bounded
 from pipeline.processes.smidgen import smidgen_command, smidgen_environment
 
@@ -16,6 +16,7 @@ __all__ = [
     "run_bounded",
     "smidgen_command",
     "smidgen_environment",
+    "stop_event",
     "tail_of",
     "until_signal",
 ]

@@ -1,4 +1,4 @@
-"""Work under an event loop that SIGINT or SIGTERM ends in order."""
+"""Ends of work under an event loop by SIGINT or SIGTERM, in order."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+def stop_event() -> asyncio.Event:
+    """Return an event that SIGINT or SIGTERM sets."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
 
 
 async def until_signal(work: Coroutine[Any, Any, T], on_signal: Callable[[], None]) -> T | None:

@@ -1,6 +1,6 @@
 """Settings from file, environment and flags, in that order of rising precedence.
 
-This is the only module that reads the environment, but for ``pipeline.worker.probe``, which has to start
+This is the only module that reads the environment, but for ``pipeline.http.probe``, which has to start
 fast, and ``agents.inprocess``, which uses the standard library alone.
 """
 

@@ -6,9 +6,9 @@ A step of the funnel is known by its name there; parts of the short-term detecto
 from __future__ import annotations
 
 from pipeline.analysis.detect.expected import NormaliseConfig
-from pipeline.analysis.detect.noise.scale import NoiseConfig
 from pipeline.analysis.detect.seasonal.daily import CycleConfig
 from pipeline.analysis.detect.short_term import ScanConfig
+from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig
 
 Without = frozenset[str]
 """Names of steps that are left out."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from pipeline.analysis.detect.schedule import DueScan
 from pipeline.analysis.detect.search import Found, SearchConfig, due_detectors
 from pipeline.analysis.detect.unjudged import merge_unjudged
+from pipeline.analysis.published.kdd2018.cusum import find_kdd2018
 from pipeline.analysis.published.kdd2018.setups import TEAMS
 from pipeline.model import Scan, Unjudged
 from pipeline.model.clock import to_iso
@@ -105,7 +107,7 @@ def search_config(workload: Workload, end: float, without: Without = NOTHING) ->
     return SearchConfig(
         detectors=due_detectors(workload.detectors, end, interval_s=workload.rerun_interval_s),
         direction=workload.direction,
-        kdd2018=TEAMS[workload.kdd2018 or "efficiency_infra"],
+        published={"kdd2018": partial(find_kdd2018, config=TEAMS[workload.kdd2018 or "efficiency_infra"])},
         short_term=scan_config(without),
         share_normalisation="composition" not in without,
         shared_prior="common_noise" not in without,

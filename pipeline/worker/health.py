@@ -11,6 +11,7 @@ import asyncio
 import resource
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Protocol
 
@@ -18,7 +19,8 @@ import orjson
 from aiohttp import web
 
 from pipeline import __version__
-from pipeline.http.access import is_authorised, is_loopback
+from pipeline.http.access import check_reach, is_authorised
+from pipeline.http.serving import listening
 from pipeline.model.clock import Clock, system_clock
 from pipeline.model.errors import ConfigError, SmidgenError
 from pipeline.telemetry.metrics import Sample, exposition
@@ -146,7 +148,7 @@ class HealthServer:
         self._health = health
         self._host = host
         self._port = port
-        self._runner: web.AppRunner | None = None
+        self._opened = AsyncExitStack()
 
     async def start(self) -> str:
         """Listen, and return the URL.
@@ -154,21 +156,13 @@ class HealthServer:
         Raises:
             ConfigError: the address cannot be listened on.
         """
-        runner = web.AppRunner(self._health.application(), access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, self._host, self._port).start()
-        except OSError as error:
-            await runner.cleanup()
-            raise ConfigError(f"health: {self._host}:{self._port}: {error.strerror or error}") from None
-        self._runner = runner
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{runner.addresses[0][1]}"
+        app = self._health.application()
+        server = listening(app, self._host, self._port, name="health", finish_s=1.0)
+        return await self._opened.enter_async_context(server)
 
     async def stop(self) -> None:
         """Listen no more."""
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._opened.aclose()
 
 
 def health_address(text: str, token: str | None) -> tuple[str, int]:
@@ -181,8 +175,7 @@ def health_address(text: str, token: str | None) -> tuple[str, int]:
     host = host.strip("[]") or "127.0.0.1"
     if not port.isdigit() or int(port) > 65535:
         raise ConfigError(f"health: should be host:port, not {text!r}")
-    if token is None and not is_loopback(host):
-        raise ConfigError(f"health: {host} can be reached from other machines: set http_token_file too")
+    check_reach("health", host, token)
     return host, int(port)
 
 

@@ -18,8 +18,9 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from agents.publishing.broker import connect
-from agents.publishing.buffer import Buffer, Tally
-from agents.publishing.publisher import Publisher
+from agents.publishing.message_queue import MessageQueue
+from agents.publishing.pending import Tally
+from agents.publishing.publisher import BackgroundPublisher
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import apply_topics
 from pipeline.messages.inputs import decode_change, decode_profile
@@ -172,7 +173,7 @@ def test_a_command_is_sampled_from_start_to_end(
     assert 0 < counts["burner.rare"] < 0.3 * served
     assert any(a.value == "/buy" for profile in profiles for a in profile.annotations)
     assert not any("<genexpr>" in name or "<locals>" in name for name in counts)
-    assert f"({total} samples)" in err
+    assert f"({total:,} samples)" in err
 
 
 def test_the_failure_of_a_command_is_the_agents(
@@ -285,8 +286,8 @@ def test_an_outage_of_the_broker_is_survived(caplog: pytest.LogCaptureFixture) -
     with EmbeddedBroker() as own:
         asyncio.run(apply_topics(own.url, topics))
         settings = load_settings({"broker": own.url, "idempotent_producer": False}, environ={})
-        buffer = Buffer(max_messages=5, max_bytes=10_000)
-        publisher = Publisher(lambda: connect(settings, topics), buffer)
+        buffer = MessageQueue(max_messages=5, max_bytes=10_000)
+        publisher = BackgroundPublisher(lambda: connect(settings, topics), buffer)
         publisher.start()
         publisher.offer(message(0), samples=1)
         wait_until(lambda: buffer.waiting.messages == 0 and len(received(own.url)) == 1)

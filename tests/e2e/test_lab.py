@@ -10,9 +10,9 @@ import pytest
 
 from agents.experiments.replay.downstream import CallCounts, make_downstream
 from agents.experiments.replay.timing import server_timings
-from agents.gateway.server import listening
 from loadgen.bench.lab.commits import read_commits, write_code
 from loadgen.bench.lab.sides import STOCK, Sides
+from pipeline.http.serving import listening
 from pipeline.processes import Group
 
 pytestmark = pytest.mark.e2e

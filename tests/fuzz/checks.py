@@ -13,10 +13,13 @@ import orjson
 
 from agents.profiles.formats.collapsed import parse_collapsed
 from agents.profiles.message import Source, build_profile, encode_within
-from agents.source.changes import git_output, languages, syntax
+from agents.source import syntax
+from agents.source.changes import git_output, languages
 from agents.source.changes.bounds import fit
+from agents.source.changes.definitions import decode_answer
+from agents.source.changes.diff import parse_patch
 from agents.source.changes.modules import module_of_source
-from agents.source.changes.patch import MAX_CONTENT_BYTES, content_of, parse_patch
+from agents.source.changes.patch import MAX_CONTENT_BYTES, content_of
 from agents.source.changes.subroutines import MAX_NAME, compare_python
 from agents.source.gates.flips import flip_change
 from agents.webhooks import flag_events, github, gitlab, mapping, signatures
@@ -130,7 +133,7 @@ def check_answers(data: bytes) -> None:
     """What the program that parses sources wrote, be it damaged by one of them."""
     go = languages.language_of("a.go")
     assert go is not None
-    for definitions in syntax.decode_answers(data):
+    for definitions in map(decode_answer, data.split(b"\n")):
         assert all(go.spell(definition, "") for definition in definitions or ())
 
 

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from agents.publishing.broker import connect, publish_once
-from agents.publishing.buffer import Buffer, Tally
-from agents.publishing.publisher import Publisher as AgentPublisher
+from agents.publishing.message_queue import MessageQueue
+from agents.publishing.pending import Tally
+from agents.publishing.publisher import BackgroundPublisher
 from pipeline.kafka.topics import topic_config
 from pipeline.model import Outgoing, Record
 from pipeline.model.errors import InvalidMessage
@@ -41,8 +42,8 @@ def test_an_agent_drops_what_is_too_large_and_goes_on(
     url: BrokerUrl, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = Settings(broker=url)
-    publisher = AgentPublisher(
-        lambda: connect(settings, TOPICS), Buffer(max_messages=20, max_bytes=10_000_000)
+    publisher = BackgroundPublisher(
+        lambda: connect(settings, TOPICS), MessageQueue(max_messages=20, max_bytes=10_000_000)
     )
     publisher.start()
     with caplog.at_level(logging.WARNING, "agents"):

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from agents.profiles.formats.collapsed import parse_collapsed
 from agents.profiles.message import Source, build_profile, encode_within
 from agents.profiles.naming import name_stack
-from agents.publishing.buffer import Buffer, Pending
+from agents.publishing.message_queue import MessageQueue
+from agents.publishing.pending import Pending
 from pipeline.messages.inputs import decode_profile
 from pipeline.model import Outgoing
 
@@ -58,7 +59,7 @@ def test_any_bytes_are_read_without_error(data: bytes) -> None:
 def test_the_buffer_keeps_its_bounds_and_loses_count_of_nothing(
     steps: list[int | None], max_messages: int, max_bytes: int
 ) -> None:
-    buffer = Buffer(max_messages=max_messages, max_bytes=max_bytes)
+    buffer = MessageQueue(max_messages=max_messages, max_bytes=max_bytes)
     put, taken = [], []
     for number, size in enumerate(steps):
         if size is None:

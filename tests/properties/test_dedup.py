@@ -8,13 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.dedup.features import name_vectors, spectra
 from pipeline.analysis.published.exclusive_stacks import group_by_exclusive_stacks
 from pipeline.analysis.published.importance import importance_scores
 from pipeline.analysis.published.som import cluster_items
 from pipeline.analysis.published.som_dedup import group_by_som
+from pipeline.analysis.published.som_features import spectra
 from pipeline.analysis.stacks import Group, index_stacks, rows_of
 from pipeline.analysis.stacks.subtree import sum_descendants
+from pipeline.analysis.statistics.name_vectors import name_vectors
 from pipeline.model import Change, FloatArray, SeriesKey, StackMatrix
 from tests.support.builders import build_change, build_stacks
 from tests.support.dedup import build_candidates, group

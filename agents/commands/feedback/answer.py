@@ -9,14 +9,11 @@ from typing import get_args
 
 import click
 
-from agents.commands.options import checked_by
-from agents.commands.silences import later_moment
 from agents.publishing.broker import publish_once, quiet_client
 from pipeline.analysis.feedback import Reported
-from pipeline.commands.options import Duration, settings_options
+from pipeline.commands.options import Duration, Moment, settings_options
 from pipeline.commands.terminal import escape_controls
-from pipeline.kafka.feedback import feedback_message
-from pipeline.messages.inputs import decode_feedback, encode_feedback
+from pipeline.messages.inputs import decode_feedback, encode_feedback, feedback_message
 from pipeline.model import Verdict, VerdictKind
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError, InvalidMessage
@@ -35,9 +32,7 @@ _MOST_NAMED = 5
 @click.argument("verdict", type=click.Choice(get_args(VerdictKind)), metavar="VERDICT")
 @click.argument("change", required=False, metavar="[CHANGE]")
 @click.option("--of", "other", metavar="ID", help="Of a duplicate: the event that reported it first.")
-@click.option(
-    "--until", callback=checked_by(later_moment), metavar="TIME", help="Of an expected one: its end, or 30d."
-)
+@click.option("--until", type=Moment("after"), metavar="TIME", help="Of an expected one: its end, or 30d.")
 @click.option("--comment", default="", metavar="TEXT", help="What you found.")
 @click.option("--author", metavar="NAME", help="Who says so (default: the user of this machine).")
 @click.option("--wait", type=Duration(), metavar="DURATION", help="Wait until it is stored, at most so long.")

@@ -18,6 +18,7 @@ from agents.commands.release_requests.forests import Forests
 from agents.commands.release_requests.mixed_models import MixedModels, shown_type, too_few
 from agents.commands.release_requests.suspects import Finder, source_options
 from agents.commands.release_requests.tables import RequestTable, build_releases, slower_types
+from pipeline.analysis.published.liao2021.baseline import SlowerType
 from pipeline.backtest.seriesfile import read_series
 from pipeline.commands.options import FiniteRange
 from pipeline.commands.terminal import escape_controls, print_note, table_console
@@ -29,7 +30,6 @@ from pipeline.releases.requests import (
     NotCompared,
     ReleaseComparison,
     Releases,
-    SlowerType,
     compare_releases,
     periods_needed,
     spelt,

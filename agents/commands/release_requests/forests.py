@@ -25,7 +25,7 @@ from pipeline.releases.requests import (
 from pipeline.settings.extras import require_forest
 
 if TYPE_CHECKING:
-    from pipeline.releases.requests.forest import ForestComparison
+    from pipeline.analysis.published.liao2021.forest import ForestComparison
 
 _SHOWN = 10
 """Types that are shown of each kind."""
@@ -86,7 +86,7 @@ class Forests:
 
 def _compared(releases: Releases, seed: int) -> tuple[ForestComparison, Selection] | NotCompared:
     # scikit-learn is an extra, and takes a second to import.
-    from pipeline.releases.requests.forest import compare_forests
+    from pipeline.analysis.published.liao2021.forest import Load, compare_forests
 
     try:
         seen, _ = seen_load(releases)
@@ -94,7 +94,8 @@ def _compared(releases: Releases, seed: int) -> tuple[ForestComparison, Selectio
     except NotCompared as error:
         return error
     kept = seen.of_types(selection.kept)
-    return compare_forests(kept, seed, np.random.default_rng(seed)), selection
+    old, new = (Load(side.counts, side.metric) for side in (kept.old, kept.new))
+    return compare_forests(kept.types, old, new, seed, np.random.default_rng(seed)), selection
 
 
 def _effects(forests: ForestComparison, selection: Selection) -> Table:

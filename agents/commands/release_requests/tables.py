@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.analysis.published.liao2021.baseline import SlowerType, compare_response_times
 from pipeline.backtest.seriesfile import Series, read_series
 from pipeline.commands.terminal import print_note
 from pipeline.files.listing import listed
@@ -15,9 +16,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.releases.requests import (
     Periods,
     Releases,
-    SlowerType,
     align,
-    compare_response_times,
     joined,
     merged,
     periods_a_point,

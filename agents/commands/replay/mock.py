@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from pathlib import Path
 
 import click
 
 from agents.commands.replay.options import listen_option
+from pipeline.processes import stop_event
 
 
 @click.command()
@@ -34,10 +34,7 @@ def mock(listen: tuple[str, int], path: Path) -> int:
     app = make_downstream(counts, answers=read_answers(path))
 
     async def work() -> None:
-        stop = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        await serve(app, *listen, click.echo, stop)
+        await serve(app, *listen, click.echo, stop_event())
 
     asyncio.run(work())
     for endpoint, count in counts.by_endpoint.most_common():

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents.commands.options import address_of, checked_by, pairs
+from agents.commands.options import checked_by
+from pipeline.files.values import address_of, pairs
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from pathlib import Path
 
 import click
@@ -13,6 +12,7 @@ from agents.commands.replay.options import listen_option, side_url
 from pipeline.commands.options import Duration, FiniteRange
 from pipeline.model.errors import ConfigError, file_errors
 from pipeline.model.units import parse_size_bytes
+from pipeline.processes import stop_event
 
 _EXAMPLES = """\b
 Examples:
@@ -167,10 +167,7 @@ async def _serve(recorder: object, upstream: str, listen: tuple[str, int]) -> No
     from agents.experiments.replay.recorder import Recorder
 
     assert isinstance(recorder, Recorder)
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await serve(make_proxy(upstream, recorder), *listen, click.echo, stop)
+    await serve(make_proxy(upstream, recorder), *listen, click.echo, stop_event())
 
 
 def _key(path: Path | None) -> bytes:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents.commands.options import address_of, checked_by
+from agents.commands.options import checked_by
 from agents.commands.replay.options import read_chosen, selection_options, side_url
 from pipeline.commands.options import FiniteRange
+from pipeline.files.values import address_of
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from agents.experiments.benchmarks.results import (
     with_parameters,
 )
 
-_JMH_RATES = {"thrpt"}
 _AGGREGATES = "aggregate"
 _CRITERION_BASES = {"new", "base"}
 """Folders of one benchmark under ``target/criterion`` in which its last estimates lie."""

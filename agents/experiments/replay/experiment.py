@@ -33,7 +33,7 @@ from agents.experiments.replay.replayer import (
 )
 from agents.experiments.replay.trace import Trace
 from agents.experiments.replay.trial_rows import Calls, TrialRows
-from agents.gateway.server import listening
+from pipeline.http.serving import listening
 
 ReadCpu = Callable[[], tuple[float | None, ...]]
 

@@ -11,6 +11,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from agents.experiments.replay.recorder import Recorder, Ticket
+from pipeline.http.serving import listening
 
 CONNECT_S = 10.0
 CONNECTIONS = 1000
@@ -127,8 +128,6 @@ async def serve(
     Raises:
         ConfigError: the address cannot be listened on.
     """
-    from agents.gateway.server import listening
-
     async with listening(app, host, port) as address:
         ready(address)
         await stop.wait()

@@ -1,48 +1,34 @@
-"""Subroutines that changed lines of sources touch, asked of ``syntax.py`` in a process of its own."""
+"""Subroutines that changed lines of sources touch, asked of their grammars in a process with bounds."""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Sequence
-from itertools import islice
-from pathlib import Path
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from agents.source.changes import syntax
-from agents.source.changes.syntax import Definition, Question
-from pipeline.processes import run_bounded
-from pipeline.settings.config import plain_environment
+from agents.source.parser_process import FILE_S, parse_bounded
+from agents.source.syntax import Definition, Question
 
-MAX_ANSWER_BYTES = 64 * 1024**2
-"""How much of the answers is read."""
-
-MAX_ENDS = 5
-"""How many sources of one commit may end the program; then the rest is left out."""
+_ANSWER = "agents.source.syntax:answer"
 
 
 def read_definitions(
-    questions: Sequence[Question], *, timeout_s: float, file_s: float = syntax.FILE_S
+    questions: Sequence[Question], *, timeout_s: float, file_s: float = FILE_S
 ) -> list[list[Definition] | None]:
-    """Answer each question, as ``syntax.touched_definitions`` does; None where there is no answer.
+    """Answer each question, as ``syntax.touched_definitions`` does; None where there is no answer."""
+    asked = [({"language": given.language, "lines": list(given.lines)}, given.source) for given in questions]
+    answers = parse_bounded(_ANSWER, asked, timeout_s=timeout_s, file_s=file_s)
+    return [decode_answer(answer.data) for answer in answers]
 
-    That is a source that took longer than ``file_s``, that ended the program in another way, or that came
-    after ``timeout_s``.
-    """
-    deadline = time.monotonic() + timeout_s
-    answers: list[list[Definition] | None] = []
-    for _ in range(MAX_ENDS):
-        left = questions[len(answers) :]
-        left_s = deadline - time.monotonic()
-        if not left or left_s <= 0:
-            break
-        output = run_bounded(
-            [sys.executable, "-I", str(Path(syntax.__file__)), str(file_s)],
-            stdin=syntax.encode_questions(left),
-            max_bytes=MAX_ANSWER_BYTES,
-            timeout_s=left_s,
-            environment=plain_environment(),
-        )
-        answers += islice(syntax.decode_answers(output.data), len(left))
-        if len(answers) < len(questions):
-            answers.append(None)  # the one that ended it
-    return answers + [None] * (len(questions) - len(answers))
+
+def decode_answer(line: bytes) -> list[Definition] | None:
+    """Read an answer of ``syntax.answer``, None for nonsense."""
+    try:
+        return [_definition(given) for given in json.loads(line)]
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _definition(given: Mapping[str, Any]) -> Definition:
+    name, receiver, package = (str(given.get(key, "")) for key in ("name", "receiver", "package"))
+    return Definition(name, tuple(str(part) for part in given.get("scope", ())), receiver, package)

@@ -7,14 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from agents.source.changes.patch import (
-    HUNK,
-    FilePatch,
-    Hunk,
-    Line,
-    hunk_ranges,
-    line_of,
-)
+from agents.source.changes.patch import FilePatch, Hunk, Line, line_of
 from pipeline.model.errors import ConfigError
 
 Mark = Literal[b" ", b"-", b"+"]
@@ -26,6 +19,8 @@ Version = Literal[b"-", b"+"]
 _MARKS: Mapping[bytes, Mark] = {b" ": b" ", b"-": b"-", b"+": b"+", b"": b" ", b"\r": b" "}
 """First byte of a line of a hunk → mark. Some programs leave out blanks at the end of a line."""
 
+_HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
+_INDEX = re.compile(rb"index ([0-9a-f]+)\.\.([0-9a-f]+)")
 _MODE = re.compile(rb"(?:old mode|new mode|new file mode|deleted file mode|index \S+) (\d{6})$")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 _ESCAPED = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
@@ -60,6 +55,7 @@ class FileDiff:
     binary: bool = False
     regular: bool = True  # no link, no submodule
     by_git: bool = False
+    blobs: tuple[str, str] | None = None  # before and after, empty where it does not exist; of git alone
 
     @property
     def path(self) -> str:
@@ -73,26 +69,48 @@ def parse_diff(data: bytes) -> list[FileDiff]:
     Raises:
         ConfigError: it holds no file, breaks off, is a merge's combined diff, or has a file twice.
     """
-    found: list[FileDiff] = []
+    files = list(_files(data, partial=False))
+    if not files:
+        raise ConfigError("holds no diff")
+    _check_paths(files)
+    return files
+
+
+def parse_patch(data: bytes) -> Iterator[FilePatch]:
+    """Read a patch made with ``--full-index``; one that breaks off gives what is whole in it.
+
+    Its paths count for nothing, since they can hold anything: a file is known by its blobs.
+    """
+    for file in _files(data, partial=True):
+        if file.blobs:
+            yield patch_of(file, file.blobs)
+
+
+def _files(data: bytes, *, partial: bool) -> Iterator[FileDiff]:
+    """Yield the files of a diff, one after the other; ``partial`` takes what is whole of a broken one."""
     lines = iter(data.removesuffix(b"\n").split(b"\n"))
+    file: FileDiff | None = None
     before = b""
     for line in lines:
-        if line.startswith((b"diff --cc ", b"diff --combined ")):
+        following: FileDiff | None = None
+        if not partial and line.startswith((b"diff --cc ", b"diff --combined ")):
             raise ConfigError("is the combined diff of a merge: give one between two versions")
         if line.startswith(b"diff --git "):
-            found.append(_of_head(line.removeprefix(b"diff --git ")))
+            following = _of_head(line.removeprefix(b"diff --git "))
         elif line.startswith(b"+++ ") and before.startswith(b"--- "):
-            if not (found and found[-1].by_git and not found[-1].hunks):
-                found.append(_of_names(before[4:], line[4:]))
-        elif found and (head := HUNK.match(line)):
-            found[-1].hunks.append(_hunk(head, lines, found[-1].path))
-        elif found and not found[-1].hunks:
-            _describe(found[-1], line)
+            if not (file and file.by_git and not file.hunks):
+                following = _of_names(before[4:], line[4:])
+        elif file and (head := _HUNK.match(line)):
+            file.hunks.append(_hunk(head, lines, None if partial else file.path))
+        elif file and not file.hunks:
+            _describe(file, line)
+        if following:
+            if file:
+                yield file
+            file = following
         before = line
-    if not found:
-        raise ConfigError("holds no diff")
-    _check_paths(found)
-    return found
+    if file:
+        yield file
 
 
 def other_version(content: bytes, hunks: Sequence[DiffHunk], held: Version) -> bytes | None:
@@ -138,23 +156,29 @@ def _changed(hunk: DiffHunk) -> Iterator[Hunk]:
         new += mark != b"-"
 
 
-def _hunk(head: re.Match[bytes], lines: Iterator[bytes], path: str) -> DiffHunk:
-    """Read as many lines as the head promises."""
-    old_start, old, new_start, new = hunk_ranges(head)
-    found: list[tuple[Mark, bytes]] = []
+def _hunk(head: re.Match[bytes], lines: Iterator[bytes], path: str | None) -> DiffHunk:
+    """Read as many lines as the head promises, so that no line of a file is taken for one of the diff.
+
+    Raises:
+        ConfigError: they are not all there; without a ``path``, the hunk has those that are.
+    """
+    old_start, old, new_start, new = (1 if part is None else int(part) for part in head.groups())
+    marked: list[tuple[Mark, bytes]] = []
     while old > 0 or new > 0:
         line = next(lines, b"?")
         if line.startswith(b"\\"):  # no newline at the end of the file
             continue
         mark = _MARKS.get(line[:1])
         if mark is None:
+            if path is None:
+                break
             raise ConfigError(f"breaks off in a hunk of {path!r}")
-        found.append((mark, line[1:].removesuffix(b"\r")))
+        marked.append((mark, line[1:].removesuffix(b"\r")))
         old -= mark != b"+"
         new -= mark != b"-"
-    if old or new:
+    if path is not None and (old or new):
         raise ConfigError(f"has a hunk of {path!r} with other lines than it says")
-    return DiffHunk((old_start, new_start), tuple(found))
+    return DiffHunk((old_start, new_start), tuple(marked))
 
 
 def _of_head(names: bytes) -> FileDiff:
@@ -169,6 +193,9 @@ def _of_names(old: bytes, new: bytes) -> FileDiff:
 
 def _describe(diff: FileDiff, line: bytes) -> None:
     """Take what one of git's lines before the hunks says of a file."""
+    if index := _INDEX.match(line):
+        before, after = (blob.decode() if blob.strip(b"0") else "" for blob in index.groups())
+        diff.blobs = before, after
     if mode := _MODE.match(line):
         diff.regular = diff.regular and mode[1] in _REGULAR
     if line.startswith(b"new file mode "):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from agents.source.changes.diff import parse_patch
 from agents.source.changes.git_output import (
     COMMIT_FORMAT,
     TAG_FORMAT,
@@ -25,7 +26,7 @@ from agents.source.changes.git_output import (
     split_patches,
 )
 from agents.source.changes.git_program import GitError, git_failure, run_git
-from agents.source.changes.patch import FilePatch, parse_patch
+from agents.source.changes.patch import FilePatch
 from pipeline.processes import Output
 
 MAX_LISTING_BYTES = 128 * 1024**2

@@ -22,9 +22,9 @@ from agents.source.changes.languages import (
 from agents.source.changes.modules import manifest_paths, module_of_source
 from agents.source.changes.patch import FilePatch, content_of
 from agents.source.changes.subroutines import compare_python
-from agents.source.changes.syntax import Question
 from agents.source.changes.trailers import expected_costs
 from agents.source.gates.reads import gates_read
+from agents.source.syntax import Question
 from pipeline.messages.inputs import encode_change
 from pipeline.model import Change, Outgoing
 

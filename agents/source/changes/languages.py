@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from agents.source.changes.syntax import Definition
+from agents.source.syntax import Definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Language:
 
     name: str
     suffixes: tuple[str, ...]
-    grammar: str  # in ``agents.source.changes.syntax``
+    grammar: str  # in ``agents.source.syntax``
     spell: Callable[[Definition, str], tuple[str, ...]]  # with the module or package, perhaps ""
     manifest: str = ""  # the file, in a folder above, that names the module
 

@@ -1,8 +1,7 @@
-"""Changed lines of git's patches without context, and their text as a change's content."""
+"""Changed lines of files, and their text as a change's content."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -16,9 +15,6 @@ _MIN_SHARE = 512
 """Least that a file gets: of very many files the first have some words, rather than each a part of one."""
 
 _MAX_LINE = 400
-_INDEX = re.compile(rb"index ([0-9a-f]+)\.\.([0-9a-f]+)")
-HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
-"""The first line of a hunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,54 +48,6 @@ class FilePatch:
             [line.number for hunk in self.hunks for line in hunk.removed],
             [line.number for hunk in self.hunks for line in hunk.added],
         )
-
-
-def parse_patch(data: bytes) -> Iterator[FilePatch]:
-    """Read a patch made with ``-U0 --full-index``; one that breaks off gives what is whole in it.
-
-    Paths are not read from it, since they can hold anything: a file is known by its blobs.
-    """
-    lines = iter(data.split(b"\n"))
-    current: FilePatch | None = None
-    for line in lines:
-        if line.startswith(b"diff --git "):
-            if current:
-                yield current
-            current = None
-        elif found := _INDEX.match(line):
-            before, after = (blob.decode() if blob.strip(b"0") else "" for blob in found.groups())
-            current = FilePatch((before, after))
-        elif current and line.startswith(b"Binary files "):
-            current.binary = True
-        elif current and (head := HUNK.match(line)):
-            current.hunks.append(_hunk(head, lines))
-    if current:
-        yield current
-
-
-def _hunk(head: re.Match[bytes], lines: Iterator[bytes]) -> Hunk:
-    """Read as many lines as the head promises, so that no line of a file is taken for one of the patch."""
-    old_start, old_count, new_start, new_count = hunk_ranges(head)
-    removed = _lines(lines, old_start, old_count)
-    return Hunk(removed, _lines(lines, new_start, new_count))
-
-
-def hunk_ranges(head: re.Match[bytes]) -> tuple[int, int, int, int]:
-    """Return where a hunk begins before and how many lines it has there, and the same after, by HUNK."""
-    old_start, old_count, new_start, new_count = (1 if part is None else int(part) for part in head.groups())
-    return old_start, old_count, new_start, new_count
-
-
-def _lines(lines: Iterator[bytes], start: int, count: int) -> tuple[Line, ...]:
-    found: list[Line] = []
-    while len(found) < count:
-        line = next(lines, None)
-        if line is None:
-            break
-        if line.startswith(b"\\"):  # no newline at the end of the file before
-            continue
-        found.append(line_of(start + len(found), line[1:]))
-    return tuple(found)
 
 
 def line_of(number: int, text: bytes) -> Line:

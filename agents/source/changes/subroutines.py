@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agents.source.python_syntax import PARSE_ERRORS, parse_python
 from pipeline.model.frames import MODULE
 
 MAX_NAME = 500
@@ -59,14 +59,12 @@ Scopes = dict[str, tuple[str, ...]]
 def _parsed(old: bytes, new: bytes) -> tuple[Scopes, Scopes] | tuple[None, None]:
     """Return the scopes of two versions that may differ, nothing if one of them is not valid Python."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # such as invalid escapes: not ours to complain about
-            if len(old) + len(new) > MAX_BOTH_BYTES:
-                return _scopes(ast.parse(old)), _scopes(ast.parse(new))
-            before, after = ast.parse(old), ast.parse(new)
+        if len(old) + len(new) > MAX_BOTH_BYTES:
+            return _scopes(parse_python(old)), _scopes(parse_python(new))
+        before, after = parse_python(old), parse_python(new)
         _drop_same(before, after, old.splitlines(), new.splitlines())
         return _scopes(before), _scopes(after)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except PARSE_ERRORS:
         return None, None
 
 

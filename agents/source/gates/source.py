@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agents.source.python_syntax import Definition, imported_names, parse_python
 from pipeline.model.frames import MODULE
 
 _CONVERSIONS = ("bool", "int", "float", "str")
@@ -14,8 +14,6 @@ _SPELLINGS = ("lower", "upper", "casefold", "strip")
 """Functions and methods of texts after which a value is still the one that was read."""
 
 _BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
-
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +69,9 @@ def read_module(path: str, source: str) -> Module:
         source: Its text.
 
     Raises:
-        SyntaxError: it is not valid Python.
-        ValueError, RecursionError, MemoryError: the parser gave up.
+        PARSE_ERRORS: it cannot be parsed.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as invalid escapes: not ours to complain about
-        tree = ast.parse(source)
+    tree = parse_python(source)
     reader = _Reader(path)
     reader.read(tree)
     texts = {name: text for name, text in reader.texts.items() if text is not None}
@@ -134,15 +129,14 @@ class _Reader(ast.NodeVisitor):
         self._keep(self._scope)
 
     def visit_Import(self, node: ast.Import) -> None:
-        for one in node.names:
-            first = one.name.partition(".")[0]
-            self.imports[f"{self._module}.{one.asname or first}"] = one.name if one.asname else first
+        self._import(node)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        above = self._package[: len(self._package) - node.level + 1] if node.level else []
-        origin = [*above, *([node.module] if node.module else [])]
-        for one in node.names:
-            self.imports[f"{self._module}.{one.asname or one.name}"] = ".".join([*origin, one.name])
+        self._import(node)
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for name, origin in imported_names(node, ".".join(self._package)):
+            self.imports[f"{self._module}.{name}"] = origin
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         outer = self._path, self._class
@@ -234,7 +228,7 @@ class _Reader(ast.NodeVisitor):
         whole = ".".join((self._module, *owner, name))
         self.texts[whole] = text if self.texts.get(whole, text) == text else None
 
-    def _enter(self, node: _Definition) -> None:
+    def _enter(self, node: Definition) -> None:
         arguments = node.args
         names = tuple(one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
         outer = self._scope, self._path

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from agents.source.changes.history import module_of
+from agents.source.python_syntax import PARSE_ERRORS
 from agents.source.routes.aiohttp import find_aiohttp
 from agents.source.routes.call_graph import CallGraph, build_graph
 from agents.source.routes.django import find_django
@@ -78,7 +79,7 @@ def read_application(sources: Mapping[str, bytes], source_roots: Iterable[str] =
             continue
         try:
             python.append(read_python(path, module_of(path, paths, roots), _checked(source)))
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        except PARSE_ERRORS as error:
             unread[path] = _reason(error)
     others = {path: source for path, source in sources.items() if not path.endswith(".py")}
     parsed, silent = parse_others(others)

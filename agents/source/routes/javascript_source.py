@@ -32,7 +32,6 @@ GRAMMARS = {
 VERBS = ("get", "post", "put", "delete", "patch", "options", "head", "all")
 
 _FUNCTIONS = ("arrow_function", "function_expression", "generator_function")
-_DECLARED = ("function_declaration", "generator_function_declaration")
 _CLASSES = ("class_declaration", "class", "abstract_class_declaration")
 _OWNERS = {"this", "prototype", "exports", "module", "window", "globalThis"}
 _MOST_PARTS = 30

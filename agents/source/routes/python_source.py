@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agents.source.python_syntax import PARSE_ERRORS, Definition, imported_names, parse_python
 from agents.source.routes.source import (
     CALLED,
     Chain,
@@ -14,8 +14,6 @@ from agents.source.routes.source import (
     Function,
     Unit,
 )
-
-Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 _MOST_PARTS = 30
 """Longest chain that is followed."""
@@ -42,12 +40,9 @@ def read_python(path: str, module: str, source: bytes | str) -> PythonFile:
         source: Its text.
 
     Raises:
-        SyntaxError: it is not valid Python.
-        ValueError, RecursionError, MemoryError: the parser gave up.
+        PARSE_ERRORS: it cannot be parsed.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as invalid escapes: not ours to complain about
-        tree = ast.parse(source)
+    tree = parse_python(source)
     package = module if path.endswith("__init__.py") else module.rpartition(".")[0]
     reader = _Reader(module, package)
     reader.read(tree.body)
@@ -95,7 +90,7 @@ def type_chain(node: ast.expr | None) -> Chain:
         case ast.Constant(value=str(text)):
             try:
                 return type_chain(ast.parse(text, mode="eval").body)
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
+            except PARSE_ERRORS:
                 return ()
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return type_chain(left) or type_chain(right)
@@ -270,23 +265,6 @@ def _of_parameter(chain: Chain, body: _Body) -> Chain:
     """Replace a parameter or local name by what it holds: ``self.store = store``."""
     known = body.variables.get(chain[0], ())
     return (*known, *chain[1:]) if known else chain
-
-
-def imported_names(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, str]]:
-    """Yield local names, and what each stands for; ``*`` for a module whose names are all imported."""
-    if isinstance(node, ast.Import):
-        for one in node.names:
-            first = one.name.partition(".")[0]
-            yield (one.asname, one.name) if one.asname else (first, first)
-        return
-    above = package.split(".") if package else []
-    above = above[: len(above) - node.level + 1] if node.level else []
-    origin = ".".join([*above, *([node.module] if node.module else [])])
-    for one in node.names:
-        if one.name == "*":
-            yield f"*{origin}", origin
-        else:
-            yield one.asname or one.name, f"{origin}.{one.name}".lstrip(".")
 
 
 def _unsubscripted(node: ast.expr) -> ast.expr:

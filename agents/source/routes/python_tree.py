@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from agents.source.python_syntax import Definition
 from agents.source.routes.mounts import Key
-from agents.source.routes.python_source import Definition, PythonFile, chain_of
+from agents.source.routes.python_source import PythonFile, chain_of
 from agents.source.routes.resolve import Entity, Resolver, Scope
 from agents.source.routes.route import Route
 from agents.source.routes.source import Class, Unit

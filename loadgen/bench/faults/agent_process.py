@@ -16,8 +16,8 @@ from pathlib import Path
 import orjson
 
 from agents.publishing.broker import connect, quiet_client
-from agents.publishing.buffer import Buffer
-from agents.publishing.publisher import Publisher
+from agents.publishing.message_queue import MessageQueue
+from agents.publishing.publisher import BackgroundPublisher
 from pipeline.model import Outgoing
 from pipeline.settings.config import Settings
 from pipeline.settings.topics import load_topics
@@ -100,8 +100,8 @@ def main(folder: Path, first: int) -> None:
     job = job_from_json((folder / JOB).read_bytes())
     settings = Settings(broker=job.broker, idempotent_producer=job.idempotent)
     quiet_client(settings)
-    buffer = Buffer(max_messages=_BUFFER, max_bytes=_BUFFER)
-    publisher = Publisher(lambda: connect(settings, load_topics()), buffer)
+    buffer = MessageQueue(max_messages=_BUFFER, max_bytes=_BUFFER)
+    publisher = BackgroundPublisher(lambda: connect(settings, load_topics()), buffer)
     publisher.start()
     state = os.open(folder / STATE, os.O_WRONLY | os.O_CREAT)
     sent = 0

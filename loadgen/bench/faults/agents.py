@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from agents.publishing.buffer import Tally
+from agents.publishing.pending import Tally
 from agents.publishing.publisher import Delivery
 from loadgen.bench.faults.agent_process import ALLOWED, DONE, JOB, STATE, Job, State, read_state
 from loadgen.bench.faults.load import Load

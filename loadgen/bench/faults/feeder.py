@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Self
 
 from agents.publishing.broker import connect, quiet_client
-from agents.publishing.buffer import Buffer, Tally
-from agents.publishing.publisher import Delivery, Publisher
+from agents.publishing.message_queue import MessageQueue
+from agents.publishing.pending import Tally
+from agents.publishing.publisher import BackgroundPublisher, Delivery
 from pipeline.model import Outgoing
 from pipeline.model.errors import SmidgenError
 from pipeline.settings.config import Settings
@@ -37,9 +38,11 @@ class Feeder:
     ) -> None:
         self._batches = batches
         self._gap_s = seconds / max(1, len(batches))
-        self._buffers = [Buffer(max_messages=_BUFFER, max_bytes=_BUFFER) for _ in range(_AGENTS)]
+        self._buffers = [MessageQueue(max_messages=_BUFFER, max_bytes=_BUFFER) for _ in range(_AGENTS)]
         quiet_client(settings)
-        self._publishers = [Publisher(lambda: connect(settings, topics), buffer) for buffer in self._buffers]
+        self._publishers = [
+            BackgroundPublisher(lambda: connect(settings, topics), buffer) for buffer in self._buffers
+        ]
         self._allowed = 1.0
         self._stop = threading.Event()
         self._paused = threading.Event()

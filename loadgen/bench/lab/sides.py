@@ -17,10 +17,10 @@ from agents.experiments.replay import Recorder, RecorderConfig
 from agents.experiments.replay.downstream import CannedAnswer
 from agents.experiments.replay.experiment import DownstreamConfig, counted_downstream
 from agents.experiments.replay.proxy import make_proxy
-from agents.gateway.server import listening
 from loadgen.demo.driver import wait_until_healthy
 from loadgen.engines.kafka.probe import free_ports
 from loadgen.target.shop.data import WORDS
+from pipeline.http.serving import listening
 from pipeline.model.errors import SmidgenError
 from pipeline.processes import Group
 

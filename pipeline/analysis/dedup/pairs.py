@@ -33,12 +33,12 @@ from pipeline.analysis.dedup.evidence import (
     largest_members,
     may_be_one,
 )
-from pipeline.analysis.dedup.features import name_vectors
 from pipeline.analysis.dedup.onsets import Onset, Watched, onset_similarities
 from pipeline.analysis.dedup.packages import modified_by
 from pipeline.analysis.dedup.releases import release_similarities
 from pipeline.analysis.dedup.rules import Between, Feature
 from pipeline.analysis.stacks import StackIndex, explained_shares, membership
+from pipeline.analysis.statistics.name_vectors import name_vectors
 from pipeline.model import BoolArray, Candidate, Change, FloatArray, SeriesKey
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.units import DAY_S

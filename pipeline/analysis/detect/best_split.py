@@ -24,22 +24,22 @@ class BestSplit:
 
     @property
     def likelihood(self) -> FloatArray:
-        """(series,) by which places are compared: the likelihood ratio, times how long the place lasts."""
+        """(series,) twice the log likelihood ratio plus the prior, by which splits of ranges compare."""
         return np.asarray(self.root**2 + self.prior)
 
     def rows(self, rows: IntArray | BoolArray) -> BestSplit:
-        """Return those of some series."""
+        """Return the splits of some rows."""
         return BestSplit(*(getattr(self, field.name)[rows] for field in fields(self)))
 
-    def put(self, rows: IntArray, others: BestSplit) -> BestSplit:
-        """Return all, with those of some series replaced."""
+    def put(self, rows: IntArray, better: BestSplit) -> BestSplit:
+        """Return all splits, with those of some rows replaced."""
         columns = [getattr(self, field.name).copy() for field in fields(self)]
         for column, field in zip(columns, fields(self), strict=True):
-            column[rows] = getattr(others, field.name)
+            column[rows] = getattr(better, field.name)
         return BestSplit(*columns)
 
 
 def no_split(series: int) -> BestSplit:
-    """Return what stands where no split may be."""
+    """Return the value for series without any allowed split."""
     nothing, zeros, none = np.full(series, np.nan), np.zeros(series), np.full(series, -1)
     return BestSplit(none, zeros, zeros, none + 1, zeros + 1.0, nothing, nothing, zeros)

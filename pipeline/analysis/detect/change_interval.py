@@ -27,7 +27,7 @@ from pipeline.analysis.detect.change_point import (
     signed_roots,
     split_sums,
 )
-from pipeline.analysis.detect.noise.scale import NoiseConfig, SeriesNoise
+from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig, SeriesNoise
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 Noise = Callable[[IntArray, int], tuple[FloatArray, FloatArray]]
@@ -40,7 +40,7 @@ _SMEAR = 1
 """Parts by which edges of windows are not sharp: a profile counts in the window of its middle."""
 
 _ROUNDS = 6
-"""Of interval and noise at its scale, which only grows; mostly two or three are needed."""
+"""Rounds of interval and noise at its scale, which only grows; mostly two or three are needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class IntervalConfig:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """How well each split explains a series, in units of the noise's variance."""
+    """Deviance of a series at each split, in units of the noise's variance."""
 
     deviance: FloatArray  # (splits,) twice the log-likelihood ratio of two levels against one, or -inf
     information: FloatArray  # (splits,) what the deviance of the first window loses at the other level
@@ -88,7 +88,7 @@ def _information(sums: Sums, exposure: FloatArray, family: Family, split: int) -
 
 
 class NoiseAtScale:
-    """The noise of some series at scales of so many windows."""
+    """The noise of some series at any scale, in windows."""
 
     def __init__(
         self, observed: FloatArray, exposure: FloatArray, *, apart: int, counts: bool, config: NoiseConfig
@@ -115,7 +115,7 @@ class NoiseAtScale:
 def split_intervals(
     profiles: Sequence[Profile], noise: Noise, split: IntArray, config: IntervalConfig | None = None
 ) -> FloatArray:
-    """Return between which windows changes lie: the likeliest moments, to whole windows: (series, 2).
+    """Return the windows between which changes lie, from their likeliest moments: (series, 2).
 
     Args:
         profiles: Of the splits of each series.
@@ -129,10 +129,10 @@ def split_intervals(
     config = config or IntervalConfig()
     moments = [_moments(profile) for profile in profiles]
     width, interval = np.ones(len(split), dtype=np.int64), np.stack([split, split], axis=1).astype(np.float64)
-    known = np.array([bool(np.isfinite(profile.deviance).any()) for profile in profiles], dtype=np.bool_)
-    for row in np.flatnonzero(~known).tolist():  # nothing to compare: it may lie anywhere
+    finite = np.array([bool(np.isfinite(profile.deviance).any()) for profile in profiles], dtype=np.bool_)
+    for row in np.flatnonzero(~finite).tolist():  # nothing to compare: it may lie anywhere
         interval[row] = 0.0, len(profiles[row].deviance) - 1.0
-    active = np.flatnonzero(known)
+    active = np.flatnonzero(finite)
     for _ in range(_ROUNDS):
         for scale in np.unique(width[active]).tolist():
             rows = active[width[active] == scale]
@@ -142,10 +142,10 @@ def split_intervals(
                 chosen = likeliest(posterior(moments[row], variance, degrees), config.confidence)
                 interval[row, 0] = min(math.floor((chosen.min() - _SMEAR) / _PARTS), split[row])
                 interval[row, 1] = max(math.ceil((chosen.max() + _SMEAR) / _PARTS), split[row])
-        found = (interval[active, 1] - interval[active, 0]).astype(np.int64)
-        wider = found > width[active]
-        active, found = active[wider], found[wider]
-        width[active] = found
+        lengths = (interval[active, 1] - interval[active, 0]).astype(np.int64)
+        wider = lengths > width[active]
+        active, lengths = active[wider], lengths[wider]
+        width[active] = lengths
     return interval
 
 
@@ -156,7 +156,7 @@ def step_interval(
     split: int,
     config: IntervalConfig | None = None,
 ) -> tuple[float, float]:
-    """Return between which windows a step of values lies, under noise of one variance at all scales.
+    """Return the windows between which a step of values lies, if noise has the same variance at all scales.
 
     Args:
         values: (windows,) anything where the weight is 0.
@@ -174,7 +174,7 @@ def step_interval(
 
 
 def posterior(deviance: FloatArray, variance: float, degrees_of_freedom: float) -> FloatArray:
-    """Return how likely each moment is: (moments,), of sum 1.
+    """Return the probability of each moment: (moments,), of sum 1.
 
     Args:
         deviance: (moments,) for noise of variance 1; -inf where a moment is not allowed.
@@ -189,7 +189,7 @@ def posterior(deviance: FloatArray, variance: float, degrees_of_freedom: float) 
 
 
 def likeliest(mass: FloatArray, confidence: float) -> IntArray:
-    """Return the likeliest moments that hold so much of a posterior together."""
+    """Return the fewest moments that together have a given share of a posterior."""
     # Most are so unlikely that all of them together are not needed: they need not be put in order.
     likely = np.flatnonzero(mass > (1 - confidence) / (2 * len(mass)))
     order = likely[np.argsort(-mass[likely], kind="stable")]
@@ -203,8 +203,8 @@ def _moments(profile: Profile) -> FloatArray:
     The squared distance of a window from a mixture with a share f of the new level is a quadratic in f. It is
     known at 0 and 1, and its curvature is the information.
     """
-    known = np.isfinite(profile.deviance)
-    deviance, between = np.where(known, profile.deviance, 0.0), known[:-1] & known[1:]
+    finite = np.isfinite(profile.deviance)
+    deviance, between = np.where(finite, profile.deviance, 0.0), finite[:-1] & finite[1:]
     share = np.arange(_PARTS) / _PARTS
     inside = deviance[:-1, None] + share * np.diff(deviance)[:, None]
     inside += share * (1 - share) * profile.information[:-1, None]

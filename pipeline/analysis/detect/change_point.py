@@ -28,12 +28,12 @@ from scipy import special
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 Family = Literal["counts", "values"]
-"""What is observed: counts with their expectation, or values times their weights."""
+"""Kinds of observations: counts with their expectation, or values times their weights."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What lies on both sides of splits: arrays of one shape, (series, splits)."""
+    """Sums on both sides of splits: (series, splits) each."""
 
     left: FloatArray  # observed
     left_exposure: FloatArray
@@ -41,7 +41,7 @@ class Sums:
     right_exposure: FloatArray
 
     def of_splits(self, splits: slice) -> Sums:
-        """Return those of some splits."""
+        """Return the sums of some splits."""
         sides = (self.left, self.left_exposure, self.right, self.right_exposure)
         return Sums(*(side[:, splits] for side in sides))
 
@@ -62,7 +62,7 @@ def split_sums(observed: FloatArray, exposure: FloatArray, *, first: int, last: 
 
 
 def both_sides(values: FloatArray, first: int, last: int) -> tuple[FloatArray, FloatArray]:
-    """Return what lies left and right of each split in [first, last]: (series, splits) each."""
+    """Return sums left and right of each split in [first, last]: (series, splits) each."""
     # Each side is summed from its own end: what lies beyond the splits is added up once, and the sums of
     # counts stay whole numbers.
     middle = values[:, first:last]
@@ -123,7 +123,7 @@ def _times_log(observed: FloatArray, expected: FloatArray) -> FloatArray:
 def p_values(
     root: FloatArray, degrees_of_freedom: FloatArray, span: FloatArray, splits: IntArray
 ) -> FloatArray:
-    """Return how likely the best of many splits is to show so large a root where nothing changed.
+    """Return the chance that the best of many splits has so large a root without a change.
 
     One split's root by the estimated noise follows Student's t. The best of neighbouring splits, standardised
     CUSUMs with correlation exp(-|u| / 2) in u = log(left / right exposure), exceeds b with a probability of
@@ -136,10 +136,10 @@ def p_values(
         span: (series,) U.
         splits: (series,) how many were searched.
     """
-    one = 2 * special.stdtr(degrees_of_freedom, -np.abs(root))
-    normal = -special.ndtri(np.maximum(one, 1e-300) / 2)
-    searched = one + span * normal * np.exp(-(normal**2) / 2) / math.sqrt(2 * math.pi)
-    independent = -np.expm1(splits * np.log1p(-np.minimum(one, 1 - 1e-12)))
+    single = 2 * special.stdtr(degrees_of_freedom, -np.abs(root))
+    normal = -special.ndtri(np.maximum(single, 1e-300) / 2)
+    searched = single + span * normal * np.exp(-(normal**2) / 2) / math.sqrt(2 * math.pi)
+    independent = -np.expm1(splits * np.log1p(-np.minimum(single, 1 - 1e-12)))
     result: FloatArray = np.minimum(np.minimum(searched, independent), 1.0)
     return np.where(splits > 0, result, 1.0)
 
@@ -162,7 +162,7 @@ def log_odds_span(sums: Sums, allowed: BoolArray) -> FloatArray:
 
 
 def ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """Divide, 0 where nothing is divided by."""
+    """Divide; 0 where the divisor is 0."""
     out: FloatArray = np.divide(
         numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator > 0
     )

@@ -1,4 +1,4 @@
-"""The histories of gCPU series: level, daily cycle and noise of each, learnt once for a scan.
+"""Histories of gCPU series: level, daily cycle and noise of each, estimated once for a scan.
 
 All series are compared with what their level and their cycle make expect. Their noise costs far more than
 that, and is measured only of those that are asked for: a sample says what all have in common, and most of the
@@ -13,7 +13,6 @@ import numpy as np
 
 from pipeline.analysis.detect.noise.limits import NoiseLimits, noise_limits
 from pipeline.analysis.detect.noise.near import NearCountNoise
-from pipeline.analysis.detect.noise.scale import SeriesNoise
 from pipeline.analysis.detect.noise.shared_prior import least_moderated, moderated
 from pipeline.analysis.detect.normalised import (
     Compared,
@@ -22,20 +21,21 @@ from pipeline.analysis.detect.normalised import (
     some_rows,
 )
 from pipeline.analysis.detect.seasonal.daily import WindowGrid, draw_cycle, fit_daily_waves
+from pipeline.analysis.statistics.long_run_noise.batch_means import SeriesNoise
 from pipeline.model import FloatArray, IntArray, SeriesMatrix, SharedVariancePrior
 
 _LEAST_SHARE = 0.1
-"""Of its level that a cycle may leave: an expectation is above 0."""
+"""Least share of its level that a cycle leaves: an expectation must be above 0."""
 
 _LEAST_NOISE = 1e-6
-"""Of what nearly every sample holds."""
+"""Least dispersion, for a subroutine that nearly every sample holds."""
 
 _ROWS = 512
 """Series that are learnt together, few enough that what is computed of them stays in the cache."""
 
 
 class CountHistories:
-    """What the histories of gCPU series say of them."""
+    """Expectation and noise of gCPU series, from their histories."""
 
     def __init__(
         self, matrix: SeriesMatrix, compared: Compared, config: NormaliseConfig | None = None
@@ -66,20 +66,20 @@ class CountHistories:
         self._sample, self._sample_exposure = np.zeros(0, dtype=np.int64), np.zeros((0, 0))
 
     def sample_noise(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the noise of a sample by each one's own history: variance and degrees of freedom, (rows,).
+        """Return variance and degrees of freedom of a sample, from each series' own history: (rows,) each.
 
         What is expected of them is kept until all series are looked at.
 
         Args:
             rows: (rows,) ascending.
         """
-        kept = []
+        parts = []
         for first in range(0, len(rows), _ROWS):
             some = rows[first : first + _ROWS]
             counts = self._matrix.samples[some]
-            kept.append(self._expected(some, counts))
-            self.learn_noise(some, self.noise_of(counts, kept[-1]), np.arange(len(some)))
-        self._sample, self._sample_exposure = rows, np.concatenate(kept)
+            parts.append(self._expected(some, counts))
+            self.learn_noise(some, self.noise_of(counts, parts[-1]), np.arange(len(some)))
+        self._sample, self._sample_exposure = rows, np.concatenate(parts)
         return self.variance[rows], self.degrees_of_freedom[rows]
 
     def part(self, first: int, end: int, prior: SharedVariancePrior | None) -> UnmeasuredCounts:
@@ -87,26 +87,26 @@ class CountHistories:
         return UnmeasuredCounts(self, slice(first, min(end, len(self.level))), prior)
 
     def noise_of(self, counts: FloatArray, exposure: FloatArray) -> SeriesNoise:
-        """Return what measures the noise of (series, windows) by their history."""
-        past = slice(self.compared.history)
-        return SeriesNoise(counts[:, past], exposure[:, past], counts=True, config=self.config.noise)
+        """Return the estimator of the noise of (series, windows) from their history."""
+        history = slice(self.compared.history)
+        return SeriesNoise(counts[:, history], exposure[:, history], counts=True, config=self.config.noise)
 
     def learn_noise(self, rows: IntArray, noise: SeriesNoise, of: IntArray) -> None:
-        """Measure the noise of series, which are ``of`` those that are measured."""
+        """Measure the noise of the series at the indexes ``of``."""
         self.variance[rows], self.degrees_of_freedom[rows] = noise.unit_variance(
             of, longest=self.compared.longest, apart=self.compared.apart
         )
 
     def unmeasured(self, rows: slice) -> Normalised:
-        """Return series without their noise, held against what is expected of them."""
+        """Return series without their noise, relative to their expectation."""
         counts = self._matrix.samples[rows]
         low, high = np.searchsorted(self._sample, (rows.start, rows.stop))
         if low == high:
             exposure = self._expected(np.arange(rows.start, rows.stop), counts)
         else:
-            exposure, known = np.empty(counts.shape), self._sample[low:high] - rows.start
-            exposure[known] = self._sample_exposure[low:high]
-            rest = np.delete(np.arange(len(counts)), known)
+            exposure, sampled = np.empty(counts.shape), self._sample[low:high] - rows.start
+            exposure[sampled] = self._sample_exposure[low:high]
+            rest = np.delete(np.arange(len(counts)), sampled)
             exposure[rest] = self._expected(rest + rows.start, counts[rest])
         nothing = np.zeros(len(counts))
         return Normalised(
@@ -122,7 +122,7 @@ class CountHistories:
         )
 
     def _expected(self, rows: IntArray, counts: FloatArray) -> FloatArray:
-        """Return the counts expected by the level and the cycle, which is learnt: (rows, windows)."""
+        """Return the counts expected from level and cycle: (rows, windows). The cycle is estimated here."""
         if not len(rows):
             return np.empty(counts.shape)
         level, scale = self.level[rows], self.scale[rows][:, None]
@@ -138,18 +138,18 @@ class CountHistories:
 
     def _learn_waves(self, counts: FloatArray, level: FloatArray, factors: FloatArray | None) -> FloatArray:
         """Return the coefficients of daily waves: (series, waves)."""
-        past = slice(self.compared.history)
-        totals = self._matrix.totals[past]
-        shares = counts[:, past] * (1.0 / np.where(totals > 0, totals, np.inf))
+        history = slice(self.compared.history)
+        totals = self._matrix.totals[history]
+        shares = counts[:, history] * (1.0 / np.where(totals > 0, totals, np.inf))
         # Of shares, where a count's dispersion is the variance by the level.
-        noise = NearCountNoise(counts[:, past], totals, (1 - level) * level, self.config.noise)
+        noise = NearCountNoise(counts[:, history], totals, (1 - level) * level, self.config.noise)
         if factors is not None:
-            shares /= factors[:, past]
+            shares /= factors[:, history]
         return fit_daily_waves(shares, totals, noise, self._grid, self.config.cycle)
 
 
 class UnmeasuredCounts:
-    """Some gCPU series, the noise of which is measured as far as it is asked for."""
+    """Some gCPU series whose noise is measured on demand."""
 
     def __init__(self, histories: CountHistories, rows: slice, prior: SharedVariancePrior | None) -> None:
         """Take some of all series; ``prior`` is what all of them have in common."""
@@ -175,7 +175,7 @@ class UnmeasuredCounts:
     def least_noise(
         self, rows: IntArray, limits: NoiseLimits, *, by_blocks: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the least variance that series may be found to have, with most degrees of freedom: (rows,).
+        """Return the least possible variance of series at the most degrees of freedom: (rows,).
 
         Args:
             rows: (rows,) ascending.
@@ -197,14 +197,14 @@ class UnmeasuredCounts:
         return variance, degrees
 
     def noisiest(self, limits: NoiseLimits) -> Normalised:
-        """Return the series with the most noise that they may be found to have."""
-        histories, past = self._histories, slice(self._histories.compared.history)
+        """Return the series with the largest noise that is possible."""
+        histories, history = self._histories, slice(self._histories.compared.history)
         variance, degrees = self._known(self._every)
         unknown = np.flatnonzero(np.isnan(variance))
         high = limits.most_variance(
             histories.counts[self._every[unknown]],
-            self.bare.observed[unknown, past],
-            self.bare.exposure[unknown, past],
+            self.bare.observed[unknown, history],
+            self.bare.exposure[unknown, history],
         )
         if self._prior is not None:
             high = np.maximum(high, np.exp(self._prior.log_variances.max()))
@@ -213,7 +213,7 @@ class UnmeasuredCounts:
         return replace(self.bare, variance=variance, degrees_of_freedom=degrees)
 
     def _known(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variance of series and its degrees of freedom, by the others too; NaN if not known."""
+        """Return variance and degrees of freedom of series, moderated by the prior; NaN if not measured."""
         level = self._histories.level[rows]
         variance, degrees = self._histories.variance[rows], self._histories.degrees_of_freedom[rows]
         if self._prior is not None:
@@ -227,7 +227,7 @@ def _noisier(variance: FloatArray, level: FloatArray) -> FloatArray:
 
 
 def share_factors(factor: FloatArray, level: FloatArray) -> FloatArray:
-    """Return by how much each series' share moved because others changed: (series, windows).
+    """Return the factor by which each series' share moved because others changed: (series, windows).
 
     The others' change moves a share p by 1 - p of itself: what every sample holds stays at 1.
     """

@@ -26,7 +26,7 @@ _LARGEST_ROOT = 40.0
 
 @dataclass(frozen=True, slots=True)
 class DetectableConfig:
-    """What is asked of a step to count as detectable."""
+    """Conditions under which a step counts as detectable."""
 
     significance: float = 0.01  # steady series that a scan may report, see the step ``significance``
     power: float = 0.9  # share of such steps that are reported
@@ -35,7 +35,7 @@ class DetectableConfig:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a service sends."""
+    """Data that a service sends."""
 
     samples_per_s: float
     series: int  # of a scan: as many may be significant by chance
@@ -45,7 +45,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one scan compares: the baseline with what follows a step."""
+    """The two levels that a scan compares: the baseline, and the level after a step."""
 
     baseline_s: float
     analysis_s: float
@@ -55,7 +55,7 @@ class Look:
 
     @property
     def longest_s(self) -> float:
-        """The most that a scan can see of a step that it looks for."""
+        """The longest part of a step, in seconds, that a scan sees."""
         return self.analysis_s + self.extended_s
 
 
@@ -98,7 +98,7 @@ def detectable_size(
 def time_to_detect(
     gcpu: float, size: float, traffic: Traffic, look: Look, config: DetectableConfig | None = None
 ) -> float | None:
-    """Return after how many seconds a rise of a size is detectable, None if never with this traffic.
+    """Return the seconds until a rise of a size is detectable; None if it never is with this traffic.
 
     A scan looks for steps that are older than its extended window, and three windows at least must follow.
 
@@ -129,7 +129,7 @@ def samples_to_detect(
     look: Look,
     config: DetectableConfig | None = None,
 ) -> float | None:
-    """Return how many samples a second make a rise of a size detectable, None if no number does.
+    """Return the samples per second that make a rise of a size detectable; None if no number does.
 
     Args:
         gcpu: Of the subroutine before the step.
@@ -155,7 +155,7 @@ def samples_to_detect(
 
 
 def significant_root(traffic: Traffic, look: Look, config: DetectableConfig) -> float:
-    """Return by how many standard errors a step must stand out to be significant among a scan's series."""
+    """Return the size of a step, in standard errors, that is significant among a scan's series."""
     bound = config.significance / max(traffic.series, 1)
     span, splits = 0.0, 1
     if look.searched:
@@ -165,8 +165,8 @@ def significant_root(traffic: Traffic, look: Look, config: DetectableConfig) -> 
         splits = max(round(look.analysis_s / look.resolution_s), 1)
 
     def beyond(root: float) -> float:
-        known = np.array([traffic.degrees_of_freedom])
-        p_value = p_values(np.array([root]), known, np.array([span]), np.array([splits]))
+        degrees = np.array([traffic.degrees_of_freedom])
+        p_value = p_values(np.array([root]), degrees, np.array([span]), np.array([splits]))
         return math.log(max(float(p_value[0]), 1e-300)) - math.log(bound)
 
     return _root(beyond, _LARGEST_ROOT)
@@ -179,5 +179,5 @@ def _root(function: Callable[[float], float], most: float, **options: float) -> 
 
 
 def _variance(gcpu: float) -> float:
-    """Return the variance of one sample, that of a share of 1 not being 0 by estimate."""
+    """Return the variance of one sample; the estimate for a share of 1 is kept above 0."""
     return max(gcpu * (1 - gcpu), 1e-9)

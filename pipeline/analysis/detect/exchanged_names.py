@@ -1,4 +1,4 @@
-"""Names made anew: series that began together where as many ended, and what that says of candidates.
+"""Exchanged names: series that began together when as many others ended, and candidates among them.
 
 Some runtimes make names anew in every process (``pipeline.counting.names`` knows the usual ones). At a
 restart many series end and as many begin, with the same cost in all: an exchange of names. What began in one
@@ -50,7 +50,7 @@ class Exchanges:
 
     @property
     def one_life(self) -> int:
-        """How many series began in one exchange and ended in another: seen for one process's life only."""
+        """Number of series of one process only: they began in one exchange and ended in another."""
         return int((self.began & self.ended).sum())
 
 
@@ -68,7 +68,7 @@ def find_exchanges(matrix: SeriesMatrix, config: ExchangeConfig | None = None) -
     reach = 2 * config.apart + 1
 
     def around(at: IntArray, weights: FloatArray | None = None) -> FloatArray:
-        """Return the sum of what is at each window and next to it."""
+        """Return the sum over each window and its neighbours."""
         sums = np.bincount(at, weights, minlength=windows + 1)
         return np.convolve(sums, np.ones(reach), mode="same")
 
@@ -83,11 +83,11 @@ def find_exchanges(matrix: SeriesMatrix, config: ExchangeConfig | None = None) -
     passed = np.concatenate([[0], np.cumsum(exchanged[data])])
 
     def holds(earliest: IntArray, latest: IntArray) -> BoolArray:
-        """Say whether an exchange lies between windows, or next to them: (series,)."""
+        """Return True if an exchange lies between windows, or next to them: (series,)."""
         low, high = np.maximum(earliest - config.apart, 0), np.minimum(latest + config.apart, windows)
         return np.asarray(passed[high + 1] > passed[low], dtype=np.bool_)
 
-    found = Exchanges(
+    exchanges = Exchanges(
         first,
         began & holds(made, first),
         ended & holds(last + 1, gone),
@@ -95,11 +95,11 @@ def find_exchanges(matrix: SeriesMatrix, config: ExchangeConfig | None = None) -
         rate,
         _middles(exchanged[data]),
     )
-    if found.one_life < config.least:
-        return found
+    if exchanges.one_life < config.least:
+        return exchanges
     # Where names are known to live for one process only, those of the morning are seen hours after a restart.
     late = round(config.life_s / matrix.resolution_s)
-    return replace(found, began=began & holds(np.minimum(made, first - late), first))
+    return replace(exchanges, began=began & holds(np.minimum(made, first - late), first))
 
 
 def decide(

@@ -1,4 +1,4 @@
-"""Series against what is expected of them: the form in which counts and values are tested the same way."""
+"""Series relative to their expectation: the form in which counts and values are tested in the same way."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 
 from pipeline.analysis.detect.count_histories import CountHistories, share_factors
 from pipeline.analysis.detect.noise.near import NearNoise
-from pipeline.analysis.detect.noise.scale import unit_variance
 from pipeline.analysis.detect.normalised import Compared, NormaliseConfig, Normalised
 from pipeline.analysis.detect.seasonal.daily import WindowGrid, draw_cycle, fit_daily_waves
+from pipeline.analysis.statistics.long_run_noise.batch_means import unit_variance
 from pipeline.model import FloatArray, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 
@@ -25,9 +25,9 @@ def values_and_weights(matrix: SeriesMatrix) -> tuple[FloatArray, FloatArray]:
     whole did to all shares is taken out, where the matrix says what that was.
     """
     if matrix.kinds and not is_gcpu(matrix.kinds[0]):
-        known = np.abs(matrix.samples) <= _MOST  # nor is NaN
-        weights: FloatArray = known.astype(np.float64)
-        return np.where(known, matrix.samples, np.nan), weights
+        has_data = np.abs(matrix.samples) <= _MOST  # nor is NaN
+        weights: FloatArray = has_data.astype(np.float64)
+        return np.where(has_data, matrix.samples, np.nan), weights
     values = np.divide(
         matrix.samples, matrix.totals, out=np.full(matrix.samples.shape, np.nan), where=matrix.totals > 0
     )
@@ -40,7 +40,7 @@ def values_and_weights(matrix: SeriesMatrix) -> tuple[FloatArray, FloatArray]:
 def normalise(
     matrix: SeriesMatrix, *, history: int, longest: int, apart: int, config: NormaliseConfig | None = None
 ) -> Normalised:
-    """Learn each series' level, cycle and noise from its history, and express all of it by them.
+    """Estimate each series' level, cycle and noise from its history, and express the series by them.
 
     Args:
         matrix: Series of one source.
@@ -60,13 +60,13 @@ def normalise_values(matrix: SeriesMatrix, compared: Compared, config: Normalise
     history = compared.history
     values, weights = values_and_weights(matrix)
     weight = weights[:, :history].sum(axis=1)
-    known = np.where(weights > 0, values, 0.0)
-    centre = np.divide(known[:, :history].sum(axis=1), weight, out=np.zeros(len(values)), where=weight > 0)
+    filled = np.where(weights > 0, values, 0.0)
+    centre = np.divide(filled[:, :history].sum(axis=1), weight, out=np.zeros(len(values)), where=weight > 0)
     moved = np.where(weights > 0, values - centre[:, None], 0.0)
-    past, past_weights = moved[:, :history], weights[:, :history]
+    before, before_weights = moved[:, :history], weights[:, :history]
     grid = WindowGrid(matrix.start, matrix.resolution_s, values.shape[1])
-    noise = NearNoise(past, past_weights, counts=False, config=config.noise)
-    waves = fit_daily_waves(past, past_weights, noise, grid, config.cycle)
+    noise = NearNoise(before, before_weights, counts=False, config=config.noise)
+    waves = fit_daily_waves(before, before_weights, noise, grid, config.cycle)
     moved -= np.where(weights > 0, draw_cycle(waves, grid), 0.0)
     variance, degrees_of_freedom = unit_variance(
         moved[:, :history],
@@ -77,7 +77,7 @@ def normalise_values(matrix: SeriesMatrix, compared: Compared, config: Normalise
         config=config.noise,
     )
     # What remains of a constant series is rounding, in which everything looks significant.
-    rounding = (1e-9 * np.maximum(np.abs(known).max(axis=1, initial=0.0), 1e-140)) ** 2
+    rounding = (1e-9 * np.maximum(np.abs(filled).max(axis=1, initial=0.0), 1e-140)) ** 2
     return Normalised(
         "values",
         moved,

@@ -1,4 +1,4 @@
-"""Windows fitted to when a service has data: how wide they are, and where its history begins."""
+"""Width of windows and begin of the history, fitted to the times at which a service has data."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from pipeline.model import BoolArray, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 
 _LEAST_GAPS = 8
-"""Of fewer gaps between data the middle half says little."""
+"""Fewest gaps between data whose middle half gives an interval."""
 
 
 def known_windows(matrix: SeriesMatrix) -> BoolArray:
     """Return which windows have data of any series: (windows,)."""
-    known = matrix.totals > 0
+    has_data = matrix.totals > 0
     if not matrix.names or is_gcpu(matrix.kinds[0]):  # counts are known wherever there are samples
-        return np.asarray(known)
-    return np.asarray(known & ~np.isnan(matrix.samples).all(axis=0))
+        return np.asarray(has_data)
+    return np.asarray(has_data & ~np.isnan(matrix.samples).all(axis=0))
 
 
-def runs_of(known: BoolArray) -> list[tuple[int, int]]:
-    """Return where windows in a row have data: the first of them, and the one after the last."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], known, [False])).astype(np.int8)))
+def runs_of(has_data: BoolArray) -> list[tuple[int, int]]:
+    """Return runs of windows with data: the first window of each, and the one after its last."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], has_data, [False])).astype(np.int8)))
     return [(int(first), int(end)) for first, end in edges.reshape(-1, 2)]
 
 
-def widening(known: BoolArray, most: int) -> int:
-    """Return how many windows have to be one for each to have data: at least 1, at most ``most``.
+def widening(has_data: BoolArray, most: int) -> int:
+    """Return how many windows must be merged so that each has data: at least 1, at most ``most``.
 
     That is the interval at which data come, the mean of the middle half of the gaps between them:
     an outage does not widen windows, nor does a message that came late.
 
     Args:
-        known: (windows,) where there is data.
+        has_data: (windows,) where there is data.
         most: Windows that may be one.
     """
-    gaps = np.sort(np.diff(np.flatnonzero(known)))
+    gaps = np.sort(np.diff(np.flatnonzero(has_data)))
     if len(gaps) < _LEAST_GAPS:
         return 1
     quarter = len(gaps) // 4
@@ -47,12 +47,12 @@ def widening(known: BoolArray, most: int) -> int:
     return max(1, min(math.ceil(interval), most))
 
 
-def history_start(known: BoolArray, latest: int) -> int:
+def history_start(has_data: BoolArray, latest: int) -> int:
     """Return the window in which a history begins: the first with data, but ``latest`` at the latest."""
-    return min(int(known.argmax()), latest) if known.any() else latest
+    return min(int(has_data.argmax()), latest) if has_data.any() else latest
 
 
-def over_gaps(windows: Windows, known: BoolArray) -> Windows:
+def over_gaps(windows: Windows, has_data: BoolArray) -> Windows:
     """Return windows of a scan that hold as much time with data as they are long, gaps left out.
 
     No change comes or goes away while a service is closed: what began at the end of a day is judged by the
@@ -61,11 +61,11 @@ def over_gaps(windows: Windows, known: BoolArray) -> Windows:
 
     Args:
         windows: By the clock.
-        known: (windows,) where there is data.
+        has_data: (windows,) where there is data.
     """
-    apart = widening(known, len(known))
-    columns = np.arange(len(known))
-    latest = np.maximum.accumulate(np.where(known, columns, -apart))
+    apart = widening(has_data, len(has_data))
+    columns = np.arange(len(has_data))
+    latest = np.maximum.accumulate(np.where(has_data, columns, -apart))
     # From each window on, how much time passes in which there could be data.
     passes = np.cumsum((columns - latest < apart)[::-1].astype(np.int64))[::-1]
 

@@ -1,4 +1,4 @@
-"""Idleness: whether a silent partition has nothing to say, or is only not read yet.
+"""Idleness of partitions: a silent partition either has no messages, or has not been read yet.
 
 What a partition holds is known to the group that reads it and says how far it came on another topic. So
 silence counts up to the moment up to which that group has read the partition, as far as what it said was
@@ -22,7 +22,7 @@ NOTHING: Mapping[Partition, float] = MappingProxyType({})
 
 
 def is_idle(silent_s: float, unread_s: float, idle_s: float) -> bool:
-    """Return whether a partition is silent for longer than ``idle_s``, as far as it was read.
+    """Return whether a partition, as far as it was read, has been silent for longer than ``idle_s``.
 
     Args:
         silent_s: Since it was heard last.
@@ -39,7 +39,7 @@ class _Reading:
 
 
 class Readings:
-    """How far a group has read its topics, measured now and then. One thread adds, another may ask."""
+    """Positions of a consumer group in its topics, read from time to time; for two threads."""
 
     def __init__(self) -> None:
         self._ends: dict[Partition, deque[tuple[float, int]]] = {}
@@ -68,11 +68,11 @@ class Readings:
             while unread and unread[0][1] <= committed.get(partition, -1):
                 read_up_to[partition] = unread.popleft()[0]
         self._read_up_to = read_up_to
-        kept = self._readings[1 - MOST_READINGS :]
-        self._readings = (*kept, _Reading(read_up_to, dict(published)))
+        recent = self._readings[1 - MOST_READINGS :]
+        self._readings = (*recent, _Reading(read_up_to, dict(published)))
 
     def read_up_to(self, partition: int, offset: int) -> Mapping[Partition, float]:
-        """Return the moment up to which each partition was read, by what was heard of it.
+        """Return the time up to which each partition was read, from the measurements.
 
         Args:
             partition: Of the topic that the group writes.

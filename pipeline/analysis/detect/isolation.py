@@ -30,7 +30,7 @@ class Isolated:
 
 
 def isolate(search: SplitSearch, sign: float) -> Isolated:
-    """Return the changes that series have in the analysis window, others aside.
+    """Return the changes of series in the analysis window, isolated from their changes elsewhere.
 
     Args:
         search: In the series that the screen leaves.
@@ -43,7 +43,7 @@ def isolate(search: SplitSearch, sign: float) -> Isolated:
     hidden = _at_other_levels(search, rows, low)
     # Where there is something else to compare with before the cut, the range is the whole again.
     wider = (hidden.sum(axis=1) < low[rows] - search.start) & (low[rows] > search.start)
-    found = none.put(rows[~wider], own.rows(rows[~wider]))
+    splits = none.put(rows[~wider], own.rows(rows[~wider]))
     likely = none.put(rows[~wider], anywhere.rows(rows[~wider]))
     width = search.series.observed.shape[1]
     covered = np.zeros((len(low), width), dtype=np.bool_)
@@ -52,26 +52,26 @@ def isolate(search: SplitSearch, sign: float) -> Isolated:
         part = search.hiding(again, hidden[wider])
         low[again], covered[again] = search.start, hidden[wider]
         first, last = windows.analysis, windows.extended - 1
-        found = found.put(again, part.best(None, Span(search.start, high[again], first, last)))
+        splits = splits.put(again, part.best(None, Span(search.start, high[again], first, last)))
         likely = likely.put(again, part.best(None, Span.whole(search.start, high[again]), weekly=False))
     # More noise makes no change more significant: those that are not already need no look at it.
-    rows = np.flatnonzero(settled & (found.p_value < config.significance) & (sign * found.root > 0))
+    rows = np.flatnonzero(settled & (splits.p_value < config.significance) & (sign * splits.root > 0))
     shown = search.hiding(rows, covered[rows])
     likely, low, high = likely.rows(rows), low[rows], high[rows]
-    judged = _judged(shown, found.rows(rows), likely, low, high)
-    kept = np.flatnonzero((judged.p_value < config.significance) & (sign * judged.root > 0))
-    judged, low, high = judged.rows(kept), low[kept], high[kept]
+    judged = _judged(shown, splits.rows(rows), likely, low, high)
+    significant = np.flatnonzero((judged.p_value < config.significance) & (sign * judged.root > 0))
+    judged, low, high = judged.rows(significant), low[significant], high[significant]
     # The interval is of the search that the split is the best of.
-    whole = judged.split == likely.split[kept]
+    whole = judged.split == likely.split[significant]
     span = Span(
         low,
         high,
         np.where(whole, low + 1, windows.analysis),
         np.where(whole, high - 1, windows.extended - 1),
     )
-    shown = shown.hiding(kept, np.zeros((len(kept), width), dtype=np.bool_))
+    shown = shown.hiding(significant, np.zeros((len(significant), width), dtype=np.bool_))
     interval = shown.intervals(judged.split, low, high, span)
-    return Isolated(rows[kept], judged, interval)
+    return Isolated(rows[significant], judged, interval)
 
 
 def _cut(search: SplitSearch) -> tuple[IntArray, BestSplit, BestSplit, IntArray, BoolArray]:
@@ -118,10 +118,10 @@ def _pieces(search: SplitSearch, rows: IntArray, low: IntArray) -> tuple[IntArra
     done: list[list[tuple[int, int]]] = [[] for _ in whole]
     while active := [index for index, pieces in enumerate(whole) if pieces]:
         taken = np.array([whole[index].pop() for index in active])
-        found = search.best(rows[active], Span.whole(taken[:, 0], taken[:, 1]), weekly=False)
-        level = found.p_value >= search.config.significance
+        splits = search.best(rows[active], Span.whole(taken[:, 0], taken[:, 1]), weekly=False)
+        level = splits.p_value >= search.config.significance
         for index, (begin, end), split, steady in zip(
-            active, taken.tolist(), found.split.tolist(), level.tolist(), strict=True
+            active, taken.tolist(), splits.split.tolist(), level.tolist(), strict=True
         ):
             if steady or len(done[index]) + len(whole[index]) >= _MOST_CUTS:
                 done[index].append((begin, end))
@@ -133,21 +133,21 @@ def _pieces(search: SplitSearch, rows: IntArray, low: IntArray) -> tuple[IntArra
 
 
 def _judged(
-    search: SplitSearch, found: BestSplit, likely: BestSplit, low: IntArray, high: IntArray
+    search: SplitSearch, splits: BestSplit, likely: BestSplit, low: IntArray, high: IntArray
 ) -> BestSplit:
-    """Return splits with the p-values that they deserve, placed by the likeliest one of the whole range.
+    """Return splits with p-values by the noise around them, at the place of the likeliest split of the range.
 
     An earlier scan may not have been sure of one; and last week says if it counts, not where it lies.
     """
-    found = search.with_noise_around(found, low, high)
-    first, split = likely.split, found.split
+    splits = search.with_noise_around(splits, low, high)
+    first, split = likely.split, splits.split
     elsewhere = (first != split) & (first >= 0) & (first < search.windows.extended)
-    gain = likely.root * found.root + likely.prior - found.likelihood
-    rows = np.flatnonzero(elsewhere & (likely.root * found.root > 0) & (gain > 0))
+    gain = likely.root * splits.root + likely.prior - splits.likelihood
+    rows = np.flatnonzero(elsewhere & (likely.root * splits.root > 0) & (gain > 0))
     # What lies between has to belong to the other side, else it is another change, before or after this.
     sooner = first[rows] < split[rows]
     between = np.minimum(first, split)[rows], np.maximum(first, split)[rows]
     beside = np.where(sooner, split[rows], low[rows]), np.where(sooner, high[rows], split[rows])
     rows = rows[search.are_level(rows, between, beside)]
-    moved = found.put(rows, likely.rows(rows))
-    return replace(found, split=moved.split, before=moved.before, after=moved.after)
+    moved = splits.put(rows, likely.rows(rows))
+    return replace(splits, split=moved.split, before=moved.before, after=moved.after)

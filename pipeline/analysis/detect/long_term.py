@@ -29,7 +29,6 @@ from scipy import special
 
 from pipeline.analysis.detect.expected import values_and_weights
 from pipeline.analysis.detect.matrix import has_history, slice_rows
-from pipeline.analysis.detect.noise.batch_means import long_run_variance
 from pipeline.analysis.detect.ramp import Rise, best_split, find_rise
 from pipeline.analysis.detect.seasonal.stl import (
     SeasonConfig,
@@ -40,7 +39,8 @@ from pipeline.analysis.detect.seasonal.stl import (
     points_of,
 )
 from pipeline.analysis.detect.short_term import Windows
-from pipeline.analysis.statistics.robust import block_means
+from pipeline.analysis.statistics.blocks import block_means
+from pipeline.analysis.statistics.long_run_noise.batch_means import long_run_variance
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix
 from pipeline.model.units import DAY_S, WEEK_S
 
@@ -93,13 +93,13 @@ class _Levels:
 
 @dataclass(frozen=True, slots=True)
 class _Threshold:
-    """How large a rise must be."""
+    """Size that a rise must have."""
 
     absolute: float
     relative: float
 
     def reached(self, levels: _Levels, share: float) -> BoolArray:
-        """Return which series rose by that share of the threshold."""
+        """Return True for series that rose by a given share of the threshold."""
         bound = np.maximum(self.absolute, self.relative * np.abs(levels.baseline))
         rise = levels.current - levels.baseline
         return np.asarray((rise > 0) & (rise >= share * bound))
@@ -107,7 +107,7 @@ class _Threshold:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """What a rise is looked for by."""
+    """Settings by which rises are searched for."""
 
     days: _Days
     least: _Threshold
@@ -145,17 +145,17 @@ def find_long_term(
         return ()
     sign = 1.0 if direction == "up" else -1.0
     comparison = _Comparison(days, _Threshold(absolute or 0.0, relative or 0.0), sign, config)
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for first in range(0, len(matrix.names), CHUNK_ROWS):  # levels of all rows would take a matrix more
         part = slice_rows(matrix, first, first + CHUNK_ROWS)
         levels, weights = values_and_weights(part)
         weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), levels.shape)
-        known = has_history(weights[:, : windows.analysis] > 0, config.min_known)
-        rows = np.flatnonzero(known)
+        enough = has_history(weights[:, : windows.analysis] > 0, config.min_known)
+        rows = np.flatnonzero(enough)
         values = np.where(weights[rows] > 0, sign * levels[rows], 0.0)
         likely = _screen(values, weights[rows], comparison)
-        found += _examine(part, rows[likely], values[likely], weights[rows[likely]], comparison)
-    return tuple(found)
+        candidates += _examine(part, rows[likely], values[likely], weights[rows[likely]], comparison)
+    return tuple(candidates)
 
 
 def _examine(
@@ -199,7 +199,7 @@ def _examine(
 def _locate(
     values: FloatArray, left: FloatArray, weights: FloatArray, days: _Days, noise: tuple[float, float]
 ) -> Rise:
-    """Return where a series begins to rise, its season taken out only if that makes the rise clearer.
+    """Return where a series begins to rise; its season is removed only if that makes the rise clearer.
 
     The season of what is new is part of its rise, carried back to when there was nothing.
     """
@@ -220,7 +220,7 @@ def _unexplained(values: FloatArray, weights: FloatArray) -> float:
 
 
 def _days(windows: Windows, resolution_s: float, config: LongTermConfig) -> _Days | None:
-    """Return the spans to compare; None where the windows are too short for them to lie apart."""
+    """Return the spans to compare; None if the windows are too short for separate spans."""
     analysis = min(windows.analysis, windows.end - math.ceil(config.min_analysis * windows.end))
     length = min(points_of(DAY_S, resolution_s), (windows.end - analysis) // 2, windows.analysis)
     if length < 2 or analysis + 2 * length > windows.extended:
@@ -243,7 +243,7 @@ def _days(windows: Windows, resolution_s: float, config: LongTermConfig) -> _Day
 
 
 def _screen(values: FloatArray, weights: FloatArray, comparison: _Comparison) -> IntArray:
-    """Return the rows whose daily medians rose by so much that the trend may have."""
+    """Return the rows whose daily medians rose enough that the trend may have risen by the threshold."""
     days, config = comparison.days, comparison.config
     median = _Levels(
         _medians(values, weights, days.baseline, config), _medians(values, weights, days.current, config)
@@ -304,7 +304,7 @@ def _means(trend: FloatArray, spans: tuple[slice, ...]) -> FloatArray:
 
 
 def _statistic(levels: _Levels, variance: FloatArray) -> FloatArray:
-    """Return by how many standard errors the smaller current value exceeds the larger baseline."""
+    """Return the excess of the smaller current value over the larger baseline, in standard errors."""
     size = np.maximum(np.abs(levels.baseline), np.abs(levels.current))
     # What rounding leaves of a constant series is no noise to measure a difference with.
     floor = np.maximum(1e-12 * np.nan_to_num(size), np.finfo(np.float64).tiny)
@@ -320,7 +320,7 @@ def _mean_variance(values: FloatArray, weights: FloatArray, days: _Days) -> tupl
 def _of_days(
     variance: FloatArray, degrees_of_freedom: FloatArray, weights: FloatArray, days: _Days
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the same of means of a day, where the variance is that of a mean of weight 1."""
-    known = np.maximum((weights > 0).sum(axis=1), 1)
-    weight = days.length * np.maximum(weights.sum(axis=1) / known, np.finfo(np.float64).tiny)
+    """Convert the variance of a mean of weight 1, and its degrees of freedom, to means of a day."""
+    counts = np.maximum((weights > 0).sum(axis=1), 1)
+    weight = days.length * np.maximum(weights.sum(axis=1) / counts, np.finfo(np.float64).tiny)
     return variance / weight, degrees_of_freedom

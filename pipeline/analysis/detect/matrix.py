@@ -61,8 +61,8 @@ def drop_windows(matrix: SeriesMatrix, windows: int) -> SeriesMatrix:
     )
 
 
-def has_history(known: BoolArray, least: float) -> BoolArray:
-    """Return which series have had data for long enough to be judged: (series,).
+def has_history(has_data: BoolArray, least: float) -> BoolArray:
+    """Return True for series with data for long enough to be judged: (series,).
 
     A service that runs in office hours, or reports in one window of three, has data for as long as another:
     what counts is how often it had data against how often it has of late, in the last quarter. Of one that
@@ -70,13 +70,13 @@ def has_history(known: BoolArray, least: float) -> BoolArray:
     before the start is no history.
 
     Args:
-        known: (series, windows) of the history, where there is data.
+        has_data: (series, windows) of the history, where there is data.
         least: Share of its windows in which a series must have had data, if of late it has in all.
     """
-    return np.asarray(known.mean(axis=1) >= least_history(known, least))
+    return np.asarray(has_data.mean(axis=1) >= least_history(has_data, least))
 
 
-def least_history(known: BoolArray, least: float) -> FloatArray:
-    """Return in which share of the windows of its history each series must have had data: (series,)."""
-    recent = known[:, -max(1, known.shape[1] // 4) :].mean(axis=1)
+def least_history(has_data: BoolArray, least: float) -> FloatArray:
+    """Return the share of the history's windows in which each series must have data: (series,)."""
+    recent = has_data[:, -max(1, has_data.shape[1] // 4) :].mean(axis=1)
     return np.asarray(least * np.where(recent > 0, recent, 1.0))

@@ -1,4 +1,4 @@
-"""The direction in which a service-level metric gets worse, by what its metadata say.
+"""Direction in which a service-level metric gets worse, from its metadata.
 
 What is said of the direction itself counts first, then the kind, then the unit. Kinds are signals of a
 service, named as in OpenTelemetry's semantic conventions, and units are UCUM as those prescribe it. They do

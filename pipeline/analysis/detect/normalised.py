@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pipeline.analysis.detect.change_point import Family
-from pipeline.analysis.detect.noise.scale import NoiseConfig
 from pipeline.analysis.detect.seasonal.daily import CycleConfig, WindowGrid, draw_cycle
+from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig
 from pipeline.model import FloatArray, IntArray
 
 
@@ -24,7 +24,7 @@ class NormaliseConfig:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What is going to be compared, and what to learn it from, in windows."""
+    """Lengths of the compared levels and of the history, in windows."""
 
     history: int  # to learn from, from the first on
     longest: int  # that are compared as one level
@@ -42,7 +42,7 @@ class Normalised:
     family: Family
     observed: FloatArray  # (series, windows) counts, or weighted values less centre and cycle
     exposure: FloatArray  # (series, windows) counts expected, or weights; 0 = no data
-    variance: FloatArray  # (series,) see pipeline.analysis.detect.noise.scale
+    variance: FloatArray  # (series,) see pipeline.analysis.statistics.long_run_noise.batch_means
     degrees_of_freedom: FloatArray  # (series,) degrees of freedom of that
     centre: FloatArray  # (series,)
     scale: FloatArray  # (series,)
@@ -56,8 +56,8 @@ class Normalised:
 
     def levels(self) -> FloatArray:
         """Return every window's level without the cycle: (series, windows), NaN where there is no data."""
-        known = self.exposure > 0
-        ratio = np.divide(self.observed, self.exposure, out=np.full(known.shape, np.nan), where=known)
+        has_data = self.exposure > 0
+        ratio = np.divide(self.observed, self.exposure, out=np.full(has_data.shape, np.nan), where=has_data)
         levels: FloatArray = self.centre[:, None] + self.scale[:, None] * ratio
         return levels
 
@@ -88,7 +88,7 @@ def join_rows(parts: Sequence[Normalised]) -> Normalised:
 def residuals(
     series: Normalised, rows: IntArray, columns: slice, split: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what two levels leave of columns of some series: observed and exposure, (rows, columns) each.
+    """Return the residuals of two levels in columns of some series: observed and exposure, (rows, columns).
 
     Args:
         series: All of them.

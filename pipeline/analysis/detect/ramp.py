@@ -1,9 +1,9 @@
-"""Where a lasting rise began: a step, or an even slope between two points (FBDetect §5.4.5).
+"""The beginning of a lasting rise: a step, or an even slope between two points (FBDetect §5.4.5).
 
-The paper fits a line to the normalised trend, calls the rise gradual where its root mean square error is
-small, and places it at the beginning; otherwise it searches the partition that minimises the variance on both
-sides. A line through everything fits no series that was flat at first, so the line here may begin and end
-anywhere, with level pieces before and after, and its error is small if it is less than that of a step.
+The paper fits a line to the normalised trend. If its root mean square error is small, the rise is gradual and
+lies at the beginning; otherwise it searches the partition that minimises the variance on both
+sides. A line through the whole series does not fit a series that was flat at first. So the line here may
+begin and end anywhere, with level pieces before and after. Its error is small if it is less than a step's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pipeline.analysis.detect.change_interval import (
     step_interval,
 )
 from pipeline.analysis.detect.seasonal.stl import bridge
-from pipeline.analysis.statistics.robust import block_means, typical_deviation
+from pipeline.analysis.statistics.blocks import block_means
+from pipeline.analysis.statistics.robust import typical_deviation
 from pipeline.model import FloatArray, IntArray
 
 _POSITIONS = 100
@@ -28,7 +29,7 @@ _POSITIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """Where a rise begins, in windows."""
+    """The beginning of a rise, in windows."""
 
     start: int
     interval: tuple[float, float] | None = None  # of 95 %; None where no noise was given
@@ -42,7 +43,7 @@ def find_rise(
     noise: tuple[float, float] | None = None,
     interval: IntervalConfig | None = None,
 ) -> Rise:
-    """Return the window in which a series begins to rise, and where it may as well.
+    """Return the window in which a series begins to rise, and its interval.
 
     The interval of a gradual rise is that of its beginning, over all ends that a slope from there may have.
 
@@ -84,7 +85,7 @@ def find_rise(
 
 
 def _without_transients(values: FloatArray, width: int) -> FloatArray:
-    """Clip what strays far from the running median, which follows a step but not what is over soon after."""
+    """Clip values far from the running median, which follows a step but not a transient."""
     from scipy.ndimage import median_filter  # slow to import, and every worker imports this module
 
     middle = median_filter(values, size=width, mode="nearest")
@@ -100,8 +101,8 @@ def best_split(values: FloatArray, weights: FloatArray) -> int:
     Every partition is compared by running sums: the dynamic programming search for one change point.
     """
     weight = np.cumsum(weights)
-    known = np.where(weights > 0, values, 0.0)
-    total = np.cumsum((known - np.average(known, weights=weights)) * weights)
+    filled = np.where(weights > 0, values, 0.0)
+    total = np.cumsum((filled - np.average(filled, weights=weights)) * weights)
     inside = (weight > 0) & (weight < weight[-1])
     gain = np.full(len(values), -np.inf)
     gain[inside] = total[inside] ** 2 / (weight[inside] * (weight[-1] - weight[inside]))

@@ -1,4 +1,4 @@
-"""Renames: pairs of a name that ended and one that began, learnt where names were exchanged.
+"""Renames: pairs of a name that ended and a name that began in the same exchange.
 
 A renamed series has no history, so nothing can be said of a rise near its rename. Where many names end as
 many begin (``exchanged_names``), those that are similar belong together: the same method, in an owner that
@@ -92,7 +92,7 @@ def _last(became: Mapping[str, str], name: str) -> str:
 def _pairs(
     names: Sequence[str], ended: BoolArray, began: BoolArray, lives: BoolArray, config: RenameConfig
 ) -> list[tuple[int, int, float]]:
-    """Return pairs of names that are each other's best, of an end and a beginning: rows and similarity."""
+    """Return pairs of an ended and a begun name that are most similar to each other: rows and similarity."""
     asked = np.flatnonzero(ended | began | lives).tolist()
     words = {row: frozenset(_WORD.findall(names[row])) for row in asked}
     held = Counter(word for some in words.values() for word in some)
@@ -103,18 +103,18 @@ def _pairs(
         for group in _grouped([*words], began, lambda row: method_of(names[row]))
         for part in ([group] if len(group[0]) * len(group[1]) <= _LARGEST else _by_class(group, names, began))
     ]
-    found: list[tuple[int, int, float]] = []
+    pairs: list[tuple[int, int, float]] = []
     decoys = 0
     for old, new in groups:
         similarity = _similarity([words[row] for row in old], [words[row] for row in new], number, weight)
-        for one, other in _best(similarity, config):
-            if lives[old[one]]:
+        for former, present in _best(similarity, config):
+            if lives[old[former]]:
                 decoys += 1
             else:
-                found.append((old[one], new[other], float(similarity[one, other])))
+                pairs.append((old[former], new[present], float(similarity[former, present])))
     # Were names similar by chance, those that live on would be as good as those that ended.
     by_chance = decoys * int(ended.sum()) / max(int(lives.sum()), 1)
-    return found if by_chance <= config.mistaken * len(found) else []
+    return pairs if by_chance <= config.mistaken * len(pairs) else []
 
 
 def _grouped(
@@ -154,7 +154,7 @@ def _similarity(
 
 
 def _best(similarity: FloatArray, config: RenameConfig) -> list[tuple[int, int]]:
-    """Return where a row and a column are each other's best, and nothing is nearly as good."""
+    """Return pairs of a row and a column that are each other's best match by a clear margin."""
     rows = np.arange(len(similarity))
     column = similarity.argmax(axis=1)
     best = similarity[rows, column]

@@ -12,7 +12,7 @@ from pipeline.model.units import DAY_S
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """How a matrix divides into windows (FBDetect Figure 11), as indexes of columns."""
+    """Windows of a matrix (FBDetect Figure 11), as indexes of columns."""
 
     analysis: int  # the historical window ends, the analysis window begins
     extended: int  # the analysis window ends, the extended window begins; equals ``end`` without one

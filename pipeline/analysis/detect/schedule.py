@@ -19,7 +19,7 @@ MAX_CATCH_UP = 1000
 dead clock, or a service that was silent for months, would otherwise ask for every scan since."""
 
 LONG_TERM_EVERY_S = 12 * HOUR_S
-"""How often slow rises are looked for at most: the re-run interval of FBDetect Table 3's ct-supply-long."""
+"""Least interval of searches for slow rises: the re-run interval of ct-supply-long in FBDetect Table 3."""
 
 NEW_S = 24 * HOUR_S
 """A service whose data go back no further has no scan yet since it is new, not since a workload is."""
@@ -29,7 +29,7 @@ Counted = Callable[[str, float, float], Iterable[tuple[float, float]]]
 
 
 def nowhere(_workload: str, _start: float, _end: float) -> tuple[tuple[float, float], ...]:
-    """Return that there are no data: of a service of which nothing is stored."""
+    """Return the extent of a service without stored data."""
     return ()
 
 
@@ -47,7 +47,7 @@ class Cadence:
 
     @property
     def reach_s(self) -> float:
-        """How long after their time data may come, in event time, for one more scan to look at them."""
+        """Delay of data, in event time, up to which another scan reads them."""
         return self.analysis_s + self.extended_s + self.wait_s - self.interval_s
 
 
@@ -62,7 +62,7 @@ class DueScan:
 
 @dataclass(slots=True)
 class ServiceProgress:
-    """What is known of one service's progress."""
+    """Progress of a service."""
 
     watermarks: dict[Partition, float] = field(default_factory=dict)  # event time
     heard: dict[Partition, float] = field(default_factory=dict)  # listening time
@@ -102,7 +102,7 @@ class ServiceProgress:
     def low_watermark(
         self, now: float, *, idle_s: float, unread_s: Callable[[Partition], float] = lambda _: 0.0
     ) -> float:
-        """Return the event time that every partition has reached that is not idle.
+        """Return the event time that every partition that is not idle has reached.
 
         Args:
             now: Listening time; of a partition that has just spoken.
@@ -134,7 +134,9 @@ class ServiceProgress:
         What they still bring comes too late for a scan of that span. One that fell silent before it has
         nothing that the scan could miss in part.
         """
-        return sum(start < self.watermarks[one] < end for one in self.idle if one[0] == topic)
+        return sum(
+            start < self.watermarks[partition] < end for partition in self.idle if partition[0] == topic
+        )
 
 
 def first_boundary(cadence: Cadence, heard: float, counted: Counted = nowhere) -> float:
@@ -153,7 +155,7 @@ def first_boundary(cadence: Cadence, heard: float, counted: Counted = nowhere) -
 def due_scans(
     scanned: Mapping[str, float], low: float, cadences: Sequence[Cadence], counted: Counted = nowhere
 ) -> list[DueScan]:
-    """Return the scans that a low watermark makes due, by the watermark that each waited for.
+    """Return the scans that a low watermark makes due, with the watermark that each waited for.
 
     So the order is the same whether they become due one by one or all at once. Where more than MAX_CATCH_UP
     of a workload are due, those are left out that others cover, see ``_covering``.
@@ -211,5 +213,5 @@ def _covering(
 
 
 def is_slow(end: float, *, interval_s: float) -> bool:
-    """Return whether a scan that ends there, so long after the one before, looks for slow rises."""
+    """Return whether a scan that ends ``interval_s`` after the former one searches for slow rises."""
     return math.floor(end / LONG_TERM_EVERY_S) > math.floor((end - interval_s) / LONG_TERM_EVERY_S)

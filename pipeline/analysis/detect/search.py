@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -13,9 +14,9 @@ from pipeline.analysis.detect.count_histories import CountHistories
 from pipeline.analysis.detect.exchanged_names import Exchanges, find_exchanges
 from pipeline.analysis.detect.long_term import find_long_term
 from pipeline.analysis.detect.matrix import drop_windows, rows_by_series
-from pipeline.analysis.detect.noise.service import with_shared_prior
 from pipeline.analysis.detect.renames import find_renames
 from pipeline.analysis.detect.schedule import is_slow
+from pipeline.analysis.detect.service_noise import with_shared_prior
 from pipeline.analysis.detect.share_normalisation import share_factor, with_share_factor
 from pipeline.analysis.detect.short_term import (
     ScanConfig,
@@ -24,8 +25,6 @@ from pipeline.analysis.detect.short_term import (
     find_steps,
 )
 from pipeline.analysis.detect.unjudged import NO_DATA, Steps
-from pipeline.analysis.published.kdd2018.cusum import find_kdd2018
-from pipeline.analysis.published.kdd2018.setups import TEAMS, Kdd2018Config
 from pipeline.counting.names import PresentNames
 from pipeline.counting.names.merging import merged_series
 from pipeline.model import (
@@ -42,15 +41,31 @@ from pipeline.model import (
 from pipeline.model.metric_kind import is_gcpu
 
 
+class StepDetector(Protocol):
+    """A detector of steps besides our own, such as a published one."""
+
+    def __call__(
+        self, matrix: SeriesMatrix, windows: Windows, *, direction: Direction
+    ) -> tuple[Candidate, ...]:
+        """Return candidates of kind "short_term" in the matrix's order.
+
+        Args:
+            matrix: All series of a service, from the start of the history.
+            windows: Where the analysis and the extended window begin.
+            direction: Which way is worse.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SearchConfig:
-    """What looks for change points, and how; exactly one threshold is given."""
+    """Detectors of change points and their settings; exactly one threshold is given."""
 
     detectors: tuple[Detector, ...]
     direction: Direction = "up"
     absolute: float | None = None  # detection threshold, in the series' unit
     relative: float | None = None  # or as a share of the level before
-    kdd2018: Kdd2018Config = TEAMS["efficiency_infra"]
+    published: Mapping[Detector, StepDetector] = field(default_factory=dict)  # by name, if not our own
     short_term: ScanConfig = field(default_factory=ScanConfig)
     share_normalisation: bool = True  # whether to take out what moved all shares
     shared_prior: bool = True  # whether series learn from each other's noise
@@ -60,7 +75,7 @@ class SearchConfig:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The candidates of a scan, and what the search knows that judging them takes."""
+    """The candidates of a scan, and facts of the search that later stages need."""
 
     candidates: tuple[Candidate, ...]
     unusable: int = 0  # candidates besides, with numbers that are not finite
@@ -72,7 +87,7 @@ class Found:
 
 
 def due_detectors(detectors: tuple[Detector, ...], end: float, *, interval_s: float) -> tuple[Detector, ...]:
-    """Return what a scan runs: slow rises need not be looked for as often as steps.
+    """Return the detectors that a scan runs: slow rises are searched for less often than steps.
 
     Args:
         detectors: The workload's.
@@ -84,7 +99,7 @@ def due_detectors(detectors: tuple[Detector, ...], end: float, *, interval_s: fl
 
 
 def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchConfig) -> Found:
-    """Run detectors; where two find the same kind of change in a series, the first counts.
+    """Run detectors; if two find the same kind of change in a series, the first counts.
 
     Args:
         matrix: All series of a service, with what lies before the history where ``windows`` says so.
@@ -98,15 +113,15 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
     histories = count_histories(matrix, windows, config.short_term)
     if config.shared_prior:
         matrix = with_shared_prior(matrix, windows, config=config.short_term, histories=histories)
-    found: dict[tuple[str, str, str], Candidate] = {}
+    candidates: dict[tuple[str, str, str], Candidate] = {}
     unjudged: tuple[Unjudged, ...] = () if matrix.names else (NO_DATA,)
     for detector in config.detectors:
-        steps, lacking = DETECTORS[detector](_Searched(matrix, windows, config, histories))
+        steps, lacking = _search(detector, _Searched(matrix, windows, config, histories))
         unjudged = unjudged or tuple(lacking)
         for candidate in steps:
-            found.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
-    usable = tuple(_as_share(candidate) for candidate in found.values() if _is_finite(candidate))
-    unusable = len(found) - len(usable)
+            candidates.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
+    usable = tuple(_as_share(candidate) for candidate in candidates.values() if _is_finite(candidate))
+    unusable = len(candidates) - len(usable)
     dropped: tuple[Dropped, ...] = ()
     if config.exchanged_names and named.exchanges:
         usable, dropped = _with_history(usable, matrix, named.exchanges)
@@ -121,7 +136,7 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """Series by their present names, and what is known of how names were exchanged."""
+    """Series by their present names, and the exchanges of names."""
 
     matrix: SeriesMatrix
     names: PresentNames = PresentNames({})
@@ -154,8 +169,8 @@ def _with_former_names(matrix: SeriesMatrix, config: SearchConfig) -> _Named:
         bool(key in rows and exchanges.began[rows[key]] and not names.former(key.name))
         for key in merged.series
     ]
-    known = replace(find_exchanges(merged), began=np.array(began, dtype=np.bool_))
-    return _Named(merged, names, known, one_life)
+    renamed = replace(find_exchanges(merged), began=np.array(began, dtype=np.bool_))
+    return _Named(merged, names, renamed, one_life)
 
 
 def _with_history(
@@ -205,22 +220,23 @@ def _long_term(searched: _Searched) -> Steps:
     return found, ()
 
 
-def _kdd2018(searched: _Searched) -> Steps:
-    matrix, windows = searched.without_lead()
-    config = searched.config
-    return find_kdd2018(matrix, windows, direction=config.direction, config=config.kdd2018), ()
-
-
-DETECTORS: Mapping[Detector, Callable[[_Searched], Steps]] = {
+OWN_DETECTORS: Mapping[Detector, Callable[[_Searched], Steps]] = {
     "short_term": _short_term,
     "long_term": _long_term,
-    "kdd2018": _kdd2018,
 }
-"""The detectors by name: each returns its candidates, and what it cannot judge."""
+"""Our own detectors by name: each returns its candidates, and what it cannot judge."""
+
+
+def _search(detector: Detector, searched: _Searched) -> Steps:
+    if detector in OWN_DETECTORS:
+        return OWN_DETECTORS[detector](searched)
+    matrix, windows = searched.without_lead()
+    config = searched.config
+    return config.published[detector](matrix, windows, direction=config.direction), ()
 
 
 def _as_share(candidate: Candidate) -> Candidate:
-    """Return a candidate of gCPU with levels that a share can have.
+    """Return a gCPU candidate with levels clipped to [0, 1].
 
     A trend may dip below 0, and of what nearly every sample holds the whole is no measure.
     """

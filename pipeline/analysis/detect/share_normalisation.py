@@ -1,4 +1,4 @@
-"""Shares add up to one: what one subroutine wins, all the others lose without having changed.
+"""Share normalisation: shares add up to one, so a rise of one subroutine lowers all others.
 
 A regression of 4 % lowers every other subroutine's gCPU by 4 % of itself, an improvement raises it, and a
 fortnight of both makes all series walk. Most subroutines have not changed at any moment, so the median over
@@ -49,23 +49,23 @@ def share_factor(
     config = config or ShareNormalisationConfig()
     if not matrix.kinds or not is_gcpu(matrix.kinds[0]):
         return None
-    known = matrix.totals > 0
-    past = matrix.samples[:, :history].sum(axis=1)
-    windows = max(int(known[:history].sum()), 1)
+    has_data = matrix.totals > 0
+    before = matrix.samples[:, :history].sum(axis=1)
+    windows = max(int(has_data[:history].sum()), 1)
     # Subroutines only, for endpoints and metadata hold the same samples; and not what nearly every sample
     # holds, whose share cannot move.
-    share = past / max(float(matrix.totals[:history].sum()), 1.0)
+    share = before / max(float(matrix.totals[:history].sum()), 1.0)
     plain = np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
     most = int((plain & (share < 0.5)).sum())
     if most < config.min_series:
         return None
     # Blocks of windows long enough for the hundredth series' counts to have a meaningful ratio.
-    typical = np.sort(np.where(plain & (share < 0.5), past, 0.0))[-config.min_series] / windows
+    typical = np.sort(np.where(plain & (share < 0.5), before, 0.0))[-config.min_series] / windows
     block = math.ceil(config.min_samples / typical) if typical > 0 else config.longest_block + 1
     if block > config.longest_block:
         return None
-    usable = np.flatnonzero(plain & (share < 0.5) & (past * block >= config.min_samples * windows))
-    chosen = usable[np.argsort(-past[usable], kind="stable")[: config.most_series]]
+    usable = np.flatnonzero(plain & (share < 0.5) & (before * block >= config.min_samples * windows))
+    chosen = usable[np.argsort(-before[usable], kind="stable")[: config.most_series]]
     starts = np.arange(0, len(matrix.totals), block)
     totals = np.add.reduceat(matrix.totals, starts)
     expected = share[chosen, None] * totals
@@ -73,12 +73,12 @@ def share_factor(
     ratios = np.divide(samples, expected, out=np.ones(expected.shape), where=expected > 0)
     # What vanished was renamed or removed, and does not say what the whole did to the others.
     present = (samples > 0) | (expected < config.min_samples / 2)
-    factor = _weighted_median(ratios, np.sqrt(past[chosen]), present)
+    factor = _weighted_median(ratios, np.sqrt(before[chosen]), present)
     factor = np.where(present.sum(axis=0) >= config.min_series, factor, 1.0)
     # A block of few samples, most windows of which are missing, says nothing.
     enough = totals * float(np.median(share[chosen])) >= config.min_samples / 2
-    of_windows = np.repeat(np.where(enough, factor, 1.0), block)[: len(known)]
-    return np.where(known, np.maximum(of_windows, _LEAST), 1.0)
+    of_windows = np.repeat(np.where(enough, factor, 1.0), block)[: len(has_data)]
+    return np.where(has_data, np.maximum(of_windows, _LEAST), 1.0)
 
 
 def with_share_factor(matrix: SeriesMatrix, factor: Sequence[float] | FloatArray | None) -> SeriesMatrix:
@@ -87,7 +87,7 @@ def with_share_factor(matrix: SeriesMatrix, factor: Sequence[float] | FloatArray
 
 
 def _weighted_median(values: FloatArray, weights: FloatArray, present: BoolArray) -> FloatArray:
-    """Return the weighted median of each column of what is present there.
+    """Return the weighted median of each column over the values that are present.
 
     Args:
         values: (rows, columns).

@@ -1,4 +1,4 @@
-"""One scan: a matrix of series in, the candidates among them out (FBDetect §5.4.1, short-term path).
+"""Short-term detector: candidates among the series of a scan (FBDetect §5.4.1, short-term path).
 
 First a screen of all series at once: is the level from some split in the analysis window on another than that
 of the baseline before? Then, of the few that it leaves, whether the change belongs to this scan at all: a
@@ -95,14 +95,14 @@ def find_steps(
     """
     config = config or ScanConfig()
     sign = 1.0 if direction == "up" else -1.0
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     unjudged: list[Unjudged] = []
-    known = histories or count_histories(matrix, windows, config)
-    for screened in _screened(first_windows(matrix, windows.end), windows, sign, config, known):
+    counted = histories or count_histories(matrix, windows, config)
+    for screened in _screened(first_windows(matrix, windows.end), windows, sign, config, counted):
         unjudged += screened.unjudged
         if len(screened.rows):
-            found += _candidates(matrix, screened.rows, isolate(screened.search, sign))
-    return tuple(found), merge_unjudged(unjudged)
+            candidates += _candidates(matrix, screened.rows, isolate(screened.search, sign))
+    return tuple(candidates), merge_unjudged(unjudged)
 
 
 def normalised(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> Normalised:
@@ -120,7 +120,7 @@ def normalised(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> No
 def count_histories(
     matrix: SeriesMatrix, windows: Windows, config: ScanConfig | None = None
 ) -> CountHistories | None:
-    """Return what a scan learns of gCPU series, each once; None for service-level metrics."""
+    """Return the histories of gCPU series, estimated once for a scan; None for service-level metrics."""
     if matrix.kinds and not is_gcpu(matrix.kinds[0]):
         return None
     config = config or ScanConfig()
@@ -135,7 +135,7 @@ def _compared(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> Com
 
 @dataclass(frozen=True, slots=True)
 class _Screened:
-    """What the screen leaves of some of the series."""
+    """The series that the screen leaves."""
 
     rows: IntArray
     search: SplitSearch  # in those
@@ -183,7 +183,7 @@ def _suspects(
     totals: FloatArray,
     sign: float,
 ) -> IntArray:
-    """Return the series that have to be looked at: that may be a candidate, or none for a lack of data.
+    """Return the series to examine: possible candidates, and those that may lack data.
 
     The others change by too little for the least noise that they may have; and there are grounds to judge
     them even with the most.
@@ -229,16 +229,16 @@ def _screen(search: SplitSearch, totals: FloatArray, sign: float) -> tuple[IntAr
     return np.flatnonzero(promising), unjudged
 
 
-def _is_disturbed(search: SplitSearch, found: BestSplit) -> BoolArray:
+def _is_disturbed(search: SplitSearch, splits: BestSplit) -> BoolArray:
     """Return which series changed more outside the analysis window, which may hide a change inside.
 
     A spike in the baseline lifts the level that what follows is compared with.
     """
     windows, config = search.windows, search.config
-    other = search.best(None, Span.whole(search.start, windows.end), weekly=False)
-    outside = (other.split < windows.analysis) | (other.split >= windows.extended)
-    better = other.likelihood - found.likelihood > config.placement
-    return np.asarray(outside & better & (other.p_value < config.significance))
+    opposite = search.best(None, Span.whole(search.start, windows.end), weekly=False)
+    outside = (opposite.split < windows.analysis) | (opposite.split >= windows.extended)
+    better = opposite.likelihood - splits.likelihood > config.placement
+    return np.asarray(outside & better & (opposite.p_value < config.significance))
 
 
 def _candidates(matrix: SeriesMatrix, rows: IntArray, isolated: Isolated) -> list[Candidate]:

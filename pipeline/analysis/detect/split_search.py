@@ -27,16 +27,16 @@ from pipeline.analysis.detect.change_point import (
     signed_roots,
     split_sums,
 )
-from pipeline.analysis.detect.noise.scale import unit_variance
 from pipeline.analysis.detect.noise.shared_prior import moderated
 from pipeline.analysis.detect.normalised import Normalised, residuals, some_rows
 from pipeline.analysis.detect.scan_config import ScanConfig, Windows, baseline_start
 from pipeline.analysis.detect.seasonal.weekly import SAME_DAYS, WeekSpan, beyond_last_week
+from pipeline.analysis.statistics.long_run_noise.batch_means import unit_variance
 from pipeline.model import BoolArray, FloatArray, IntArray, SharedVariancePrior
 from pipeline.model.units import DAY_S
 
 _ROUNDING = 1e-6
-"""Of sums that are made in another order."""
+"""Relative rounding error of sums in different orders."""
 
 Index = int | IntArray
 """An index of a window: one for all series, or (series,) one each."""
@@ -67,7 +67,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LargestChanges:
-    """How far series may stand out around the analysis window, and in it: (series,) each."""
+    """Largest changes of series around the analysis window, and in it: (series,) each."""
 
     roots: tuple[FloatArray, ...]  # by a noise of variance 1; none is larger
     spans: tuple[FloatArray, ...]  # of the searches, see p_values
@@ -76,11 +76,11 @@ class LargestChanges:
     def may_count(
         self, rows: IntArray, variance: FloatArray, degrees_of_freedom: FloatArray, significance: float
     ) -> BoolArray:
-        """Say which rows may be significant by a noise: (rows,)."""
+        """Return True for rows that may be significant at a given noise: (rows,)."""
         result, deviation = np.zeros(len(rows), dtype=np.bool_), np.sqrt(variance)
         for root, span, splits in zip(self.roots, self.spans, self.splits, strict=True):
-            found = p_values(root[rows] / deviation, degrees_of_freedom, span[rows], splits[rows])
-            result |= found < significance
+            chances = p_values(root[rows] / deviation, degrees_of_freedom, span[rows], splits[rows])
+            result |= chances < significance
         return result
 
 
@@ -114,7 +114,7 @@ class SplitSearch:
         return search
 
     def hiding(self, rows: IntArray, hidden: BoolArray) -> SplitSearch:
-        """Return a search of some rows that takes windows for no data.
+        """Return a search of some rows that treats hidden windows as no data.
 
         Args:
             rows: (rows,) of this search.
@@ -172,11 +172,11 @@ class SplitSearch:
         p_value = p_values(roots[best], series.degrees_of_freedom[asked], width, count)
         levels = _levels(plain, sums, best, series.centre[asked], series.scale[asked])
         gap = np.where(allowed, prior, 0.0)[best]
-        found = BestSplit(best[1] + splits[0], roots[best], width, count, p_value, *levels, gap)
-        return found if some.all() else found.put(np.flatnonzero(~some), no_split(int((~some).sum())))
+        split = BestSplit(best[1] + splits[0], roots[best], width, count, p_value, *levels, gap)
+        return split if some.all() else split.put(np.flatnonzero(~some), no_split(int((~some).sum())))
 
     def largest_changes(self, sign: float) -> LargestChanges:
-        """Return how far series may stand out, that way in the analysis window or else around it.
+        """Return upper bounds of the changes of series, in the analysis window and around it.
 
         ``best`` finds nothing that stands out further, and costs several times as much. What last week did
         takes away from a change, and adds nothing.
@@ -202,19 +202,19 @@ class SplitSearch:
             tuple(np.broadcast_to(allowed[:, part].sum(axis=1), around.shape) for part in parts),
         )
 
-    def are_level(self, rows: IntArray, ones: tuple[Index, Index], others: tuple[Index, Index]) -> BoolArray:
+    def are_level(self, rows: IntArray, ones: tuple[Index, Index], choice: tuple[Index, Index]) -> BoolArray:
         """Say whether two ranges [low, high) of each row are at one level, as far as the noise shows."""
         series, columns = self.series, np.arange(self.series.observed.shape[1])
         sides = []
-        for low, high in (ones, others):
+        for low, high in (ones, choice):
             within = (columns >= np.reshape(low, (-1, 1))) & (columns < np.reshape(high, (-1, 1)))
             sides += [(part[rows] * within).sum(axis=1) for part in (series.observed, series.exposure)]
         sums = Sums(*sides)
-        known = (sums.left_exposure > 0) & (sums.right_exposure > 0)
+        has_data = (sums.left_exposure > 0) & (sums.right_exposure > 0)
         roots = signed_roots(sums, self.family)
-        return np.asarray(known & (roots**2 / series.variance[rows] <= self.config.placement))
+        return np.asarray(has_data & (roots**2 / series.variance[rows] <= self.config.placement))
 
-    def with_noise_around(self, found: BestSplit, low: IntArray, high: IntArray) -> BestSplit:
+    def with_noise_around(self, splits: BestSplit, low: IntArray, high: IntArray) -> BestSplit:
         """Judge the splits of all rows by the noise of [low, high) too, if that is more than the history's.
 
         A subroutine that is new, or has risen, is noisier now than its history was.
@@ -222,32 +222,32 @@ class SplitSearch:
         series = self.series
         variance = series.variance.copy()
         degrees_of_freedom = series.degrees_of_freedom.copy()
-        searched = np.flatnonzero(found.split >= 0)
+        searched = np.flatnonzero(splits.split >= 0)
         for columns, group in _ranges(low[searched], high[searched]):
             rows = searched[group]
-            around, own_degrees = self._noise_of(rows, found.rows(rows), columns)
+            around, own_degrees = self._noise_of(rows, splits.rows(rows), columns)
             noisier = around > variance[rows]
             variance[rows[noisier]] = around[noisier]
             degrees_of_freedom[rows[noisier]] = np.minimum(own_degrees, degrees_of_freedom[rows])[noisier]
         changed = np.flatnonzero(variance > series.variance)
-        root = found.root.copy()
+        root = splits.root.copy()
         root[changed] *= np.sqrt(series.variance[changed] / variance[changed])
-        p_value = found.p_value.copy()
+        p_value = splits.p_value.copy()
         p_value[changed] = p_values(
-            root[changed], degrees_of_freedom[changed], found.span[changed], found.splits[changed]
+            root[changed], degrees_of_freedom[changed], splits.span[changed], splits.splits[changed]
         )
-        return replace(found, root=root, p_value=p_value)
+        return replace(splits, root=root, p_value=p_value)
 
-    def _noise_of(self, rows: IntArray, found: BestSplit, columns: slice) -> tuple[FloatArray, FloatArray]:
+    def _noise_of(self, rows: IntArray, splits: BestSplit, columns: slice) -> tuple[FloatArray, FloatArray]:
         counts, noise = self.series.family == "counts", self.config.normalise.noise
-        observed, exposure = residuals(self.series, rows, columns, found.split)
+        observed, exposure = residuals(self.series, rows, columns, splits.split)
         longest = max(1, observed.shape[1] // noise.min_blocks)
         around, own_degrees = unit_variance(
             observed, exposure, longest=longest, apart=longest, counts=counts, config=noise
         )
         if self._noise is None:
             return around, own_degrees
-        noisier = np.maximum(found.before, found.after)
+        noisier = np.maximum(splits.before, splits.after)
         return moderated(self._noise, noisier, around, own_degrees, self.config.shared_prior)
 
     def intervals(self, split: IntArray, low: IntArray, high: IntArray, span: Span) -> FloatArray:
@@ -265,18 +265,18 @@ class SplitSearch:
         series = self.series
         _, _, first, last = span.columns(len(split))
         profiles = []
-        for row, (begin, end, one, other) in enumerate(
+        for row, (begin, end, before, after) in enumerate(
             zip(low.tolist(), high.tolist(), first.tolist(), last.tolist(), strict=True)
         ):
             observed, exposure = series.observed[row, begin:end], series.exposure[row, begin:end]
-            left, right = both_sides((exposure[None] > 0).astype(np.float64), one - begin, other - begin)
+            left, right = both_sides((exposure[None] > 0).astype(np.float64), before - begin, after - begin)
             allowed = np.minimum(left, right)[0] >= self.config.min_points
-            profiles.append(split_profile(observed, exposure, allowed, self.family, first=one - begin))
+            profiles.append(split_profile(observed, exposure, allowed, self.family, first=before - begin))
         noise = self._noise_at_scales(split, low, high)
         return split_intervals(profiles, noise, split - first) + first[:, None]
 
     def _noise_at_scales(self, split: IntArray, low: IntArray, high: IntArray) -> Noise:
-        """Return what says how noisy rows are at a scale: the history's, or of what two levels leave."""
+        """Return the noise of rows at any scale: the history's, or that of residuals of two levels."""
         series, windows = self.series, self.windows
         noise_of = partial(
             NoiseAtScale,
@@ -285,7 +285,7 @@ class SplitSearch:
             config=self.config.normalise.noise,
         )
         history = slice(windows.history, windows.analysis)
-        past = noise_of(series.observed[:, history], series.exposure[:, history])
+        before = noise_of(series.observed[:, history], series.exposure[:, history])
         ranges = list(_ranges(low, high))
         around = [noise_of(*residuals(series, rows, columns, split[rows])) for columns, rows in ranges]
         of_range, index = np.zeros((2, len(split)), dtype=np.int64)
@@ -293,7 +293,7 @@ class SplitSearch:
             of_range[rows], index[rows] = number, np.arange(len(rows))
 
         def at_scale(rows: IntArray, width: int) -> tuple[FloatArray, FloatArray]:
-            variance, own_degrees = past(rows, width)
+            variance, own_degrees = before(rows, width)
             for number in np.unique(of_range[rows]).tolist():
                 part = np.flatnonzero(of_range[rows] == number)
                 nearer, degrees = around[number](index[rows[part]], width)
@@ -308,7 +308,7 @@ class SplitSearch:
 def _levels(
     plain: Sums, sums: Sums, best: tuple[IntArray, IntArray], centre: FloatArray, scale: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the levels before and after splits, by what the change is beyond last week's: (series,)."""
+    """Return the levels before and after splits, less last week's change: (series,) each."""
     before = centre + scale * ratio(plain.left[best], plain.left_exposure[best])
     after = ratio(sums.right[best], sums.right_exposure[best])
     until = ratio(sums.left[best], sums.left_exposure[best])
@@ -316,11 +316,11 @@ def _levels(
 
 
 def _with_data(exposure: FloatArray, least: int, *, first: int, last: int) -> BoolArray:
-    """Return which splits in [first, last] have data enough on either side: (series or 1, splits)."""
-    known = exposure > 0
-    known = known[:1] if (known == known[:1]).all() else known
-    left, right = both_sides(known.astype(np.float64), first, last)
-    return np.asarray(known[:, first : last + 1] & (np.minimum(left, right) >= least))
+    """Return True for splits in [first, last] with enough data on either side: (series or 1, splits)."""
+    has_data = exposure > 0
+    has_data = has_data[:1] if (has_data == has_data[:1]).all() else has_data
+    left, right = both_sides(has_data.astype(np.float64), first, last)
+    return np.asarray(has_data[:, first : last + 1] & (np.minimum(left, right) >= least))
 
 
 def _ranges(low: IntArray, high: IntArray) -> Iterator[tuple[slice, IntArray]]:
@@ -352,7 +352,7 @@ def _gap_prior(exposure: FloatArray, *, first: int, last: int) -> FloatArray:
 def _within(
     observed: FloatArray, exposure: FloatArray, columns: tuple[int, int], low: IntArray, high: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return columns of series, with no data outside of each one's [low, high)."""
+    """Return columns of series, without data outside each row's [low, high)."""
     begin, end = columns
     observed, exposure = observed[:, begin:end], exposure[:, begin:end]
     if (low == begin).all() and (high == end).all():

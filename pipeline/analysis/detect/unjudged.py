@@ -22,10 +22,10 @@ Steps = tuple[Sequence[Candidate], Sequence[Unjudged]]
 """The candidates of a scan, and which series could not be judged."""
 
 NO_DATA = Unjudged("no_data", 0, 0.0, 1.0)
-"""Of a scan without any series."""
+"""Reason of a scan without any series."""
 
 STORE_REFUSED = Unjudged("store_refused", 0, 0.0, 0.0)
-"""Of a scan that could not be made."""
+"""Reason of a scan that could not be made."""
 
 _Lack = tuple[str, BoolArray, FloatArray | IntArray, FloatArray | float]
 
@@ -35,7 +35,7 @@ _LEAST_DEGREES = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grounds:
-    """What series are judged on: (series,) each."""
+    """Quantities by which series count as judged: (series,) each."""
 
     share: FloatArray  # of the history's windows with data
     least_share: FloatArray  # that is needed
@@ -46,7 +46,7 @@ class Grounds:
 
     @property
     def has_history(self) -> BoolArray:
-        """Which series have had data for long enough: see ``pipeline.analysis.detect.matrix.has_history``."""
+        """True for series with a history; see ``pipeline.analysis.detect.matrix.has_history``."""
         return np.asarray(self.share >= self.least_share)
 
 
@@ -62,25 +62,25 @@ def find_unjudged(grounds: Grounds, *, min_points: int, significance: float) -> 
         One record a reason, with the median of the series' numbers.
     """
     rest = np.ones(len(grounds.share), dtype=np.bool_)
-    found = []
+    unjudged = []
     for code, lacks, value, bound in _lacking(grounds, min_points, significance):
         rows = rest & lacks
         if rows.any():
             numbers = (value, np.broadcast_to(bound, rows.shape))
             middle = [float(np.median(number[rows])) for number in numbers]
-            found.append(Unjudged(code, int(rows.sum()), *middle))
+            unjudged.append(Unjudged(code, int(rows.sum()), *middle))
         rest &= ~lacks
-    return tuple(found)
+    return tuple(unjudged)
 
 
 def are_judged(grounds: Grounds, *, min_points: int, significance: float) -> BoolArray:
-    """Say which series can be judged: (series,)."""
+    """Return True for series that can be judged: (series,)."""
     lacks = [lacks for _, lacks, _, _ in _lacking(grounds, min_points, significance)]
     return np.asarray(~np.logical_or.reduce(lacks))
 
 
 def _lacking(grounds: Grounds, min_points: int, significance: float) -> tuple[_Lack, ...]:
-    """Return what series may lack: code, which of them do, and the numbers that say so."""
+    """Return each possible lack: its code, the series that have it, the value and its bound."""
     return (
         ("no_history", ~grounds.has_history, grounds.share, grounds.least_share),
         ("windows_empty", grounds.splits == 0, grounds.windows, float(min_points)),
@@ -97,7 +97,7 @@ def _lacking(grounds: Grounds, min_points: int, significance: float) -> tuple[_L
 def grounds_of(
     series: Normalised, totals: FloatArray, splits: IntArray, before: slice, since: slice, least: float
 ) -> Grounds:
-    """Return what each series of a scan is judged on.
+    """Return the grounds on which each series of a scan counts as judged.
 
     Args:
         series: In the form in which the scan compares them.
@@ -107,10 +107,10 @@ def grounds_of(
         since: Those after it.
         least: Share of the history with data, see ``has_history``.
     """
-    past = series.exposure[:, before] > 0
+    before_data = series.exposure[:, before] > 0
     return Grounds(
-        share=past.mean(axis=1) if past.shape[1] else np.zeros(len(past)),
-        least_share=least_history(past, least),
+        share=before_data.mean(axis=1) if before_data.shape[1] else np.zeros(len(before_data)),
+        least_share=least_history(before_data, least),
         windows=np.where(splits > 0, (series.exposure[:, since] > 0).sum(axis=1), 0),
         splits=splits,
         degrees_of_freedom=series.degrees_of_freedom,
@@ -137,11 +137,11 @@ def _least_p(series: Normalised, most: float, before: slice, since: slice) -> Fl
 
 
 def merge_unjudged(parts: Iterable[Unjudged]) -> tuple[Unjudged, ...]:
-    """Add up what parts of a matrix could not be judged for; the numbers are those of the largest part."""
-    found: dict[str, Unjudged] = {}
-    for part in sorted(parts, key=lambda one: -one.series):
-        known = found.get(part.code)
-        series = part.series + (known.series if known else 0)
-        largest = known or part
-        found[part.code] = Unjudged(part.code, series, largest.value, largest.bound)
-    return tuple(found[code] for code in CODES if code in found)
+    """Add up unjudged series of parts of a matrix by reason; the numbers are those of the largest part."""
+    merged: dict[str, Unjudged] = {}
+    for part in sorted(parts, key=lambda whole: -whole.series):
+        former = merged.get(part.code)
+        series = part.series + (former.series if former else 0)
+        largest = former or part
+        merged[part.code] = Unjudged(part.code, series, largest.value, largest.bound)
+    return tuple(merged[code] for code in CODES if code in merged)

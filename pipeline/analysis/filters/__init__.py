@@ -1,4 +1,4 @@
-"""Filters: which candidates are lasting regressions that matter and are not known yet."""
+"""Filters: they pass candidates that are new, lasting regressions of a size that matters."""
 
 from pipeline.analysis.filters.decision import (
     Filter,

@@ -30,7 +30,7 @@ class Filter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What became of a scan's candidates."""
+    """Result of filtering a scan's candidates."""
 
     passed: tuple[Candidate, ...]
     dropped: tuple[Dropped, ...]
@@ -44,7 +44,7 @@ def decide_filters(
     without: Collection[str] = (),
     steps: Sequence[Step] = FILTERS,
 ) -> Filtered:
-    """Ask one filter after the other about what the former ones let pass.
+    """Apply the filters in order, each to the candidates that the former ones pass.
 
     Args:
         evidence: What was gathered of the scan.
@@ -58,15 +58,15 @@ def decide_filters(
         if step.key in without:
             continue
         asked = [candidate for candidate in left if candidate.kind in step.kinds]
-        others = [candidate for candidate in left if candidate.kind not in step.kinds]
+        rest = [candidate for candidate in left if candidate.kind not in step.kinds]
         passed, gone = divide(zip(asked, filter_of(step)(asked, case), strict=True))
-        left, dropped = (*passed, *others), [*dropped, *gone]
+        left, dropped = (*passed, *rest), [*dropped, *gone]
     escalated = tuple(line.candidate for line in dropped if line.decision.code == ESCALATED)
     return Filtered(left, tuple(dropped), escalated)
 
 
 def load_filters(steps: Sequence[Step] = FILTERS) -> None:
-    """Import every filter, for which the first scan would wait otherwise."""
+    """Import every filter, so that the first scan does not wait for imports."""
     for step in steps:
         filter_of(step)
 

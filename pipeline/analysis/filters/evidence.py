@@ -1,4 +1,4 @@
-"""What the filters see of a scan: its candidates' series, and what earlier scans passed on."""
+"""Evidence that filters decide by: the series of a scan's candidates, and candidates of earlier scans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.model import Candidate, Decision, FloatArray, IntArray, Scan, Seri
 
 @dataclass(frozen=True, slots=True)
 class FilterConfig:
-    """What a workload says of filters; exactly one threshold is given."""
+    """A workload's settings of filters; exactly one threshold is given."""
 
     resolution_s: float
     analysis_s: float
@@ -34,11 +34,11 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class FilterEvidence:
-    """What was gathered of a scan."""
+    """Evidence gathered for a scan."""
 
     scan: Scan
     series: SeriesMatrix  # of its candidates, from its start to its end; those that are gone are absent
-    known: tuple[Known, ...] = ()
+    earlier: tuple[Known, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +63,17 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class FilterCase:
-    """What a filter decides on."""
+    """A scan with the evidence that a filter decides by."""
 
     scan: Scan
     levels: Levels
-    known: tuple[Known, ...]
+    earlier: tuple[Known, ...]
     config: FilterConfig
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSpans:
-    """Where rows of levels change, and how the windows of their scan divide, as indexes of columns."""
+    """Change points of rows of levels, and the windows of their scan, as indexes of columns."""
 
     change_index: IntArray  # (rows,) first window of the new regime
     analysis_index: int  # the historical window ends, the analysis window begins
@@ -87,7 +87,7 @@ RowJudge = Callable[[FloatArray, FloatArray, ChangeSpans], Sequence[Decision]]
 
 
 def open_case(evidence: FilterEvidence, config: FilterConfig) -> FilterCase:
-    """Return what the filters decide on, every series brought to its levels once."""
+    """Return the case that the filters decide on; the levels of each series are computed once."""
     matrix, scan = evidence.series, evidence.scan
     history = round((scan.analysis_start - scan.start) / config.resolution_s)
     after = max(1, matrix.samples.shape[1] - history)
@@ -100,13 +100,13 @@ def open_case(evidence: FilterEvidence, config: FilterConfig) -> FilterCase:
         cycles=series.cycle,
         weights=series.exposure,
     )
-    return FilterCase(scan, levels, evidence.known, config)
+    return FilterCase(scan, levels, evidence.earlier, config)
 
 
 def decide_by_rows(
     step: str, candidates: Sequence[Candidate], case: FilterCase, shown: FloatArray, judge: RowJudge
 ) -> list[Decision]:
-    """Decide on candidates by their series, all at once; those whose series is gone are dropped.
+    """Decide on candidates by their series, all together; candidates without a series are dropped.
 
     Args:
         step: Key of the step.
@@ -117,11 +117,11 @@ def decide_by_rows(
     """
     levels, scan = case.levels, case.scan
     decisions = [Decision(step, False, code="no_series") for _ in candidates]
-    known = [(index, row) for index, c in enumerate(candidates) if (row := levels.row(c)) is not None]
-    if not known:
+    rows_of = [(index, row) for index, c in enumerate(candidates) if (row := levels.row(c)) is not None]
+    if not rows_of:
         return decisions
-    rows = [row for _, row in known]
-    change: IntArray = np.array([levels.column(candidates[index].change_time) for index, _ in known])
+    rows = [row for _, row in rows_of]
+    change: IntArray = np.array([levels.column(candidates[index].change_time) for index, _ in rows_of])
     spans = ChangeSpans(
         change_index=np.clip(change, 1, shown.shape[1] - 1),
         analysis_index=levels.column(scan.analysis_start),
@@ -130,6 +130,6 @@ def decide_by_rows(
         rising=case.config.rising,
     )
     judged = judge(shown[rows], levels.weights[rows], spans)
-    for (index, _), decision in zip(known, judged, strict=True):
+    for (index, _), decision in zip(rows_of, judged, strict=True):
         decisions[index] = decision
     return decisions

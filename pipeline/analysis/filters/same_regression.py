@@ -27,14 +27,14 @@ ESCALATED = "escalated"
 
 
 def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
-    """Decide on each candidate by what earlier scans passed on of its series, whichever detector saw it."""
-    known: dict[SeriesKey, list[Known]] = {}
-    for one in case.known:
-        known.setdefault(one.candidate.series, []).append(one)
+    """Decide on each candidate by the regressions of its series that earlier scans passed on."""
+    earlier: dict[SeriesKey, list[Known]] = {}
+    for reported in case.earlier:
+        earlier.setdefault(reported.candidate.series, []).append(reported)
     return [
         judge_same_regression(
             candidate,
-            known.get(candidate.series, ()),
+            earlier.get(candidate.series, ()),
             recent=recent_level(candidate, case),
             config=case.config,
             gradual_since=partial(rises_since, candidate, case.levels),
@@ -44,23 +44,23 @@ def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
 
 
 def recent_level(candidate: Candidate, case: FilterCase) -> float:
-    """Return the level over an analysis window just before the change; the one before without data."""
+    """Return the level over an analysis window before the change; ``before`` if it has no data."""
     levels, row = case.levels, case.levels.row(candidate)
     if row is None:
         return candidate.before
     end = levels.column(candidate.change_time)
     span = slice(max(end - round(case.config.analysis_s / levels.resolution_s), 0), end)
     weights = levels.weights[row, span]
-    known = weights > 0
+    has_data = weights > 0
     return (
-        float(np.average(levels.levels[row, span][known], weights=weights[known]))
-        if known.any()
+        float(np.average(levels.levels[row, span][has_data], weights=weights[has_data]))
+        if has_data.any()
         else candidate.before
     )
 
 
 def rises_since(candidate: Candidate, levels: Levels, since: float) -> bool:
-    """Say whether a series has risen steadily since a moment, rather than stepped at the change."""
+    """Return whether a series has risen steadily since a moment, rather than stepped at the change."""
     row = levels.row(candidate)
     if row is None:
         return False
@@ -72,13 +72,13 @@ def rises_since(candidate: Candidate, levels: Levels, since: float) -> bool:
 
 def judge_same_regression(
     candidate: Candidate,
-    known: Sequence[Known],
+    former: Sequence[Known],
     *,
     recent: float,
     config: FilterConfig,
     gradual_since: Callable[[float], bool] | None = None,
 ) -> Decision:
-    """Drop a candidate that does not go beyond a regression of the same series that was passed on before.
+    """Drop a candidate that does not exceed a former regression of the same series.
 
     A known regression counts only where the candidate can be its duplicate: its change point lies within an
     analysis window of the candidate's, or the scan that reported it had seen the candidate's too and
@@ -91,13 +91,13 @@ def judge_same_regression(
 
     Args:
         candidate: A change point of this scan.
-        known: Regressions of the same series from earlier scans.
+        former: Regressions of the same series from earlier scans.
         recent: Level of the series over an analysis window just before the candidate's change point.
         config: The workload's threshold, and the length of its analysis window.
         gradual_since: Says whether the series has risen steadily since a moment: then what lies beyond is
             the known regression still growing (``ESCALATED``), and no new one.
     """
-    duplicated = [k.candidate for k in known if _can_duplicate(candidate, k, recent, config.analysis_s)]
+    duplicated = [k.candidate for k in former if _can_duplicate(candidate, k, recent, config.analysis_s)]
     if not duplicated:
         return Decision(_STEP, True)
     sign = 1.0 if candidate.delta > 0 else -1.0
@@ -115,20 +115,20 @@ def judge_same_regression(
     return Decision(_STEP, True, beyond, bound)
 
 
-def _can_duplicate(candidate: Candidate, known: Known, recent: float, analysis_s: float) -> bool:
-    """Say whether a candidate may be what a scan sees of a known regression."""
-    apart = candidate.change_time - known.candidate.change_time
-    if (known.candidate.delta > 0) != (candidate.delta > 0):
+def _can_duplicate(candidate: Candidate, reported: Known, recent: float, analysis_s: float) -> bool:
+    """Return whether a candidate may be the same rise as a former regression."""
+    apart = candidate.change_time - reported.candidate.change_time
+    if (reported.candidate.delta > 0) != (candidate.delta > 0):
         return False
     if candidate.kind == "long_term" and apart <= analysis_s:
         return True
-    if abs(apart) <= analysis_s or (apart > 0 and candidate.change_time < known.seen_until):
+    if abs(apart) <= analysis_s or (apart > 0 and candidate.change_time < reported.seen_until):
         return True
-    return abs(recent - known.candidate.after) < abs(recent - known.candidate.before)
+    return abs(recent - reported.candidate.after) < abs(recent - reported.candidate.before)
 
 
 def is_gradual(values: FloatArray, weights: FloatArray, *, change: int) -> bool:
-    """Say whether a steady rise from the start on explains a series, and no step, alone or on top of it.
+    """Return whether a steady rise explains a series without any step.
 
     The step may lie anywhere: where noise put the change point, it would explain less than it can. For that
     choice it pays by Schwarz's criterion. The points that count there are those that are independent: what
@@ -141,10 +141,10 @@ def is_gradual(values: FloatArray, weights: FloatArray, *, change: int) -> bool:
         weights: (windows,).
         change: Index of the change that is asked about: where it has no data on a side, nothing is known.
     """
-    known = weights > 0
-    if known[:change].sum() < 2 or known[change:].sum() < 2:
+    has_data = weights > 0
+    if has_data[:change].sum() < 2 or has_data[change:].sum() < 2:
         return False
-    y, w, t = values[known], weights[known], np.flatnonzero(known).astype(np.float64)
+    y, w, t = values[has_data], weights[has_data], np.flatnonzero(has_data).astype(np.float64)
     y, t = y - np.average(y, weights=w), t - np.average(t, weights=w)
     spread = (w * t * t).sum()
     slope = float((w * t * y).sum() / spread)
@@ -161,7 +161,7 @@ def is_gradual(values: FloatArray, weights: FloatArray, *, change: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A step in a series: its height, how steep a line it is like by itself, and what it leaves."""
+    """A step in a series: its height, the slope of the line nearest to it, and its squared error."""
 
     height: float
     slope: float
@@ -169,7 +169,7 @@ class _Step:
 
 
 def _best_step(y: FloatArray, w: FloatArray, t: FloatArray | None = None) -> _Step:
-    """Fit the step that leaves least, with two points at least on either side.
+    """Fit the step with the least squared error and at least two points on either side.
 
     Args:
         y: (points,) of mean 0, and without a trend if there is ``t``.
@@ -177,7 +177,7 @@ def _best_step(y: FloatArray, w: FloatArray, t: FloatArray | None = None) -> _St
         t: (points,) times of mean 0, to fit the step beside a line.
     """
     whole = w.sum()
-    weight, moment = (np.cumsum(one[::-1])[::-1][2:-1] for one in (w, w * y))
+    weight, moment = (np.cumsum(moments[::-1])[::-1][2:-1] for moments in (w, w * y))
     size = weight * (1 - weight / whole)
     slope = np.zeros_like(weight)
     if t is not None:
@@ -194,15 +194,15 @@ def _best_step(y: FloatArray, w: FloatArray, t: FloatArray | None = None) -> _St
 
 
 def _without_cubic(y: FloatArray, w: FloatArray, t: FloatArray) -> FloatArray:
-    """Return what the best cubic curve leaves: (points,)."""
+    """Return the residuals of the best cubic curve: (points,)."""
     powers = np.vander(t / np.abs(t).max(), 4)
     root = np.sqrt(w)
-    found: FloatArray = np.linalg.lstsq(root[:, None] * powers, root * y, rcond=None)[0]
-    return np.asarray(y - powers @ found)
+    coefficients: FloatArray = np.linalg.lstsq(root[:, None] * powers, root * y, rcond=None)[0]
+    return np.asarray(y - powers @ coefficients)
 
 
 def _pays(line: FloatArray, step: FloatArray, weights: FloatArray, *, parameters: int) -> bool:
-    """Say whether a step leaves so much less than a line that its further parameters pay (Schwarz)."""
+    """Return whether a step beats a line by Schwarz's criterion, which charges its further parameters."""
     line, step = np.sqrt(weights) * line, np.sqrt(weights) * step
     left = float((step**2).sum())
     if left <= 0:

@@ -1,4 +1,4 @@
-"""Seasonality: what comes back every day or week is not a regression (FBDetect §5.4.4).
+"""Seasonality: a rise that returns every day or week is not a regression (FBDetect §5.4.4).
 
 The season is taken off, and the medians of trend + residual before and after the change point are compared,
 in units of the residual's standard deviation, in the analysis and in the extended window. What the paper
@@ -38,6 +38,7 @@ from pipeline.analysis.detect.seasonal.stl import (
     points_of,
 )
 from pipeline.analysis.filters.evidence import ChangeSpans, FilterCase, decide_by_rows
+from pipeline.analysis.statistics.robust import MAD_TO_DEVIATION
 from pipeline.model import Candidate, Decision, FloatArray
 from pipeline.model.units import DAY_S, WEEK_S
 
@@ -84,7 +85,7 @@ def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
 def judge_seasonality(
     values: FloatArray, weights: FloatArray, spans: ChangeSpans, config: SeasonalityConfig | None = None
 ) -> list[Decision]:
-    """Drop candidates whose change is gone once the season is taken off.
+    """Drop candidates without a change after their season is removed.
 
     Args:
         values: (series, windows), one row a candidate; what has weight 0 may be NaN.
@@ -98,21 +99,21 @@ def judge_seasonality(
     """
     config = config or SeasonalityConfig()
     weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), values.shape)
-    known = weights > 0
-    moved = np.where(known, values if spans.rising else -values, np.nan)
+    has_data = weights > 0
+    moved = np.where(has_data, values if spans.rising else -values, np.nan)
     history, resolution_s = slice(None, spans.analysis_index), spans.resolution_s
-    found = find_periods(moved[:, history], weights[:, history], resolution_s, config=config.season)
+    cycles = find_periods(moved[:, history], weights[:, history], resolution_s, config=config.season)
     day, week = points_of(DAY_S, resolution_s), points_of(WEEK_S, resolution_s)
     decisions = []
     for row, change in enumerate(spans.change_index.tolist()):
         edge = max(spans.extended_index, change)
         after = (slice(change, edge), slice(edge, values.shape[1]))
-        observed = tuple(span for span in after if known[row, span].any())
+        observed = tuple(span for span in after if has_data[row, span].any())
         compared = _Compared(change, slice(max(change - day, 0), change), observed, day)
-        if day < config.season.min_points or not observed or not known[row, compared.before].any():
+        if day < config.season.min_points or not observed or not has_data[row, compared.before].any():
             decisions.append(_UNSEASONAL)
             continue
-        periods = [p for p, has in ((day, found.daily[row]), (week, found.weekly[row])) if has]
+        periods = [p for p, has in ((day, cycles.daily[row]), (week, cycles.weekly[row])) if has]
         decisions.append(_judge(moved[row], compared, periods, week, config))
     return decisions
 
@@ -152,7 +153,7 @@ def _compare(
     compared: _Compared,
     config: SeasonalityConfig,
 ) -> Decision:
-    """Compare medians before and after, of what the season leaves over, in each of the windows."""
+    """Compare medians before and after the change, without the season, in each of the windows."""
     bound = _deviations(config.significance)
     remaining, needed = max(
         (
@@ -180,7 +181,7 @@ def _fit(values: FloatArray, change: int, periods: Sequence[int], config: Season
 def _week_before(
     history: FloatArray, variances: Sequence[float], compared: _Compared, week: int, config: SeasonalityConfig
 ) -> _Season | None:
-    """Return what happened at the same time of earlier weeks, if it was a rise like a season's.
+    """Return the change at the same time of earlier weeks, if it was a rise like a season's.
 
     The rise must have been there, and must have gone since: a regression of a week ago is still there.
     """
@@ -202,7 +203,7 @@ def _week_before(
 def _accounts(
     season: _Season, variances: Sequence[float], compared: _Compared, config: SeasonalityConfig
 ) -> bool:
-    """Say whether a season rises at the change point by more than its own error."""
+    """Return whether a season rises at the change point by more than its own error."""
     bound = _deviations(config.accounted)
     return any(
         max(_rise(season.values, span, compared), _mean_rise(season.values, span, compared))
@@ -221,7 +222,7 @@ def _mean_rise(values: FloatArray, span: slice, compared: _Compared) -> float:
 
 
 def _variance(history: FloatArray, windows: int, day: int) -> float:
-    """Return the variance of the difference between medians of so many windows and of the day before them.
+    """Return the variance of the difference between the median of some windows and that of the day before.
 
     It is measured at all places of the history, robustly, and is at least that of independent noise.
     """
@@ -232,7 +233,7 @@ def _variance(history: FloatArray, windows: int, day: int) -> float:
     step = max(1, windows // 3)
     after = np.median(sliding_window_view(history[day:], windows)[::step], axis=1)
     before = np.median(sliding_window_view(history[:-windows], day)[::step], axis=1)
-    typical = 1.4826 * float(np.median(np.abs(after - before)))
+    typical = MAD_TO_DEVIATION * float(np.median(np.abs(after - before)))
     return max(typical**2, float(independent))
 
 
@@ -251,7 +252,7 @@ def _variance_by_day(history: FloatArray, span: slice, compared: _Compared) -> f
 
 
 def _error(variance: float, span: slice, compared: _Compared) -> float:
-    """Return the standard error where more than a day before is compared."""
+    """Return the standard error of a comparison with more than the day before."""
     after = span.stop - span.start
     before = compared.before.stop - compared.before.start
     return float(np.sqrt(variance * (1 / after + 1 / before) / (1 / after + 1 / compared.day)))
@@ -259,7 +260,7 @@ def _error(variance: float, span: slice, compared: _Compared) -> float:
 
 def _spread(history: FloatArray) -> float:
     """Return a robust standard deviation of a series; never quite 0."""
-    spread = 1.4826 * float(np.median(np.abs(history - np.median(history))))
+    spread = MAD_TO_DEVIATION * float(np.median(np.abs(history - np.median(history))))
     return max(spread, 1e-12 * float(np.abs(history).max()), 1e-300)
 
 

@@ -1,4 +1,4 @@
-"""Significance: is a change point too sure to be one of those that chance makes in a scan of many series?"""
+"""Significance: chance makes some change points in a scan of many series; only surer ones pass."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
 
 
 def judge_significance(candidate: Candidate, *, series: int, expected: float = BY_CHANCE) -> Decision:
-    """Pass a change point of which a scan of so many steady series yields at most ``expected`` by chance.
+    """Pass a change point if a scan of as many steady series has at most ``expected`` such by chance.
 
     A scan looks at thousands of series: at the detector's level of 0.01 each (§5.4.2), dozens of them are
     candidates whenever nothing happened at all. The paper leaves those to its other filters.

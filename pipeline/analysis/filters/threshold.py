@@ -1,4 +1,4 @@
-"""The detection threshold: is a change large enough to matter (FBDetect §5.2, Table 3)?"""
+"""Detection threshold: the least change that matters (FBDetect §5.2, Table 3)."""
 
 from __future__ import annotations
 

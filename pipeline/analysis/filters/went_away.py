@@ -1,4 +1,4 @@
-"""Went-away: is a change point a lasting regression or a trouble that came and went (FBDetect §5.4.3)?
+"""Went-away: it passes lasting regressions, and drops troubles that came and went (FBDetect §5.4.3).
 
 The predicate is the paper's, with its constants::
 
@@ -48,19 +48,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.analysis.detect.sax import (
-    adjacent_starts,
-    block_means,
-    moving_starts,
-    running_sums,
-    spell,
-)
+from pipeline.analysis.detect.sax import spell
 from pipeline.analysis.filters.evidence import ChangeSpans, FilterCase, decide_by_rows
 from pipeline.analysis.filters.went_away_scale import (
     Frame,
     WentAwayConfig,
     measure,
-    median_deviation,
 )
 from pipeline.analysis.filters.went_away_terms import (
     Measured,
@@ -71,6 +64,8 @@ from pipeline.analysis.filters.went_away_terms import (
     judge_significant,
     spread_letters,
 )
+from pipeline.analysis.statistics.blocks import adjacent_starts, means_at, moving_starts, running_sums
+from pipeline.analysis.statistics.robust import median_deviations
 from pipeline.model import Candidate, Decision, FloatArray, IntArray
 from pipeline.model.units import DAY_S
 
@@ -107,7 +102,7 @@ class WentAway:
 
     @property
     def decision(self) -> Decision:
-        """The decision, with the term that took it; of several, the plainest to a person."""
+        """The decision, with the term that decided it; of several terms the plainest."""
         if self.new_pattern.holds:
             return _decided(self.new_pattern, code="new_pattern")
         if self.gone_away.holds:
@@ -164,18 +159,18 @@ def _judge_some(
     spans: ChangeSpans,
     config: WentAwayConfig,
 ) -> list[WentAway]:
-    """Judge rows by the windows with data; those without any on one side of the change, by all."""
+    """Judge rows by the windows with data; rows without data on one side of the change by all windows."""
     windows = values.shape[1]
-    known = np.flatnonzero((weights > 0).any(axis=0))
-    change = np.searchsorted(known, change_index)
-    between = (change >= 1) & (change < len(known))
-    columns = known if between.all() else np.arange(windows)
+    with_data = np.flatnonzero((weights > 0).any(axis=0))
+    change = np.searchsorted(with_data, change_index)
+    between = (change >= 1) & (change < len(with_data))
+    columns = with_data if between.all() else np.arange(windows)
     if not between.all() and between.any():
         parts = [
             iter(_judge_some(values[part], weights[part], change_index[part], spans, config))
             for part in (~between, between)
         ]
-        return [next(parts[int(one)]) for one in between]
+        return [next(parts[int(number)]) for number in between]
     upward = values[:, columns] if spans.rising else -values[:, columns]
     change = np.searchsorted(columns, change_index)
     frame = Frame(
@@ -194,19 +189,19 @@ def _judge(frame: Frame, columns: IntArray, config: WentAwayConfig, sign: float)
     """Judge a frame of the given windows of the scan: (windows of the frame,)."""
     sums = running_sums(frame.values, frame.weights)
     level = measure(frame, sums, config)
-    history = block_means(
+    history = means_at(
         sums, moving_starts(np.zeros_like(frame.history), frame.history, level.block), level.block
     )
     starts = adjacent_starts(frame.change, frame.end, level.block)
-    after = block_means(sums, starts, level.block)
-    deviation = config.normality * median_deviation(history)
+    after = means_at(sums, starts, level.block)
+    deviation = config.normality * median_deviations(history)
     alphabet = spread_letters(history, after, config)
     measured = Measured(frame, sums, level, history, after, deviation, alphabet)
     gone, turn = judge_gone_away(frame, level, config)
     new = judge_new_pattern(measured, gone, turn, config)
     significant, lasting = judge_significant(measured, config), judge_lasting(measured, config)
     old_starts = adjacent_starts(np.zeros_like(frame.change), frame.change, level.block)
-    old = alphabet.read(block_means(sums, old_starts, level.block))
+    old = alphabet.read(means_at(sums, old_starts, level.block))
     judged = []
     moments = np.append(columns, columns[-1] + 1)  # the end of the last is no window
     for row in range(len(frame.values)):

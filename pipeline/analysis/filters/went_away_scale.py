@@ -1,4 +1,4 @@
-"""At which scale went-away looks at a series: levels, noise and the length of a block (FBDetect §5.4.3)."""
+"""Scale of the went-away predicate: levels, noise and the length of a block (FBDetect §5.4.3)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from pipeline.analysis.detect.sax import RunningSums, block_means, moving_starts
-from pipeline.analysis.statistics.monotonic import row_quantiles
+from pipeline.analysis.statistics.blocks import (
+    RunningSums,
+    mean_between,
+    means_at,
+    moving_starts,
+    sum_between,
+)
+from pipeline.analysis.statistics.robust import quantile_deviations, row_quantiles
 from pipeline.model import FloatArray, IntArray
 
 _FEW_STEPS = 8
@@ -61,7 +67,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The change and the noise that it stands against, by row."""
+    """The change and the noise of each row."""
 
     before: FloatArray
     delta: FloatArray
@@ -81,7 +87,7 @@ def measure(frame: Frame, sums: RunningSums, config: WentAwayConfig) -> Level:
 
     def before(block: IntArray) -> FloatArray:
         starts = moving_starts(np.maximum(frame.change - span, 0), frame.change, block)
-        level: FloatArray = row_quantiles(block_means(sums, starts, block), (0.5,))[0]
+        level: FloatArray = row_quantiles(means_at(sums, starts, block), (0.5,))[0]
         return level
 
     # The longest blocks give a first idea of the change, also where most windows count nothing at all.
@@ -92,12 +98,12 @@ def measure(frame: Frame, sums: RunningSums, config: WentAwayConfig) -> Level:
     noise: FloatArray = np.fmax(white, _shared_noise(frame, sums, block))
     usual = before(block)
     baseline = np.fmax(usual, _risen(frame, usual, noise, config))
-    points = np.maximum(sum_between(sums.known, frame.change, end), 1)
+    points = np.maximum(sum_between(sums.has_data, frame.change, end), 1)
     return Level(baseline, level_after - baseline, noise / np.sqrt(points), noise, block)
 
 
 def _risen(frame: Frame, usual: FloatArray, noise: FloatArray, config: WentAwayConfig) -> FloatArray:
-    """Return (rows,) the level just before the change where it had risen for long; NaN elsewhere.
+    """Return (rows,) the level just before the change if it had risen before that for long; else NaN.
 
     What rose within the day before stands where it rose to: back there is back. For long means in either half
     of as much time as follows the change, since a spike there is no level.
@@ -119,68 +125,24 @@ def _white_noise(frame: Frame) -> FloatArray:
     columns = np.arange(1, frame.values.shape[1])
     steps = np.diff(frame.values, axis=1)
     change = frame.change[:, None]
-    old = difference_scale(np.where(columns < change, steps, np.nan))
+    old = quantile_deviations(np.where(columns < change, steps, np.nan))
     new = np.where(columns > change, steps, np.nan)[:, int(frame.change.min()) :]
     # A level that rose from nearly nothing has most of its noise behind the change; few points show nothing.
     enough = (~np.isnan(new)).sum(axis=1) >= _FEW_STEPS
-    larger: FloatArray = np.fmax(old, np.where(enough, difference_scale(new), 0.0))
+    larger: FloatArray = np.fmax(old, np.where(enough, quantile_deviations(new), 0.0))
     return larger / math.sqrt(2)
 
 
 def _shared_noise(frame: Frame, sums: RunningSums, block: IntArray) -> FloatArray:
-    """Return (rows,) deviations of a window by those of neighbouring blocks: with what neighbours share."""
-    means = block_means(sums, moving_starts(np.zeros_like(block), frame.history, block), block)
+    """Return (rows,) deviations of a window from those of neighbouring blocks, with autocorrelation."""
+    means = means_at(sums, moving_starts(np.zeros_like(block), frame.history, block), block)
     columns = np.arange(means.shape[1]) + block[:, None]
     following = np.take_along_axis(means, np.minimum(columns, means.shape[1] - 1), 1)
     steps = np.where(columns < means.shape[1], following - means, np.nan)
-    deviation: FloatArray = difference_scale(steps) * np.sqrt(block / 2)
+    deviation: FloatArray = quantile_deviations(steps) * np.sqrt(block / 2)
     return deviation
 
 
 def letters_apart(config: WentAwayConfig) -> float:
-    """Return how many deviations of a block distinguish a letter from the history's valid ones."""
+    """Return the deviations of a block that distinguish a letter from the history's valid letters."""
     return float(special.ndtri(config.letter_certainty) - special.ndtri(config.valid_share))
-
-
-def median_deviation(values: FloatArray) -> FloatArray:
-    """Return (rows,) median absolute deviations from the median."""
-    middle = row_quantiles(values, (0.5,))[0]
-    deviation: FloatArray = row_quantiles(np.abs(values - middle[:, None]), (0.5,))[0]
-    return deviation
-
-
-def difference_scale(differences: FloatArray) -> FloatArray:
-    """Return (rows,) deviations of most differences, robust to a few large ones.
-
-    The median alone is 0 where most values repeat, as with rare counts; then the upper quantile speaks, and
-    at last the plain deviation.
-    """
-    size = np.abs(differences)
-    median, upper = row_quantiles(size, (0.5, 0.8))
-    robust = np.nan_to_num(np.fmax(median / 0.6745, upper / 1.2816))
-    known = ~np.isnan(size)
-    plain = np.sqrt(ratio_or_zero((np.where(known, size, 0.0) ** 2).sum(axis=1), known.sum(axis=1)))
-    return np.where(robust > 0, robust, plain)
-
-
-def mean_between(sums: RunningSums, start: IntArray, end: IntArray) -> FloatArray:
-    """Return the weighted mean of [start, end) of each row; NaN without data."""
-    mass = sum_between(sums.weight, start, end)
-    mean: FloatArray = np.divide(
-        sum_between(sums.moment, start, end), mass, out=np.full(len(start), np.nan), where=mass > 0
-    )
-    return mean + sums.centre[:, 0]
-
-
-def sum_between(running: FloatArray, start: IntArray, end: IntArray) -> FloatArray:
-    """Return (rows,) sums over [start, end) of each row."""
-    rows = np.arange(len(start))
-    difference: FloatArray = running[rows, end] - running[rows, start]
-    return difference
-
-
-def ratio_or_zero(numerator: FloatArray, denominator: FloatArray | IntArray) -> FloatArray:
-    """Divide; 0 where the denominator is not positive."""
-    shape = np.broadcast_shapes(numerator.shape, denominator.shape)
-    out: FloatArray = np.divide(numerator, denominator, out=np.zeros(shape), where=denominator > 0)
-    return out

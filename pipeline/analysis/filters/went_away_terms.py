@@ -8,23 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from pipeline.analysis.detect.sax import (
-    RunningSums,
-    adjacent_starts,
-    block_means,
-    letters,
-    moving_starts,
-    valid_letters,
-)
+from pipeline.analysis.detect.sax import letters, valid_letters
 from pipeline.analysis.filters.went_away_scale import (
     Frame,
     Level,
     WentAwayConfig,
     letters_apart,
+)
+from pipeline.analysis.statistics.blocks import (
+    RunningSums,
+    adjacent_starts,
     mean_between,
+    means_at,
+    moving_starts,
     ratio_or_zero,
 )
-from pipeline.analysis.statistics.monotonic import mann_kendall, row_quantiles, theil_sen
+from pipeline.analysis.statistics.monotonic import mann_kendall, theil_sen
+from pipeline.analysis.statistics.robust import row_quantiles
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 ROUNDING = 1e-9
@@ -33,7 +33,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One term of the predicate: whether it holds, and the statistic that was held against the bound.
+    """One term of the predicate: whether it holds, its statistic, and the bound of that.
 
     The code says why (``pipeline.model.steps``), where that speaks against the regression.
     """
@@ -62,7 +62,7 @@ class Terms:
 
 
 def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple[Terms, IntArray]:
-    """Judge REGRESSIONGONEAWAY; also return from which window on the series is back (the end if it is not).
+    """Judge REGRESSIONGONEAWAY; also return the window from which the series is back (else the end).
 
     However small the noise, a window at the level before counts no more than its share of the bound, so that
     a glitch cannot decide; and it is clipped two deviations outside both levels, so that an outlier cannot.
@@ -71,20 +71,20 @@ def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple
     first = int(frame.change.min())
     values, weights = frame.values[:, first:], frame.weights[:, first:]
     column = np.arange(first, frame.values.shape[1])
-    known = (weights > 0) & (column >= frame.change[:, None])
-    mean_weight = ratio_or_zero(np.where(known, weights, 0.0).sum(axis=1), known.sum(axis=1))[:, None]
-    share = np.where(known, np.minimum(ratio_or_zero(weights, mean_weight), 1.0), 0.0)
-    above = np.where(known, values - level.before[:, None], 0.0)
+    has_data = (weights > 0) & (column >= frame.change[:, None])
+    mean_weight = ratio_or_zero(np.where(has_data, weights, 0.0).sum(axis=1), has_data.sum(axis=1))[:, None]
+    share = np.where(has_data, np.minimum(ratio_or_zero(weights, mean_weight), 1.0), 0.0)
+    above = np.where(has_data, values - level.before[:, None], 0.0)
     after = _After(above, share, level, bound, config)
     evidence = after.evidence(after.height())
     most, turn = after.returned_last(evidence)
     # Without an extended window the last third has to have data, or nothing could be confirmed.
     begin = frame.extended if frame.is_extended else frame.end - -(-frame.after // 3)
-    untold = np.asarray(~(known & (column >= np.reshape(begin, (-1, 1)))).any(axis=1))
-    late = known & (column >= (frame.end - -(-frame.after // 3))[:, None])
+    untold = np.asarray(~(has_data & (column >= np.reshape(begin, (-1, 1)))).any(axis=1))
+    late = has_data & (column >= (frame.end - -(-frame.after // 3))[:, None])
     between = after.returned_between(evidence, late)
     # A run of windows may end anywhere, so that there are as many more as windows (Bonferroni).
-    often = bound + np.log(np.maximum(known.sum(axis=1), 1))
+    often = bound + np.log(np.maximum(has_data.sum(axis=1), 1))
     again = (between >= often) & ~untold
     back = (most >= bound) & ~untold & ~again
     codes = np.where(untold, "unconfirmed", np.where(again, "rose_anew", "returned")).tolist()
@@ -97,7 +97,7 @@ def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class _After:
-    """What followed the changes, and how much of it speaks for a return."""
+    """The windows after the changes, and their evidence of a return."""
 
     above: FloatArray  # (rows, windows) by how much each stands above the level before
     share: FloatArray  # (rows, windows) how much each counts, at most 1; 0 before the change
@@ -144,16 +144,16 @@ class _After:
         return np.where(another & (points > 0).all(axis=0), gain.max(axis=1), 0.0)
 
     def evidence(self, height: FloatArray) -> FloatArray:
-        """Return (rows, windows) how much each speaks for the level before, against a height above it."""
+        """Return (rows, windows) the evidence of each for the level before, against a height above it."""
         delta, noise = height[:, None], self.level.noise[:, None]
         clipped = np.clip(self.above, -2 * noise, delta + 2 * noise)
         # At the level before, a window's evidence is delta² / 2 noise²; the half lets one window more decide.
         noise_squared = np.maximum(noise**2, delta**2 * (self.config.glitch + 0.5) / (2 * self.bound))
-        found: FloatArray = (delta / 2 - clipped) * self.share * ratio_or_zero(delta, noise_squared)
-        return found
+        gains: FloatArray = (delta / 2 - clipped) * self.share * ratio_or_zero(delta, noise_squared)
+        return gains
 
     def height(self) -> FloatArray:
-        """Return (rows,) how far the change led, less one standard error: it is sought where it is largest.
+        """Return (rows,) the height of the change where it is largest, less one standard error.
 
         That is the measured change, unless a rise that ended within the analysis window explains the windows
         better than one level by more than the bound: then its height before it ended, which the windows after
@@ -173,7 +173,7 @@ class _After:
 
 @dataclass(frozen=True, slots=True)
 class Alphabet:
-    """How levels become letters, by row."""
+    """Scale by which the levels of each row become letters."""
 
     lowest: FloatArray
     width: FloatArray
@@ -190,9 +190,9 @@ class Alphabet:
         """Return the level at which a bucket begins."""
         return self.lowest + bucket * self.width
 
-    def is_valid(self, found: IntArray) -> BoolArray:
-        """Return which of (rows, points) letters the history knows."""
-        return np.asarray(np.take_along_axis(self.valid, np.maximum(found, 0), 1) & (found >= 0))
+    def is_valid(self, read: IntArray) -> BoolArray:
+        """Return True for (rows, points) letters that are valid in the history."""
+        return np.asarray(np.take_along_axis(self.valid, np.maximum(read, 0), 1) & (read >= 0))
 
 
 def spread_letters(history: FloatArray, after: FloatArray, config: WentAwayConfig) -> Alphabet:
@@ -249,7 +249,7 @@ def judge_significant(measured: Measured, config: WentAwayConfig) -> Terms:
     """Judge SIGNIFICANTREGRESSION by the largest letters and by the percentiles."""
     frame, level, alphabet = measured.frame, measured.level, measured.alphabet
     first = np.maximum(frame.change - np.maximum(frame.day, frame.after), 0)
-    day = block_means(measured.sums, moving_starts(first, frame.change, level.block), level.block)
+    day = means_at(measured.sums, moving_starts(first, frame.change, level.block), level.block)
     reached = row_quantiles(measured.after, (config.after_quantile,))[0]
     usual = row_quantiles(measured.history, (config.historical_quantile,))[0]
     recent = row_quantiles(day, (config.previous_day_quantile,))[0]
@@ -271,7 +271,7 @@ def judge_lasting(measured: Measured, config: WentAwayConfig) -> Terms:
     size = -(-frame.after // config.trend_points)
     points = frame.after // size
     first = np.maximum(frame.end - 2 * points * size, 0)
-    entire = block_means(measured.sums, adjacent_starts(first, frame.end, size), size)
+    entire = means_at(measured.sums, adjacent_starts(first, frame.end, size), size)
     back = np.arange(entire.shape[1], 0, -1)
     post = np.where(back <= points[:, None], entire, np.nan)[:, -int(points.max()) :]
     critical = -float(special.ndtri(config.trend_significance))
@@ -283,7 +283,9 @@ def judge_lasting(measured: Measured, config: WentAwayConfig) -> Terms:
     left = post_line.intercept + post_line.slope * (post.shape[1] - 1) - level.before
     rise = np.where(post_score < -critical, np.fmin(rise, left), rise)
     threshold = config.coefficient * measured.deviation
-    found = up | post_up
+    lasting = up | post_up
     large = rise - threshold > ROUNDING * np.abs(level.before)
-    codes = np.where(found, "small_trend", "no_trend").tolist()
-    return Terms(found & large, np.where(found, rise, score), np.where(found, threshold, critical), codes)
+    codes = np.where(lasting, "small_trend", "no_trend").tolist()
+    return Terms(
+        lasting & large, np.where(lasting, rise, score), np.where(lasting, threshold, critical), codes
+    )

@@ -1,1 +1,1 @@
-"""Published ways of grouping a scan's candidates, kept to compare with: SOMDedup, exclusive stacks."""
+"""Published methods beside our own: SOMDedup, exclusive stacks, KDD 2018's detector, Liao's forests."""

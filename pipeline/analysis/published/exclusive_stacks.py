@@ -43,7 +43,7 @@ def group_by_exclusive_stacks(
     *,
     config: ExclusiveConfig | None = None,
 ) -> list[Group]:
-    """Group candidates around the functions that account best for what rose.
+    """Group candidates around the functions that account best for the rise.
 
     Each candidate that is not in its bucket's final set belongs to the one of it that explains most of its
     rise. The paper leaves the weighting of sets open; here it is r^b · c^(1 - b): r is what was left of the
@@ -68,38 +68,38 @@ def group_by_exclusive_stacks(
         shares = explained[np.ix_(bucket, chosen)]
         nearest = np.where(shares.max(axis=1) > 0, chosen[shares.argmax(axis=1)], bucket)
         nearest[np.isin(bucket, chosen)] = bucket[np.isin(bucket, chosen)]
-        for one in np.unique(nearest).tolist():
-            members = tuple(m for m in bucket[nearest == one].tolist() if m != one)
-            groups.append(Group(one, members, tuple(float(explained[m, one]) for m in members)))
+        for leader in np.unique(nearest).tolist():
+            members = tuple(m for m in bucket[nearest == leader].tolist() if m != leader)
+            groups.append(Group(leader, members, tuple(float(explained[m, leader]) for m in members)))
     return groups
 
 
 def buckets(holds: BoolArray, change_times: FloatArray, bucket_s: float) -> list[IntArray]:
-    """Return indexes of candidates that are connected by a common stack and by nearness in time."""
+    """Return groups of candidates, as indexes, that share stacks and are near in time."""
     member = csr_array(holds.astype(np.float64))
     shared = (member @ member.T).tocoo()
-    one, other = shared.coords
-    near = np.abs(change_times[one] - change_times[other]) <= bucket_s
-    links = csr_array((np.ones(int(near.sum())), (one[near], other[near])), shape=(len(holds),) * 2)
+    first, second = shared.coords
+    near = np.abs(change_times[first] - change_times[second]) <= bucket_s
+    links = csr_array((np.ones(int(near.sum())), (first[near], second[near])), shape=(len(holds),) * 2)
     count, component = connected_components(links, directed=False)
     return [np.flatnonzero(component == number) for number in range(count)]
 
 
 def _final_set(holds: BoolArray, rise: FloatArray, mass: FloatArray, config: ExclusiveConfig) -> IntArray:
-    """Return the best of the sets that removal from each starting point gives, the smallest of equals."""
+    """Return the best set over all starting points of removal; the smallest of equal sets."""
     changes = holds @ rise
     whole = float(rise.sum()) if rise.sum() * changes.sum() > 0 else float(np.abs(changes).max())
     best, rank = np.zeros(1, dtype=np.int64), (-1.0, 0)
     for start in np.argsort(-np.abs(changes), kind="stable")[: config.starts].tolist():
         removed, change, level = _remove(start, holds, rise, mass, config)
         # What is left of a function that those removed before explain is no regression.
-        kept = np.abs(change) >= config.least * np.abs(changes[removed])
-        size = abs(float(change[kept].sum()))
-        relative = size / float(level[kept].sum()) if level[kept].any() else 0.0
+        lasting = np.abs(change) >= config.least * np.abs(changes[removed])
+        size = abs(float(change[lasting].sum()))
+        relative = size / float(level[lasting].sum()) if level[lasting].any() else 0.0
         covered = min(size / abs(whole), 1.0) if whole else 0.0
         weight = min(relative, 1.0) ** config.balance * covered ** (1 - config.balance)
-        if kept.any() and (round(weight, 9), -int(kept.sum())) > rank:
-            best, rank = removed[kept], (round(weight, 9), -int(kept.sum()))
+        if lasting.any() and (round(weight, 9), -int(lasting.sum())) > rank:
+            best, rank = removed[lasting], (round(weight, 9), -int(lasting.sum()))
     return best
 
 

@@ -1,4 +1,4 @@
-"""Which candidate stands for its group: the ImportanceScore (FBDetect §5.4.7)."""
+"""ImportanceScore, by which the candidate that stands for its group is chosen (FBDetect §5.4.7)."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ def importance_scores(
 ) -> FloatArray:
     """Return each candidate's ImportanceScore within its group: (candidates,), from 0 to the weights' sum.
 
-    The paper gives no units, so that every term is brought to between 0 and 1. RelativeCostChange is the
-    change as a share of the larger of both levels, which orders as the share of the level before does and
-    is 1 for what did not exist before. AbsoluteChange is the change as a share of the largest one in the
-    group. PopularityScore, the probability that a random stack sample holds the subroutine, is its gCPU.
+    The paper gives no units, so every term is scaled to between 0 and 1. RelativeCostChange is the
+    change as a share of the larger of both levels, which has the order of the share of the level before,
+    and is 1 for a subroutine that did not exist before. AbsoluteChange is the change as a share of the
+    largest change in the group. PopularityScore, the probability that a random stack sample holds the
+    subroutine, is its gCPU.
 
     Args:
         before: (candidates,) gCPU ratios.
         after: (candidates,) gCPU ratios.
-        cause_found: (candidates,) whether any potential root cause is known.
-        groups: (candidates,) number of each one's group.
+        cause_found: (candidates,) True if any potential root cause is known.
+        groups: (candidates,) number of the candidate's group.
         config: Weights.
     """
     config = config or ImportanceConfig()

@@ -1,4 +1,4 @@
-"""A self-organising map (Kohonen 1990), as SOMDedup uses it to put like candidates together (§5.4.7).
+"""Self-organising map (Kohonen 1990), by which SOMDedup groups similar candidates (FBDetect §5.4.7).
 
 The map has ⌈√n⌉ × ⌈√n⌉ nodes for n items. It starts as the plane of the two main directions of the items, and
 is trained in batches: each round assigns every item to the node nearest to it, and then makes each node the
@@ -61,7 +61,7 @@ def train_map(items: FloatArray, *, config: SomConfig | None = None) -> Map:
 
 
 def cluster_items(items: FloatArray, *, config: SomConfig | None = None) -> IntArray:
-    """Return a cluster's number for each item: (items,); numbered in the order of first items.
+    """Return the number of each item's cluster: (items,), in the order of their first items.
 
     Nearby items on the map are one cluster: those of one node, and those of nodes within ``reach`` of each
     other if the means of their items are less than ``merge_distance`` apart.
@@ -79,9 +79,9 @@ def cluster_items(items: FloatArray, *, config: SomConfig | None = None) -> IntA
     means = np.zeros((len(occupied), items.shape[1]))
     np.add.at(means, position, items)
     means /= counts[:, np.newaxis]
-    one, other = _nearby(occupied, trained.side, config.reach)
-    near = np.square(means[one] - means[other]).sum(axis=1) < config.merge_distance**2
-    links = coo_array((np.ones(near.sum()), (one[near], other[near])), shape=(len(occupied),) * 2)
+    row, second = _nearby(occupied, trained.side, config.reach)
+    near = np.square(means[row] - means[second]).sum(axis=1) < config.merge_distance**2
+    links = coo_array((np.ones(near.sum()), (row[near], second[near])), shape=(len(occupied),) * 2)
     _, component = connected_components(links, directed=False)
     _, first, labels = np.unique(component[position], return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[labels].astype(np.int64)
@@ -118,12 +118,12 @@ def _nearest(items: FloatArray, nodes: FloatArray) -> IntArray:
     # Single precision is twice as fast, and nodes that it cannot distinguish are the same to an item.
     positions, wanted = nodes.astype(np.float32), items.astype(np.float32)
     lengths = np.square(positions).sum(axis=1) / 2
-    found = np.empty(len(items), dtype=np.int64)
+    units = np.empty(len(items), dtype=np.int64)
     block = max(1, 1_000_000 // len(nodes))  # distances at a time: 4 MB, which a cache holds
     for first in range(0, len(items), block):
         part = slice(first, first + block)
-        found[part] = (wanted[part] @ positions.T - lengths).argmax(axis=1)
-    return found
+        units[part] = (wanted[part] @ positions.T - lengths).argmax(axis=1)
+    return units
 
 
 def _smoothed(
@@ -146,7 +146,7 @@ def _smoothed(
 
 
 def _nearby(occupied: IntArray, side: int, reach: int) -> tuple[IntArray, IntArray]:
-    """Return pairs of occupied nodes that lie near each other on the map, as places in ``occupied``."""
+    """Return pairs of occupied nodes that are near each other on the map, as indexes of ``occupied``."""
     position = np.full(side * side, -1)
     position[occupied] = np.arange(len(occupied))
     row, column = np.divmod(occupied, side)
@@ -157,5 +157,5 @@ def _nearby(occupied: IntArray, side: int, reach: int) -> tuple[IntArray, IntArr
         there = position[(row + down)[inside] * side + (column + right)[inside]]
         here = np.flatnonzero(inside)[there >= 0]
         pairs.append((here, there[there >= 0]))
-    one, other = (np.concatenate(side_of) for side_of in zip(*pairs, strict=True))
-    return one, other
+    first, second = (np.concatenate(side_of) for side_of in zip(*pairs, strict=True))
+    return first, second

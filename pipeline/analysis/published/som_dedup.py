@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.analysis.dedup.features import BLOCKS, FeatureConfig, candidate_features
 from pipeline.analysis.published.importance import ImportanceConfig, importance_scores
 from pipeline.analysis.published.som import SomConfig, cluster_items
+from pipeline.analysis.published.som_features import BLOCKS, FeatureConfig, candidate_features
 from pipeline.analysis.stacks import Group
 from pipeline.model import BoolArray, Change, FloatArray
 
@@ -26,11 +26,11 @@ class SomDedupConfig:
 def potential_causes(names: Sequence[str], changes: Sequence[Sequence[Change]]) -> BoolArray:
     """Return which changes may be the root cause of which candidates: (candidates, changes).
 
-    As §5.4.7 has it, those that modify the regressed subroutine and were introduced just before.
+    In §5.4.7 these are the changes that modify the regressed subroutine and were deployed just before.
 
     Args:
         names: (candidates,) subroutines.
-        changes: (candidates,) deployed just before each.
+        changes: (candidates,) the changes deployed just before each.
     """
     ids = sorted({change.id for own in changes for change in own})
     column = {change: position for position, change in enumerate(ids)}
@@ -53,8 +53,8 @@ def group_by_som(
 ) -> list[Group]:
     """Group candidates by a self-organising map of their features.
 
-    The order of candidates changes nothing but the order of the groups. ``explained`` says how similar a
-    member and its representative are: 1 less half their squared distance, on average over the blocks.
+    The order of candidates changes only the order of the groups. ``explained`` is the similarity of a member
+    and its representative: 1 less half their squared distance, on average over the blocks.
 
     Args:
         values: (candidates, windows) gCPU as the scan saw it, NaN where there is no data.
@@ -66,7 +66,7 @@ def group_by_som(
         config: Settings.
     """
     config = config or SomDedupConfig()
-    # In an order of their own, since sums round differently in another one.
+    # A fixed order, since the rounding of sums depends on it.
     order = np.array(
         sorted(range(len(names)), key=lambda i: (names[i], change_times[i], before[i], after[i]))
     )
@@ -86,9 +86,9 @@ def group_by_som(
     for number in range(int(clusters.max(initial=-1)) + 1):
         rows = np.flatnonzero(clusters == number)
         chosen = int(rows[scores[rows].argmax()])
-        others = rows[rows != chosen]
-        apart = np.square(features[others] - features[chosen]).sum(axis=1)
+        rest = rows[rows != chosen]
+        apart = np.square(features[rest] - features[chosen]).sum(axis=1)
         similarity = np.clip(1.0 - apart / (2.0 * BLOCKS), 0.0, 1.0)
-        members = tuple(int(i) for i in order[others])
-        groups.append(Group(int(order[chosen]), members, tuple(float(one) for one in similarity)))
+        members = tuple(int(i) for i in order[rest])
+        groups.append(Group(int(order[chosen]), members, tuple(map(float, similarity))))
     return groups

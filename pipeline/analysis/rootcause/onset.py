@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.analysis.statistics.blocks import block_means
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 _MOST_COLUMNS = 256
@@ -47,7 +48,8 @@ def onset_density(
     if known.sum() < _MIN_KNOWN or not allowed.any():
         return even
     block = -(-len(values) // _MOST_COLUMNS) if slow else 1
-    means, weight = _blocks(np.where(known, values, 0.0), np.where(known, weights, 0.0), block)
+    rows = np.where(known, [values, weights], 0.0)
+    (means,), (weight,) = block_means(rows[:1], rows[1:], block, partial=True)
     bases, starts = _ramps(len(means)) if slow else _steps(len(means))
     left = _residuals(means, weight, bases)
     squares = np.full(len(means), np.inf)
@@ -132,14 +134,6 @@ def weigh_deployments(
     evidence = np.log((1 - config.stray) * at * allowed + config.stray)
     top = float(likelihood.max())
     return Deployments(evidence, at / top if top > 0 else np.zeros(len(at)))
-
-
-def _blocks(values: FloatArray, weights: FloatArray, block: int) -> tuple[FloatArray, FloatArray]:
-    """Return weighted means of blocks and their weights."""
-    edges = np.arange(0, len(values), block)
-    weight = np.add.reduceat(weights, edges)
-    sums = np.add.reduceat(values * weights, edges)
-    return np.divide(sums, weight, out=np.zeros(len(edges)), where=weight > 0), weight
 
 
 def _steps(columns: int) -> tuple[FloatArray, IntArray]:

@@ -131,34 +131,27 @@ def confidences(table: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(np.exp(relevance - whole), dtype=np.float64)
 
 
-def rank_suspects(evidence: Evidence, config: RankingConfig | None = None) -> tuple[Suspect, ...]:
+def rank_over_cases(
+    cases: Sequence[tuple[float, Evidence]], config: RankingConfig | None = None
+) -> tuple[Suspect, ...]:
     """Return the changes that may have caused a regression, the likeliest first.
 
-    A suspect's score is its confidence. Its factors are ``attribution``, the fraction of the regression from
+    The regression may be one of several, the cases. A suspect's score is its confidence over the cases; its
+    factors are those of the case that gives it most: ``attribution``, the fraction of the regression from
     stacks that hold a modified subroutine (0 where that is noise); ``recency``, how well the series' rise
     fits the time of the deployment, relative to the best time; ``text``, the cosine of the texts;
-    ``correlation``, with a set-up metric that the change names; ``trial``, what trials say, in nats. What
-    could not be computed is absent.
+    ``correlation``, with a set-up metric that the change names; ``trial``, what trials say, in nats. A factor
+    that could not be computed is absent.
 
     A change of which nothing is known but when it was deployed may be the root cause as well as another, and
     takes its part of the confidence; but it is not named, since nothing besides its time could speak for it.
 
-    Returns:
-        Empty where the confidence that the root cause is among them is under ``min_confidence``.
-    """
-    return rank_over_cases([(1.0, evidence)], config)
-
-
-def rank_over_cases(
-    cases: Sequence[tuple[float, Evidence]], config: RankingConfig | None = None
-) -> tuple[Suspect, ...]:
-    """Return suspects as ``rank_suspects`` does, of a regression that may be one of several.
-
-    A suspect's score is its confidence over the cases; its factors are those of the case that gives it most.
-
     Args:
-        cases: One at least: the probability of each, and the evidence if it is that one, on the same changes.
+        cases: At least one: its probability, and its evidence, on the same changes in every case.
         config: Weights.
+
+    Returns:
+        Empty if the confidence that the root cause is among them is under ``min_confidence``.
     """
     config = config or RankingConfig()
     tables = [features(evidence) for _, evidence in cases]

@@ -1,1 +1,1 @@
-"""Statistics that several rooms share: robust scale, bootstrap, isotonic fits, always-valid bounds."""
+"""Statistics of several rooms: block means, robust scale, long-run noise, bootstrap, always-valid bounds."""

@@ -1,26 +1,32 @@
-"""Signs of a dependent wild bootstrap (Shao 2010): one a block of similar periods."""
+"""Dependent wild bootstrap: residuals of a fit with random signs, equal within a block of similar periods.
+
+Residuals keep their place and their size, so neither load that drifts, nor noise that grows with the load or
+lasts for minutes, is taken for a change (Shao, JASA 105, 2010; Davidson and Flachaire, Journal of
+Econometrics 146, 2008).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.analysis.statistics.long_run_noise.autoregression import memory
 from pipeline.model import FloatArray, IntArray
 
 _AT_ONCE = 250
-"""Draws in memory at a time."""
+"""Draws in memory at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """How noise of one period goes on in the next.
+    """Dependence of the noise of neighbouring periods.
 
     Args:
-        memory: How many periods say as much as one independent one; 1 where noise does not last.
-        blocks: (periods,) number of each period's block, which is of one release.
+        memory: Number of periods that count as one independent period; 1 if noise does not last.
+        blocks: (periods,) number of each period's block; a block lies within a release.
     """
 
     memory: float
@@ -28,15 +34,15 @@ class Dependence:
 
     @classmethod
     def of(cls, residuals: FloatArray, old: int) -> Dependence:
-        """Return that of two releases.
+        """Return the dependence in two releases.
 
         Args:
-            residuals: (periods,) of the old release, then of the new one, of a fit that leaves each release
-                its own costs: a change would seem to be noise that lasts.
-            old: How many are of the old release.
+            residuals: (periods,) of the old release, then of the new release. The fit allows each release its
+                own costs, since a change would seem to be noise that lasts.
+            old: Number of periods of the old release.
         """
         similar = memory((residuals[:old], residuals[old:]))
-        # Blocks of twice the memory. Where few fit into a release no chance is small, as it has to be.
+        # Blocks are twice as long as the memory. If few fit into a release, no p-value is small, rightly.
         length = 1 if similar == 1.0 else math.ceil(2.0 * similar)
         before = np.arange(old) // length
         after = np.arange(len(residuals) - old) // length
@@ -44,12 +50,12 @@ class Dependence:
 
 
 def dependent_signs(noise: Dependence, rng: np.random.Generator, draws: int) -> Iterator[FloatArray]:
-    """Yield signs (periods, draws), in parts; periods of a block have the same one.
+    """Yield random signs, 1 or -1, in parts: (periods, draws); periods of a block have the same sign.
 
     Args:
-        noise: With the blocks.
-        rng: Where the signs come from.
-        draws: How many there are.
+        noise: The blocks.
+        rng: Source of the signs.
+        draws: Number of draws in all parts together.
     """
     for start in range(0, draws, _AT_ONCE):
         width = min(_AT_ONCE, draws - start)
@@ -57,20 +63,22 @@ def dependent_signs(noise: Dependence, rng: np.random.Generator, draws: int) -> 
         yield signs[noise.blocks]
 
 
-def memory(parts: tuple[FloatArray, ...]) -> float:
-    """Return how many periods say as much as one independent one: the summed autocorrelations, 1 at least.
+def sign_flip_chance(seen: float, drawn: Iterable[FloatArray], enough: int | None = None) -> float:
+    """Return the chance of a statistic at least as large as the one seen, if its signs are random.
 
-    Sums stop at the first lag whose autocorrelation is within its noise (Geyer 1992).
+    It is (1 + l) / (1 + n) if l of n draws are at least as large, which never understates the chance
+    (Phipson and Smyth, SAGMB 9, 2010). Drawing ends after the part in which l reaches ``enough``: few draws
+    show that a difference is none (Besag and Clifford, Biometrika 78, 1991, whose l / n is a little less).
 
     Args:
-        parts: Of each release, (periods,) residuals.
+        seen: The statistic of the data.
+        drawn: Parts of (draws,) statistics of the data with random signs, computed as they are asked for.
+        enough: Number of draws at least as large after which drawing ends; None takes all parts.
     """
-    squares = max(sum(float(part @ part) for part in parts), np.finfo(np.float64).tiny)
-    noise = 2.0 / np.sqrt(sum(map(len, parts)))
-    total = 1.0
-    for lag in range(1, max(map(len, parts)) // 10):
-        correlation = sum(float(part[:-lag] @ part[lag:]) for part in parts if len(part) > lag) / squares
-        if correlation < noise:
+    larger, draws = 0, 0
+    for part in drawn:
+        larger += int((part >= seen).sum())
+        draws += len(part)
+        if enough is not None and larger >= enough:
             break
-        total += 2.0 * correlation
-    return total
+    return (1 + larger) / (1 + draws)

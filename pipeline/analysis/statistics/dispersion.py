@@ -1,4 +1,4 @@
-"""Dispersion of shares: by how much they vary more than by chance, in time and between senders."""
+"""Dispersion of shares: their variance in units of that of chance, in time and between senders."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pipeline.model import FloatArray, IntArray
 
 _FEWEST_WINDOWS = 8
 _LEAST_COUNT = 20.0
-"""Samples of a series, with and without it, from which on it helps to say how series vary."""
+"""Fewest samples, with and without a series, of a series that is used."""
 
 
 def between_windows(samples: FloatArray, totals: FloatArray) -> float:
     """Return the dispersion of shares from window to window: 1 by chance alone, and at least 1.
 
-    From differences of neighbours (von Neumann, Annals of Mathematical Statistics 12, 1941), so that what a
-    day does to a share is no noise; the median of series, since some of them may have changed.
+    It is estimated from differences of neighbours (von Neumann, Annals of Mathematical Statistics 12, 1941),
+    so that a daily cycle does not count, and is the median of series, since some of them may have changed.
 
     Args:
         samples: (series, windows).
@@ -29,12 +29,12 @@ def between_windows(samples: FloatArray, totals: FloatArray) -> float:
 
 
 def between_senders(samples: FloatArray, totals: FloatArray, side: IntArray) -> float:
-    """Return the dispersion of shares between the senders of each side, likewise; 1 where nobody repeats.
+    """Return the dispersion of shares between the senders of each side: at least 1; 1 for one sender a side.
 
     Args:
         samples: (series, senders).
         totals: (senders,) all samples.
-        side: (senders,) which of the sides, from 0, each is on.
+        side: (senders,) number of the side, from 0, of each sender.
     """
     counted = totals > 0
     sides, side = np.unique(side[counted], return_inverse=True)
@@ -46,9 +46,9 @@ def between_senders(samples: FloatArray, totals: FloatArray, side: IntArray) -> 
 
 
 def _residuals(samples: FloatArray, totals: FloatArray, group: IntArray) -> FloatArray:
-    """Return by how many standard errors of chance each count differs from the share of its group.
+    """Return the difference of counts from the share of their group: (series with enough samples, columns).
 
-    Of the series that have samples enough.
+    The unit is the standard error of sampling.
     """
     members = (group[:, None] == np.arange(int(group.max(initial=0)) + 1)).astype(np.float64)
     share = ((samples @ members) / (totals @ members))[:, group]
@@ -60,5 +60,5 @@ def _residuals(samples: FloatArray, totals: FloatArray, group: IntArray) -> Floa
     return residuals
 
 
-def _median(found: FloatArray) -> float:
-    return max(1.0, float(np.median(found))) if len(found) else 1.0
+def _median(dispersions: FloatArray) -> float:
+    return max(1.0, float(np.median(dispersions))) if len(dispersions) else 1.0

@@ -1,4 +1,4 @@
-"""Least squares with columns of very different sizes, of which some may explain one another."""
+"""Least squares with columns of very different sizes, some of which may be collinear."""
 
 from __future__ import annotations
 
@@ -7,35 +7,38 @@ import numpy as np
 from pipeline.model import FloatArray
 
 _LEAST_FREE = 0.1
-"""How much of a period at least is taken to be left by a fit that it is part of."""
+"""Least share of a period's error that a fit, which the period is part of, is taken to leave."""
 
 
 def coefficients(columns: FloatArray, metric: FloatArray) -> FloatArray:
-    """Return those of least squares: (columns,); of columns that explain one another, the smallest."""
+    """Return least-squares coefficients: (columns,), the shortest ones if columns are collinear."""
     scale = lengths(columns)
     scaled, *_ = np.linalg.lstsq(columns / scale, metric, rcond=1e-9)
     return np.asarray(scaled / scale)
 
 
 def orthonormal(columns: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of what the columns span: (periods, terms)."""
+    """Return an orthonormal basis of the span of columns: (periods, terms)."""
     left, sizes, _ = np.linalg.svd(columns / lengths(columns), full_matrices=False)
     return np.asarray(left[:, sizes > sizes[0] * 1e-9])
 
 
 def lengths(columns: FloatArray) -> FloatArray:
-    """Return the length of each column: (columns,); 1 of one that is 0."""
-    found = np.sqrt(np.square(columns).sum(axis=0))
-    found[found == 0.0] = 1.0
-    return np.asarray(found)
+    """Return the Euclidean length of each column: (columns,); 1 for a column of zeros."""
+    sizes = np.sqrt(np.square(columns).sum(axis=0))
+    sizes[sizes == 0.0] = 1.0
+    return np.asarray(sizes)
 
 
 def equalised(residuals: FloatArray, basis: FloatArray) -> FloatArray:
-    """Return the residuals of a fit as errors: (periods,); a fit follows unusual periods more than others.
+    """Return residuals scaled to the size of errors: (periods,), in the unit of the residuals.
+
+    A fit follows unusual periods more than others, so their residuals are too small: they are divided by
+    √(1 − leverage) (Davidson and Flachaire, Journal of Econometrics 146, 2008, HC2).
 
     Args:
         residuals: (periods,)
-        basis: (periods, terms) orthonormal, of the fit.
+        basis: (periods, terms) orthonormal basis of the fit.
     """
     free = 1.0 - np.square(basis).sum(axis=1)
     return np.asarray(residuals / np.sqrt(np.maximum(free, _LEAST_FREE)))

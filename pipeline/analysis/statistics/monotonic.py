@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.analysis.statistics.robust import row_quantiles
 from pipeline.model import FloatArray
 
 _PAIRS_AT_ONCE = 2_000_000
@@ -64,39 +65,21 @@ def theil_sen(values: FloatArray) -> Lines:
     return Lines(slope, row_quantiles(values - slope[:, None] * np.arange(points), (0.5,))[0])
 
 
-def row_quantiles(values: FloatArray, levels: tuple[float, ...]) -> FloatArray:
-    """Return (levels, rows) quantiles of what is known of each row; NaN for a row without data.
-
-    Between two points the quantile is interpolated.
-    """
-    if not values.shape[1]:
-        return np.full((len(levels), len(values)), np.nan)
-    ordered = np.sort(values, axis=1)  # NaN comes last
-    last = np.maximum((~np.isnan(values)).sum(axis=1) - 1, 0)
-    position = np.asarray(levels)[:, None] * last
-    lower = np.floor(position).astype(np.int64)
-    upper = np.minimum(lower + 1, last)
-    rows = np.arange(len(values))
-    low, high = ordered[rows, lower], ordered[rows, upper]
-    found: FloatArray = low + (high - low) * (position - lower)
-    return found
-
-
 def _chunks(values: FloatArray) -> list[slice]:
     rows = max(_PAIRS_AT_ONCE // max(values.shape[1] ** 2, 1), 1)
     return [slice(start, start + rows) for start in range(0, len(values), rows)]
 
 
 def _mann_kendall(values: FloatArray) -> FloatArray:
-    known = ~np.isnan(values)
+    has_data = ~np.isnan(values)
     later, earlier = values[:, None, :], values[:, :, None]
     # Each pair stands in the square twice: above its diagonal as it is, below it mirrored.
     before = np.triu(np.ones((values.shape[1],) * 2, dtype=np.bool_), 1)
     rising = ((later > earlier) & before).sum(axis=(1, 2)) - ((later < earlier) & before).sum(axis=(1, 2))
     tied = (later == earlier).sum(axis=2).astype(np.float64)  # points equal to this one, itself included
-    points = known.sum(axis=1).astype(np.float64)
+    points = has_data.sum(axis=1).astype(np.float64)
     # A group of t equal points has t members, so its t (t - 1) (2 t + 5) is a sum over them.
-    groups = np.where(known, (tied - 1) * (2 * tied + 5), 0.0).sum(axis=1)
+    groups = np.where(has_data, (tied - 1) * (2 * tied + 5), 0.0).sum(axis=1)
     variance = (points * (points - 1) * (2 * points + 5) - groups) / 18
     score = np.sign(rising) * np.maximum(np.abs(rising) - 1, 0)
     testable = (points >= 3) & (variance > 0)

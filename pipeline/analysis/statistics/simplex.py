@@ -1,4 +1,4 @@
-"""Least squares for shares: not negative, adding up to one, drawn towards what is expected of them."""
+"""Least squares for shares: not negative, of sum one, with a prior (constrained Bayesian regression)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROUNDS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """Sums over blocks of time of what series and parts deviate by from the mean of their group of blocks."""
+    """Sums over blocks of deviations of series and parts from the mean of their group of blocks."""
 
     squares: FloatArray  # (parts, parts)
     products: FloatArray  # (series, parts)
@@ -43,7 +43,7 @@ def moments(weights: FloatArray, groups: FloatArray, parts: FloatArray, values: 
         values: (series, blocks).
     """
     mass = np.maximum(groups @ weights, 1e-300)
-    mean_parts, mean_values = ((each * weights) @ groups.T / mass for each in (parts, values))
+    mean_parts, mean_values = ((columns * weights) @ groups.T / mass for columns in (parts, values))
     apart, left = parts - mean_parts @ groups, values - mean_values @ groups
     used = weights > 0
     weighted = apart * weights
@@ -57,45 +57,45 @@ def moments(weights: FloatArray, groups: FloatArray, parts: FloatArray, values: 
     )
 
 
-def fit_shares(found: Moments, levels: FloatArray, prior: FloatArray, least: float = 1.0) -> Shares:
+def fit_shares(sums: Moments, levels: FloatArray, prior: FloatArray, least: float = 1.0) -> Shares:
     """Return the shares of parts in series.
 
     The prior has the variance of a series that is all of one part, each as likely as its share in the prior.
 
     Args:
-        found: Of the series.
+        sums: Moments of series and parts.
         levels: (series,) a value with weight w has a variance of dispersion / (w × level).
-        prior: (parts,) what is expected of a series, all positive.
-        least: Dispersion that is the least there can be.
+        prior: (parts,) expected shares of a series, all positive.
+        least: Least dispersion.
     """
     least = max(least, 1e-12)
-    dispersion = np.maximum(levels * found.own / found.degrees_of_freedom, least)
-    # What shares explain is no noise, which is known once they are.
+    dispersion = np.maximum(levels * sums.own / sums.degrees_of_freedom, least)
+    # The noise is the part that shares do not explain, so both are estimated in turn.
     for _ in range(_ROUNDS - 1):
-        shares = shares_given(found, levels / dispersion, prior).shares
+        shares = shares_given(sums, levels / dispersion, prior).shares
         left = (
-            found.own
-            - 2 * (shares * found.products).sum(axis=1)
-            + np.einsum("st,tu,su->s", shares, found.squares, shares)
+            sums.own
+            - 2 * (shares * sums.products).sum(axis=1)
+            + np.einsum("st,tu,su->s", shares, sums.squares, shares)
         )
-        dispersion = np.maximum(levels * left / found.degrees_of_freedom, least)
-    return shares_given(found, levels / dispersion, prior)
+        dispersion = np.maximum(levels * left / sums.degrees_of_freedom, least)
+    return shares_given(sums, levels / dispersion, prior)
 
 
-def shares_given(found: Moments, scale: FloatArray, prior: FloatArray) -> Shares:
-    """Return the shares of parts in series whose noise is known.
+def shares_given(sums: Moments, scale: FloatArray, prior: FloatArray) -> Shares:
+    """Return the shares of parts in series of known noise: (series, parts).
 
     Args:
-        found: Of the series.
+        sums: Moments of series and parts.
         scale: (series,) a value with weight w has a variance of 1 / (w × scale).
-        prior: (parts,) what is expected of a series, all positive.
+        prior: (parts,) expected shares of a series, all positive.
     """
-    precision = scale[:, None, None] * found.squares + np.diag(1 / prior)
-    return Shares(on_simplex(precision, scale[:, None] * found.products + 1.0), scale, precision)
+    precision = scale[:, None, None] * sums.squares + np.diag(1 / prior)
+    return Shares(on_simplex(precision, scale[:, None] * sums.products + 1.0), scale, precision)
 
 
 def posterior_error(precision: FloatArray, towards: FloatArray) -> FloatArray:
-    """Return the standard error of Σ share × ``towards``, as far as data and prior leave it open: (series,).
+    """Return the posterior standard error of Σ share × ``towards``: (series,).
 
     Args:
         precision: (series, parts, parts) of the shares, whose sum is known.
@@ -109,24 +109,26 @@ def posterior_error(precision: FloatArray, towards: FloatArray) -> FloatArray:
 
 
 def on_simplex(matrix: FloatArray, linear: FloatArray) -> FloatArray:
-    """Return the p ≥ 0 that add up to 1 and minimise p·A·p / 2 − b·p, negative ones left out in turn.
+    """Return the p ≥ 0 of sum 1 that minimise p·A·p / 2 − b·p: (series, parts).
+
+    Negative shares are removed in turn.
 
     Args:
         matrix: (series, parts, parts) A, positive definite.
         linear: (series, parts) b.
     """
     series, parts = linear.shape
-    found, held = np.zeros((series, parts)), np.ones((series, parts), dtype=np.bool_)
+    shares, held = np.zeros((series, parts)), np.ones((series, parts), dtype=np.bool_)
     open_ = np.arange(series)
     while len(open_):
-        kept = held[open_]
+        within = held[open_]
         system = np.zeros((len(open_), parts + 1, parts + 1))
-        system[:, :parts, :parts] = matrix[open_] * (kept[:, :, None] & kept[:, None, :])
-        system[:, np.arange(parts), np.arange(parts)] += ~kept
-        system[:, parts, :parts] = system[:, :parts, parts] = kept
-        right = np.concatenate([np.where(kept, linear[open_], 0.0), np.ones((len(open_), 1))], axis=1)
-        solved = np.where(kept, np.linalg.solve(system, right[:, :, None])[:, :parts, 0], 0.0)
-        found[open_] = solved
+        system[:, :parts, :parts] = matrix[open_] * (within[:, :, None] & within[:, None, :])
+        system[:, np.arange(parts), np.arange(parts)] += ~within
+        system[:, parts, :parts] = system[:, :parts, parts] = within
+        right = np.concatenate([np.where(within, linear[open_], 0.0), np.ones((len(open_), 1))], axis=1)
+        solved = np.where(within, np.linalg.solve(system, right[:, :, None])[:, :parts, 0], 0.0)
+        shares[open_] = solved
         held[open_] &= solved >= 0
         open_ = open_[(solved < 0).any(axis=1)]
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))

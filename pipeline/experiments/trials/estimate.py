@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from pipeline.analysis.statistics.always_valid import t_p_values, t_radius
 from pipeline.model import FloatArray, IntArray
 
 
@@ -88,3 +89,24 @@ def relative_of_roots(differences: FloatArray) -> FloatArray:
         np.isfinite(differences), (1.0 + np.maximum(differences, -1.0)) ** 2 - 1.0, differences
     )
     return result
+
+
+def anytime_valid(differences: FloatArray, alpha: float) -> Estimates:
+    """Return the estimates after the last trial, with an error that holds at looks after every trial.
+
+    The chance that any look at equal sides is significant is ``alpha`` in all (``statistics.always_valid``).
+
+    Args:
+        differences: (experiments, trials) relative differences, in the order of trials.
+        alpha: Of all looks together.
+    """
+    experiments, trials = differences.shape
+    mean = differences.mean(axis=1)
+    if trials < 2:
+        return Estimates.unbounded(mean)
+    error = differences.std(axis=1, ddof=1) / np.sqrt(trials)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        squared = np.where(error > 0, (mean / error) ** 2, np.where(mean == 0, 0.0, np.inf))
+    widest = float(t_radius(np.array([trials]), alpha)[0])
+    half = widest * error if np.isfinite(widest) else np.full(experiments, np.inf)
+    return Estimates(mean, mean - half, mean + half, t_p_values(squared, trials, alpha))

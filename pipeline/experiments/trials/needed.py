@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from pipeline.experiments.trials.sequential import widest_t
+from pipeline.analysis.statistics.always_valid import t_radius
 from pipeline.model import FloatArray, IntArray
 
 MOST_TRIALS = 10_000
@@ -42,7 +42,7 @@ def trials_needed(
     if sequential:
         trials = np.arange(2, MOST_TRIALS + 1)
         with np.errstate(invalid="ignore"):  # without a spread, and before there is an interval
-            half = widest_t(trials, alpha) * _deviation(history) / np.sqrt(trials)
+            half = t_radius(trials, alpha) * _deviation(history) / np.sqrt(trials)
         enough = np.flatnonzero(half <= threshold)
         return int(trials[enough[0]]) if len(enough) else None
     one = float(half_widths(history, np.array([1]), 1.0 - alpha)[0])

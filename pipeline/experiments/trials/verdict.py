@@ -12,7 +12,7 @@ from scipy import stats
 from pipeline.experiments.trials.choice import Choice, ChoiceConfig, choose
 from pipeline.experiments.trials.covariate import Adjustment, Covariate, adjust
 from pipeline.experiments.trials.decision import Bounds, Decision, decide
-from pipeline.experiments.trials.estimate import Estimates, Experiments, trial_differences
+from pipeline.experiments.trials.estimate import Estimates, Experiments, anytime_valid, trial_differences
 from pipeline.experiments.trials.models import BY_REQUEST, MODELS, Model
 from pipeline.experiments.trials.needed import trials_needed
 from pipeline.experiments.trials.pairs import (
@@ -22,7 +22,6 @@ from pipeline.experiments.trials.pairs import (
     paired_points,
     request_differences,
 )
-from pipeline.experiments.trials.sequential import anytime_valid
 from pipeline.experiments.trials.warmup import discard_warm_up
 from pipeline.model import FloatArray, IntArray
 

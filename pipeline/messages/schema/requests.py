@@ -28,7 +28,6 @@ MIN_BUCKET, MAX_BUCKET = -640, 639
 """Buckets of response times, from 1 microsecond to 12 days: what lies beyond is in the first and the last."""
 
 Requests = Annotated[int, Field(ge=0, le=MAX_COUNT)]
-Bucket = Annotated[int, Field(ge=MIN_BUCKET, le=MAX_BUCKET)]
 
 
 @message

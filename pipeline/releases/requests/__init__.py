@@ -1,6 +1,5 @@
 """Releases compared by their requests and one metric, without profiles (Liao et al. 2021)."""
 
-from pipeline.releases.requests.baseline import SlowerType, compare_response_times
 from pipeline.releases.requests.compare import (
     CompareConfig,
     ReleaseComparison,
@@ -67,7 +66,6 @@ __all__ = [
     "Rollout",
     "Run",
     "Selection",
-    "SlowerType",
     "Succession",
     "TypeOutlook",
     "align",
@@ -76,7 +74,6 @@ __all__ = [
     "choose_types",
     "compare_costs",
     "compare_releases",
-    "compare_response_times",
     "find_run",
     "find_succession",
     "foresee",

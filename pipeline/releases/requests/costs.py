@@ -26,16 +26,16 @@ from itertools import chain, islice
 import numpy as np
 from scipy import special
 
-from pipeline.analysis.statistics.bootstrap import Dependence, dependent_signs
+from pipeline.analysis.statistics.bootstrap import Dependence, dependent_signs, sign_flip_chance
 from pipeline.analysis.statistics.fit import (
     coefficients,
     equalised,
     lengths,
     orthonormal,
 )
+from pipeline.analysis.statistics.long_run_noise.autoregression import estimate_noise
 from pipeline.model import FloatArray
 from pipeline.releases.requests.day import day_columns
-from pipeline.releases.requests.noise import estimate_noise
 from pipeline.releases.requests.periods import Releases
 from pipeline.releases.requests.response_times import Shifts, log_evidence, response_shifts
 from pipeline.releases.requests.warm_up import warm_up_columns
@@ -269,8 +269,7 @@ def _find_steps(
 def _chance(parts: _Parts, chosen: Sequence[int], rng: np.random.Generator, draws: int) -> float:
     """Return the chance that any further column gains as much, of releases with the chosen changes alone.
 
-    The largest gain counts, in units of each column's error. Drawing ends once _ENOUGH draws were larger:
-    what is no change takes few (Besag and Clifford 1991).
+    The largest gain counts, in units of each column's error.
     """
     fresh = _Fresh.of(parts.explained(chosen), parts.changed)
     residuals = fresh.beyond(parts.metric)
@@ -279,13 +278,8 @@ def _chance(parts: _Parts, chosen: Sequence[int], rng: np.random.Generator, draw
     first = np.concatenate(list(islice(drawn_parts, _PARTS_OF_ERRORS)), axis=1)
     errors = np.maximum(first.std(axis=1), np.finfo(np.float64).tiny)[:, None]
     bound = float((np.abs(gains)[:, None] / errors).max())
-    larger, drawn = 0, 0
-    for part in chain([first], drawn_parts):
-        larger += int(((np.abs(part) / errors).max(axis=0) >= bound).sum())
-        drawn += part.shape[1]
-        if larger >= _ENOUGH:
-            break
-    return (1 + larger) / (1 + drawn)
+    largest = ((np.abs(part) / errors).max(axis=0) for part in chain([first], drawn_parts))
+    return sign_flip_chance(bound, largest, _ENOUGH)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import optimize
 
-from pipeline.analysis.statistics.bootstrap import Dependence, dependent_signs
+from pipeline.analysis.statistics.bootstrap import Dependence, dependent_signs, sign_flip_chance
 from pipeline.analysis.statistics.fit import equalised, orthonormal
 from pipeline.model import FloatArray
 from pipeline.releases.requests.compare import CompareConfig, draws_needed, judge_metrics
@@ -223,9 +223,8 @@ class MixedFit:
         """Return the chance of as much evidence without a change; ``signs`` are (periods, draws) in parts."""
         left = metric - fixed @ (fixed.T @ metric)
         errors = equalised(left, fixed)
-        seen = self._evidence(left[:, None], fixed)[0]
-        larger = np.concatenate([self._evidence(errors[:, None] * part, fixed) >= seen for part in signs])
-        return float(1 + larger.sum()) / (1 + len(larger))
+        seen = float(self._evidence(left[:, None], fixed)[0])
+        return sign_flip_chance(seen, (self._evidence(errors[:, None] * part, fixed) for part in signs))
 
     def _evidence(self, metrics: FloatArray, fixed: FloatArray) -> FloatArray:
         """Return by how much the best width is likelier than none: (draws,), of metrics (periods, draws)."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
-from pipeline.analysis.statistics.bootstrap import memory
+from pipeline.analysis.statistics.long_run_noise.autoregression import memory
 from pipeline.model import FloatArray
 from pipeline.releases.requests.periods import Periods
 

@@ -43,7 +43,7 @@ def gather_filters(
     return FilterEvidence(
         scan=scan,
         series=_candidates_series(store, scan, workload, "composition" not in without),
-        known=tuple(Known(memory.candidate, memory.scan_end) for memory in memories),
+        earlier=tuple(Known(memory.candidate, memory.scan_end) for memory in memories),
     )
 
 

@@ -15,6 +15,7 @@ from aiohttp import web
 from plotly.offline import get_plotlyjs
 
 from pipeline import __version__
+from pipeline.http.serving import listening
 from pipeline.model.errors import ConfigError, SmidgenError
 from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard import api_flames, top_functions
@@ -140,20 +141,15 @@ async def serve(app: web.Application, host: str, port: int, ready: Callable[[str
         ConfigError: the address cannot be listened on.
         StoreUnavailable: the store did not answer at the start.
     """
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
-    await runner.setup()
-    try:
+
+    async def warming(app: web.Application) -> None:
         await asyncio.to_thread(warm_up, app[SITE])
         await asyncio.to_thread(_static, "plotly.js")
-        try:
-            await web.TCPSite(runner, host, port).start()
-        except OSError as error:
-            raise ConfigError(f"{host}:{port}: {error.strerror or error}") from None
-        named = f"[{host}]" if ":" in host else host
-        ready(f"http://{named}:{runner.addresses[0][1]}")
+
+    app.on_startup.append(warming)
+    async with listening(app, host, port, name="--port", finish_s=2.0) as url:
+        ready(url)
         await asyncio.Event().wait()
-    finally:
-        await runner.cleanup()
 
 
 @routes.get("/")

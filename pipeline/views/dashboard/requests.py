@@ -11,6 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from pipeline.analysis.rootcause import first_announcements, route_reached
+from pipeline.analysis.statistics.blocks import block_means
 from pipeline.messages.inputs import change_from_row
 from pipeline.model import Change, FloatArray, RouteReach
 from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
@@ -131,13 +132,10 @@ def _figure(rollout: Rollout, traces: Sequence[Trace], unit: str) -> Markup:
 
 
 def _means(values: FloatArray, block: int) -> FloatArray:
-    """Return the means of so many values that follow each other, the last of fewer; NaN without any."""
-    known = np.isfinite(values)
-    edges = np.arange(0, len(values), block)
-    sums = np.add.reduceat(np.where(known, values, 0.0), edges)
-    many = np.add.reduceat(known.astype(np.float64), edges)
-    means: FloatArray = np.divide(sums, many, out=np.full(len(edges), np.nan), where=many > 0)
-    return means
+    """Return the means of `block` values in a row each, the last of fewer; NaN without any."""
+    weights = np.isfinite(values).astype(np.float64)
+    means, counts = block_means(values[None], weights[None], block, partial=True)
+    return np.where(counts[0] > 0, means[0], np.nan)
 
 
 def _loads(rollout: Rollout, costlier: Sequence[str]) -> tuple[TypeLoad, ...]:

@@ -13,7 +13,7 @@ from pipeline.analysis.detect.detectable import (
     detectable_size,
     time_to_detect,
 )
-from pipeline.analysis.detect.noise.service import with_shared_prior
+from pipeline.analysis.detect.service_noise import with_shared_prior
 from pipeline.analysis.detect.share_normalisation import share_factor, with_share_factor
 from pipeline.analysis.detect.short_term import (
     ScanConfig,

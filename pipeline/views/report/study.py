@@ -9,8 +9,8 @@ import numpy as np
 from pipeline.analysis.detect.seasonal.stl import decompose, find_periods, points_of
 from pipeline.analysis.filters import ChangeSpans
 from pipeline.analysis.filters.went_away import WentAway, judge_went_away
+from pipeline.analysis.statistics.blocks import block_means
 from pipeline.analysis.statistics.monotonic import theil_sen
-from pipeline.analysis.statistics.robust import block_means
 from pipeline.model import FloatArray
 from pipeline.model.units import DAY_S, WEEK_S
 from pipeline.views.report.windows import Line, ScanWindows

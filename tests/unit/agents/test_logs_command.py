@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner
 
-from agents.publishing.buffer import Tally
+from agents.publishing.pending import Tally
 from agents.publishing.publisher import Delivery
 from pipeline.cli import run, smidgen
 from pipeline.messages.inputs import decode_metric_points
@@ -85,7 +85,7 @@ def test_a_followed_log_may_come_later_in_any_format(tmp_path: Path, monkeypatch
         return now or 1_700_000_200.0
 
     monkeypatch.setattr(module, "check_broker", lambda _: None)
-    monkeypatch.setattr(module, "Publisher", lambda *_: publisher)
+    monkeypatch.setattr(module, "BackgroundPublisher", lambda *_: publisher)
     monkeypatch.setattr(module, "POLL_S", 0.0)
     monkeypatch.setattr(module, "system_clock", clock)
     arguments = ["agent", "logs", "--service", "shop", "--follow", str(path)]

@@ -8,8 +8,8 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from agents.commands.options import share_of
 from pipeline.cli import smidgen
+from pipeline.files.values import share_of
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.publishing.buffer import Tally
+from agents.publishing.pending import Tally
 from agents.publishing.publisher import Delivery
-from agents.sampling.agent import report_delivery
+from agents.sampling.agent import report_sampling
 from pipeline.cli import run
 from pipeline.settings.config import local_state_file
 from pipeline.settings.local import forget, remember
@@ -57,7 +57,7 @@ def test_a_process_that_only_waits_is_said(
     samples: int, said: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "agents.sampling.agent")
-    assert report_delivery(Delivery(published=Tally(4, samples), dropped=Tally(), unsent=Tally()))
+    assert report_sampling(Delivery(published=Tally(4, samples), dropped=Tally(), unsent=Tally()))
     assert f"published 4 messages ({samples} sample" in caplog.text
     assert ("used no CPU while it was sampled; --idle counts what waits, too" in caplog.text) == said
 

@@ -8,7 +8,7 @@ import numpy as np
 import orjson
 import pytest
 
-from pipeline.releases.requests import forest
+from pipeline.analysis.published.liao2021 import forest
 from tests.unit.commands.test_release_requests import BEGAN, requests, write
 
 

@@ -281,7 +281,7 @@ def test_probes_ask_the_endpoint_that_the_worker_opens(values: Object) -> None:
             name: container[f"{name}Probe"]["exec"]["command"]
             for name in ("startup", "liveness", "readiness")
         }
-        probe = ["python", "-m", "pipeline.worker.probe"]
+        probe = ["python", "-m", "pipeline.http.probe"]
         assert commands == {
             "startup": [*probe, "live"],
             "liveness": [*probe, "live"],

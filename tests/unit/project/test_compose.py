@@ -39,7 +39,7 @@ PROFILES = ("alerts", "dashboard")
 """What needs a file of rules, or a proxy that logs people in, before it is started."""
 
 WORKERS = (*STAGES, *PROFILES)
-PROBE = ["python", "-m", "pipeline.worker.probe", "ready"]
+PROBE = ["python", "-m", "pipeline.http.probe", "ready"]
 
 
 def schema() -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""The noise of series: at which scale, and what a service's series say of each other's."""
+"""Noise of series: bounds before it is measured, noise of neighbours, and the prior of a service."""

@@ -1,4 +1,4 @@
-"""Bounds of the noise of counts, which are known before it is measured."""
+"""Bounds of the noise of counts, from the windows with data alone."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.analysis.detect.noise.block_sums import BlockSums
-from pipeline.analysis.detect.noise.scale import NoiseConfig, kept_share, noise_scales
+from pipeline.analysis.statistics.blocks import BlockSums
+from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig, kept_share, noise_scales
 from pipeline.model import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseLimits:
-    """Between what the noise of counts will be found, by where they have data."""
+    """Bounds of the noise of counts, given the windows in which they have data."""
 
     least_degrees: float  # degrees of freedom
     most_degrees: float
@@ -40,23 +40,23 @@ class NoiseLimits:
 
 
 def noise_limits(
-    known: BoolArray, *, longest: int, apart: int, config: NoiseConfig | None = None
+    has_data: BoolArray, *, longest: int, apart: int, config: NoiseConfig | None = None
 ) -> NoiseLimits | None:
-    """Return between what the noise of counts with data in the same windows will be found.
+    """Return bounds of the noise of counts with data in the same windows.
 
     Args:
-        known: (windows,) of the history, which have data.
-        longest: How many windows are compared as one level.
-        apart: How many windows lie between the middles of the two levels.
+        has_data: (windows,) True for windows of the history with data.
+        longest: Windows of a level.
+        apart: Windows between the middles of the two levels.
         config: Settings.
 
     Returns:
-        None where so few blocks make pairs that their pattern has a say.
+        None if so few blocks have a partner that windows without data would be removed.
     """
     config = config or NoiseConfig()
-    blocks = BlockSums(known[None].astype(np.float64), known[None].astype(np.float64))
+    blocks = BlockSums(has_data[None].astype(np.float64), has_data[None].astype(np.float64))
     pairs, shares = [], []
-    scales = noise_scales(len(known), longest, apart, config)
+    scales = noise_scales(len(has_data), longest, apart, config)
     for scale in scales:
         whole = blocks.of_width(scale.width)[1] > 0
         pairs.append(int((whole[:, scale.lag :] & whole[:, : -scale.lag]).sum()))

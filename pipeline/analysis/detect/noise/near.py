@@ -1,18 +1,18 @@
-"""The noise of neighbouring windows: what a daily cycle has to stand out from."""
+"""Noise of neighbouring windows, from which a daily cycle has to stand out."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from pipeline.analysis.detect.noise.scale import NoiseConfig, kept_share, unit_variance
+from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig, kept_share, unit_variance
 from pipeline.model import FloatArray, IntArray
 
 _ROUNDING = 1e-9
-"""Of sums that are made in another order."""
+"""Relative rounding error of sums in different orders."""
 
 
 class NearNoise:
-    """The noise of neighbouring windows of series, measured when it is asked for."""
+    """The noise of neighbouring windows of series, estimated on demand."""
 
     least: FloatArray | float = 0.0
 
@@ -24,9 +24,9 @@ class NearNoise:
         self._counts, self._config = counts, config
 
     def most(self, rows: IntArray) -> FloatArray:
-        """Return what the noise of series does not exceed, at a third of its cost: (rows,).
+        """Return an upper bound of the noise of series: (rows,). It costs a third of ``exact``.
 
-        The mean of all squares is no less than that of cut ones.
+        It is the mean of all squares, which is no less than the mean of cut squares.
         """
         if len(self._exposure) > 1 or not (self._exposure > 0).all():
             return np.full(len(rows), np.inf)
@@ -40,14 +40,14 @@ class NearNoise:
     def exact(self, rows: IntArray) -> FloatArray:
         """Return the noise of series: (rows,)."""
         exposure = self._exposure[rows] if len(self._exposure) > 1 else self._exposure
-        found, _ = unit_variance(
+        variance, _ = unit_variance(
             self._observed[rows], exposure, longest=1, apart=1, counts=self._counts, config=self._config
         )
-        return found
+        return variance
 
 
 class NearCountNoise(NearNoise):
-    """The noise of counts, which is no less than that of sampling."""
+    """The noise of counts, at least that of sampling."""
 
     def __init__(
         self, counts: FloatArray, totals: FloatArray, sampling: FloatArray, config: NoiseConfig
@@ -57,7 +57,7 @@ class NearCountNoise(NearNoise):
         self.least = self._sampling = sampling
 
     def most(self, rows: IntArray) -> FloatArray:
-        """Return what the noise of series does not exceed: (rows,)."""
+        """Return an upper bound of the noise of series: (rows,)."""
         return np.maximum(super().most(rows), self._sampling[rows])
 
     def exact(self, rows: IntArray) -> FloatArray:

@@ -1,12 +1,12 @@
-"""What the series of a service know of each other's noise.
+"""Prior of the noise of a service's series, from the variances of its subroutines (empirical Bayes).
 
-Two dozen blocks give a series' variance to about a quarter, and a test among thousands of series has to
-allow for the unlucky ones: Student's t with 31 degrees of freedom asks for a third more than the normal
-distribution does. But the variances of one service's subroutines are similar where their levels are: most of
-it is sampling, and the rest comes from the same servers under the same load. How similar they are can be
-measured, by what they scatter beyond the error of their estimates. From that follows how many degrees of
-freedom the others are worth to each (Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004), and a series that is
-noisier than they can account for keeps its own (after Phipson et al., Ann. Appl. Stat. 10, 2016).
+Two dozen blocks estimate a series' variance to about a quarter. A test among thousands of series must allow
+for that error: the bound of Student's t with 31 degrees of freedom is a third higher than that of the normal
+distribution. But subroutines with similar levels have similar variances: most of a variance is sampling, and
+the rest comes from the same servers under the same load. The scatter of variances beyond their estimation
+error measures how similar they are, and so how many degrees of freedom the prior is worth (Smyth, Stat.
+Appl. Genet. Mol. Biol. 3, 2004). A series that is noisier than the prior can account for is judged by its
+own variance (after Phipson et al., Ann. Appl. Stat. 10, 2016).
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def fit_shared_prior(
     degrees_of_freedom: FloatArray,
     config: SharedPriorConfig | None = None,
 ) -> SharedVariancePrior | None:
-    """Learn from the noise of many series what it is like at each level, and how similar it is.
+    """Fit the variance at each level, and its scatter, to the noise of many series.
 
     Args:
         level: (series,) above 0.
-        variance: (series,) estimates, see pipeline.analysis.detect.noise.scale.
+        variance: (series,) estimates, see pipeline.analysis.statistics.long_run_noise.batch_means.
         degrees_of_freedom: (series,) degrees of freedom of those.
         config: Settings.
 
@@ -57,8 +57,8 @@ def fit_shared_prior(
         None if there are too few series, or they have nothing in common.
     """
     config = config or SharedPriorConfig()
-    known = (level > 0) & (variance > 0)
-    level, variance, degrees_of_freedom = level[known], variance[known], degrees_of_freedom[known]
+    positive = (level > 0) & (variance > 0)
+    level, variance, degrees_of_freedom = level[positive], variance[positive], degrees_of_freedom[positive]
     if len(level) < config.min_series:
         return None
     order = np.lexsort((variance, level))
@@ -84,7 +84,7 @@ def moderated(
     degrees_of_freedom: FloatArray,
     config: SharedPriorConfig | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return variances and their degrees of freedom in the light of what other series of the service have.
+    """Return variances and their degrees of freedom moderated by the service's prior.
 
     Args:
         common: Of the service.
@@ -110,7 +110,7 @@ def least_moderated(
     variance: FloatArray,
     degrees_of_freedom: tuple[float, float],
 ) -> FloatArray:
-    """Return what ``moderated`` variances are at least: (series,).
+    """Return a lower bound of ``moderated`` variances: (series,).
 
     Args:
         common: Of the service.
@@ -128,12 +128,12 @@ def least_moderated(
 
 
 def _expected(common: SharedVariancePrior, level: FloatArray) -> tuple[BoolArray, FloatArray]:
-    """Return at which levels something is known of the others, and their variance there: (series,) each."""
-    known = level > 0
-    at = np.log(np.where(known, level, 1.0))
+    """Return True for levels that the prior covers, and its variance there: (series,) each."""
+    positive = level > 0
+    at = np.log(np.where(positive, level, 1.0))
     expected: FloatArray = np.exp(np.interp(at, common.log_levels, common.log_variances))
     # Below the levels that were looked at, nothing is.
-    return known & (at >= common.log_levels[0]), expected
+    return positive & (at >= common.log_levels[0]), expected
 
 
 def _spread(values: FloatArray) -> float:

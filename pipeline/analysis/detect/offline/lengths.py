@@ -1,4 +1,4 @@
-"""How long the description of a segment is: its residuals as autoregressive noise, and its parameters.
+"""Description length of a segment: its residuals as autoregressive noise, and its parameters.
 
 For u, v over the points [s, e) of a segment whose noise is a stationary AR(1) process with coefficient φ, the
 product that decorrelates the noise (the exact Gaussian likelihood's, Brockwell and Davis 1991, §8.7) is
@@ -50,7 +50,7 @@ _CURVE = 3
 imitates a weak step. It raised F1 for steps of 1.5 to 3 standard deviations from 0.79 to 0.86 in the zoo."""
 
 _LEAST_BEND = 1e-12
-"""Of the square of time in a segment, per point: below it rounding shows, and a parabola is not known."""
+"""Least square of time in a segment, per point, that a parabola is fitted to: below it rounding shows."""
 
 _PAIRS = ((0, 1), (1, 1), (0, 2), (1, 2), (2, 2), (0, 3), (1, 3), (2, 3), (3, 3))
 
@@ -130,9 +130,9 @@ def describe(
     nats, squares = half * fits.level, fits.level
     parameters = np.ones(nats.shape, dtype=np.int64)
     for count, charged, left in () if flat else ((2, 1, fits.line), (3, _CURVE, fits.curve)):
-        other = half * left + charged * parameter
-        shorter = other < nats
-        nats = np.where(shorter, other, nats)
+        slope_part = half * left + charged * parameter
+        shorter = slope_part < nats
+        nats = np.where(shorter, slope_part, nats)
         squares = np.where(shorter, left, squares)
         parameters[shorter] = count
     nats += parameter + points * 0.5 * np.log(2 * np.pi * variances)[:, None]

@@ -1,4 +1,4 @@
-"""The scale on which a series is described: its own, or that of its logarithms.
+"""Scale on which a series is described: its own, or that of its logarithms.
 
 What grows by so much per cent is a line on the logarithmic scale, with noise of one size there; on its own
 scale it bends, and its noise grows. Both descriptions are of the same values, so that their lengths compare
@@ -19,7 +19,7 @@ _SIMILAR = 1.5
 """Times the smallest size: in a smaller range a logarithm bends by 5 % at most, and is not tried."""
 
 _LEAST_SPREAD = 1e-60
-"""Of the range with transients: their squares must not overflow."""
+"""Largest range with transients: its square must not overflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Scale:
     def apply(self, values: FloatArray) -> FloatArray:
         """Return (points,) values on this scale."""
         parts = values / self.size  # so that neither a difference nor a square overflows
-        found: FloatArray = ((np.log(parts) if self.logarithmic else parts) - self.middle) / self.spread
-        return found
+        scaled: FloatArray = ((np.log(parts) if self.logarithmic else parts) - self.middle) / self.spread
+        return scaled
 
     def level(self, scaled: FloatArray) -> float:
         """Return the mean of scaled values, in the units of the series."""
@@ -44,9 +44,9 @@ class Scale:
         return (self.middle + self.spread * float(scaled.mean())) * self.size
 
     def nats(self, scaled: FloatArray) -> float:
-        """Return the nats that values take beyond those on this scale, by how densely it holds them."""
-        found = len(scaled) * float(np.log(self.spread))
-        return found + float((self.middle + self.spread * scaled).sum()) if self.logarithmic else found
+        """Return the nats by which the density of values differs from that of scaled values."""
+        nats = len(scaled) * float(np.log(self.spread))
+        return nats + float((self.middle + self.spread * scaled).sum()) if self.logarithmic else nats
 
 
 def scales(values: FloatArray, time: FloatArray, *, longest: int, bound: float) -> list[Scale]:
@@ -63,7 +63,7 @@ def scales(values: FloatArray, time: FloatArray, *, longest: int, bound: float) 
     size = float(np.abs(values).max())
     if size == 0:
         return []
-    found = []
+    scales_ = []
     for logarithmic in (False, True):
         if logarithmic:
             size = size if values[0] > 0 else -size
@@ -77,5 +77,5 @@ def scales(values: FloatArray, time: FloatArray, *, longest: int, bound: float) 
             spread = float(np.ptp(parts))
         spread = max(spread, _LEAST_SPREAD * float(np.ptp(parts)))
         if spread > 8 * np.finfo(float).eps * (1.0 if logarithmic else float(np.abs(clean).max())):
-            found.append(Scale(logarithmic, size, float(np.median(parts)), spread))
-    return found
+            scales_.append(Scale(logarithmic, size, float(np.median(parts)), spread))
+    return scales_

@@ -28,7 +28,7 @@ _AT_ONCE = 4096  # segments: few enough that what is computed of them stays in t
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What bounds the search, for one series."""
+    """Bounds of the search in one series."""
 
     shortest: int  # points of a segment
     price: float  # nats of a change, besides the parameters of its segment
@@ -66,14 +66,14 @@ def explain(values: FloatArray, time: FloatArray, rules: Rules) -> Explanation:
     room = _Room(len(values), positions, start[wide], stop[wide])
     fits = fit_segments(sums, room.first, room.end, np.array(rules.correlations))
     variances = _first_variances(fits, room.end - room.first, rules)
-    total, one, chain = min(
+    total, model, chain = min(
         (_search(sums, fits, variances, room, rules, flat=flat) for flat in (True, False)),
-        key=lambda found: found[0],
+        key=lambda search: search[0],
     )
-    bounds = _prune(one, chain, rules)
-    nats = total + one.total(bounds, rules) - one.total(chain, rules)
-    one, bounds = _doubt(one, values, time, bounds, rules)
-    return Explanation(tuple(bounds), one.flat, nats, float(one.correlation[0]), float(one.variance[0]))
+    bounds = _prune(model, chain, rules)
+    nats = total + model.total(bounds, rules) - model.total(chain, rules)
+    model, bounds = _doubt(model, values, time, bounds, rules)
+    return Explanation(tuple(bounds), model.flat, nats, float(model.correlation[0]), float(model.variance[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ class _Room:
 
 def _search(
     sums: Sums, fits: Fits, variances: FloatArray, room: _Room, rules: Rules, *, flat: bool
-) -> tuple[float, _One, list[int]]:
-    """Return the fewest nats over correlations and partitions, what they are under, and the bounds."""
+) -> tuple[float, _Model, list[int]]:
+    """Return the fewest nats over correlations and partitions, the model that has them, and the bounds."""
     correlations = np.array(rules.correlations)
     points = room.end - room.first
     for left in range(_ROUNDS, 0, -1):
@@ -107,13 +107,13 @@ def _search(
             variances = _variances(lengths, room, last, rules)
     totals += 0.5 * np.log(room.points) * (correlations > 0)  # a coefficient is a parameter, too
     best = int(np.argmin(totals))
-    one = _One(sums, correlations[best : best + 1], variances[best : best + 1], flat)
+    model = _Model(sums, correlations[best : best + 1], variances[best : best + 1], flat)
     chain = [int(room.positions[at]) for at in _walk(last[:, best])]
-    return float(totals[best]) + (0.0 if flat else rules.slopes), one, chain
+    return float(totals[best]) + (0.0 if flat else rules.slopes), model, chain
 
 
 @dataclass(frozen=True, slots=True)
-class _One:
+class _Model:
     """The lengths of segments under one correlation, of levels or of all shapes."""
 
     sums: Sums
@@ -126,7 +126,7 @@ class _One:
         return describe(fits, end - first, self.correlation, self.variance, flat=self.flat)
 
     def nats(self, first: IntArray, end: IntArray) -> FloatArray:
-        """Return each segment's length; so many at a time that what is computed stays in the cache."""
+        """Return the length of each segment: (segments,) nats, computed in parts that stay in the cache."""
         parts = [slice(at, at + _AT_ONCE) for at in range(0, len(first), _AT_ONCE)]
         return np.concatenate([self.describe(first[part], end[part]).nats[0] for part in parts])
 
@@ -167,8 +167,8 @@ def _first_variances(fits: Fits, points: IntArray, rules: Rules) -> FloatArray:
     few = points <= max(int(points.min()), int(1.5 * rules.shortest))
     free = points[few] - 2
     typical = free * (1 - 2 / (9 * free)) ** 3
-    found = np.median(fits.line[:, few] / typical, axis=1)
-    floored: FloatArray = np.maximum(found, rules.least_variance)
+    variances = np.median(fits.line[:, few] / typical, axis=1)
+    floored: FloatArray = np.maximum(variances, rules.least_variance)
     return floored
 
 
@@ -184,11 +184,11 @@ def _partition(lengths: Lengths, room: _Room, rules: Rules) -> tuple[FloatArray,
     best = np.full((positions, models), np.inf)
     best[0] = -rules.price  # the first segment needs no change
     last = np.zeros((positions, models), dtype=np.int64)
-    each = np.arange(models)
+    every = np.arange(models)
     for end in range(1, positions):
         total = best[:end] + cost[end, :end]
         last[end] = total.argmin(axis=0)
-        best[end] = total[last[end], each] + rules.price
+        best[end] = total[last[end], every] + rules.price
     return best[-1] - rules.price, last
 
 
@@ -204,17 +204,17 @@ def _variances(lengths: Lengths, room: _Room, last: IntArray, rules: Rules) -> F
     """Return the variance that each correlation's best partition leaves."""
     row = np.zeros((len(last), len(last)), dtype=np.int64)
     row[room.stop, room.start] = np.arange(len(room.start))
-    found = np.empty(last.shape[1])
+    variances = np.empty(last.shape[1])
     for model in range(last.shape[1]):
         chain = np.array(_walk(last[:, model]))
         used = row[chain[1:], chain[:-1]]
         parameters = int(lengths.parameters[model, used].sum())
-        found[model] = lengths.squares[model, used].sum() / max(room.points - parameters, 1)
-    floored: FloatArray = np.maximum(found, rules.least_variance)
+        variances[model] = lengths.squares[model, used].sum() / max(room.points - parameters, 1)
+    floored: FloatArray = np.maximum(variances, rules.least_variance)
     return floored
 
 
-def _refine(one: _One, bounds: list[int], rules: Rules) -> list[int]:
+def _refine(model: _Model, bounds: list[int], rules: Rules) -> list[int]:
     """Move each change to its best position between its neighbours, until none moves."""
     bounds = list(bounds)
     for _ in range(_PASSES):
@@ -222,64 +222,64 @@ def _refine(one: _One, bounds: list[int], rules: Rules) -> list[int]:
         for i in range(1, len(bounds) - 1):
             at = np.arange(bounds[i - 1] + rules.shortest, bounds[i + 1] - rules.shortest + 1)
             first, end = np.full_like(at, bounds[i - 1]), np.full_like(at, bounds[i + 1])
-            nats = one.nats(np.concatenate([first, at]), np.concatenate([at, end]))
+            nats = model.nats(np.concatenate([first, at]), np.concatenate([at, end]))
             bounds[i] = int(at[np.argmin(nats[: len(at)] + nats[len(at) :])])
         if bounds == before:
             break
     return bounds
 
 
-def _prune(one: _One, bounds: list[int], rules: Rules) -> list[int]:
+def _prune(model: _Model, bounds: list[int], rules: Rules) -> list[int]:
     """Refine, and leave out changes as long as that shortens the description."""
-    bounds = _refine(one, bounds, rules)
+    bounds = _refine(model, bounds, rules)
     while len(bounds) > 2:
         edges = np.array(bounds)
-        apart = one.nats(edges[:-1], edges[1:])
-        together = one.nats(edges[:-2], edges[2:])
+        apart = model.nats(edges[:-1], edges[1:])
+        together = model.nats(edges[:-2], edges[2:])
         saved = apart[:-1] + apart[1:] + rules.price - together
         if len(saved) == 1:
             saved += rules.first
         worst = int(np.argmax(saved))
         if saved[worst] < 0:
             break
-        bounds = _refine(one, bounds[: worst + 1] + bounds[worst + 2 :], rules)
+        bounds = _refine(model, bounds[: worst + 1] + bounds[worst + 2 :], rules)
     return bounds
 
 
 def _doubt(
-    one: _One, values: FloatArray, time: FloatArray, bounds: list[int], rules: Rules
-) -> tuple[_One, list[int]]:
+    model: _Model, values: FloatArray, time: FloatArray, bounds: list[int], rules: Rules
+) -> tuple[_Model, list[int]]:
     """Leave out changes that the noise explains once its memory beyond one AR coefficient counts.
 
     The memory is what the innovations' long-run variance exceeds their variance by. Means and slopes of
     segments stray as if there were so many points fewer. With fewer changes more of it shows, so it is
     measured until no change is left out.
     """
-    variance = one.variance
+    variance = model.variance
     while len(bounds) > 2:
-        one = replace(one, variance=variance * _memory(one, values, time, bounds))
-        fewer = _prune(one, bounds, rules)
+        model = replace(model, variance=variance * _memory(model, values, time, bounds))
+        fewer = _prune(model, bounds, rules)
         if len(fewer) == len(bounds):
             break
         bounds = fewer
-    return one, bounds
+    return model, bounds
 
 
-def _memory(one: _One, values: FloatArray, time: FloatArray, bounds: list[int]) -> float:
+def _memory(model: _Model, values: FloatArray, time: FloatArray, bounds: list[int]) -> float:
     """Return innovations' long-run variance over their variance, or 1 where no larger is significant.
 
     Bartlett's weights on the autocorrelations up to the root of the number of points; under white noise the
     estimate has a variance of 4/3 lags / points (Priestley 1981, §6.2.4).
     """
     edges = np.array(bounds)
-    shapes = one.describe(edges[:-1], edges[1:]).parameters[0]
+    shapes = model.describe(edges[:-1], edges[1:]).parameters[0]
     noise = np.empty(len(values))
     for first, end, parameters in zip(bounds, bounds[1:], shapes, strict=False):
         middle = time[first:end] - (time[first] + time[end - 1]) / 2
         shape = np.vander(middle / middle[-1], int(parameters))
         part = values[first:end]
         noise[first:end] = part - shape @ np.linalg.lstsq(shape, part, rcond=None)[0]
-    innovations = noise[1:] - one.correlation[0] * noise[:-1]
+    innovations = noise[1:] - model.correlation[0] * noise[:-1]
     power = float(innovations @ innovations)
     if power <= 0:
         return 1.0

@@ -1,4 +1,4 @@
-"""A cycle that repeats through a whole series is no change: it is found and offered for removal.
+"""Cycles that repeat through a whole series, which are offered for removal, as they are no change.
 
 Harmonics of one period are fitted where a periodogram peaks: that of the series without its linear trend,
 which shows long smooth waves, and that of its differences with large ones clipped, in which a step is one odd
@@ -51,7 +51,7 @@ def find_seasons(values: FloatArray, *, bound: float) -> list[Season]:
     steps = np.diff(values) - np.median(np.diff(values))
     limit = bound * quantile_deviation(steps)
     steps = np.clip(steps, -limit, limit)
-    found = []
+    seasons = []
     for signal, differenced in ((level, False), (steps - steps.mean(), True)):
         peak = _peak(signal)
         if peak is None:
@@ -59,8 +59,8 @@ def find_seasons(values: FloatArray, *, bound: float) -> list[Season]:
         fits = [_fit(signal, points, *peak, growing, differenced) for growing in (False, True)]
         best = max((fit for fit in fits if fit), key=lambda fit: fit[0], default=None)
         if best and best[0] > 0:
-            found.append(best[1])
-    return found
+            seasons.append(best[1])
+    return seasons
 
 
 def _peak(signal: FloatArray) -> tuple[float, int] | None:

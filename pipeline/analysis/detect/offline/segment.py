@@ -1,4 +1,4 @@
-"""Every change point of one series, offline: the segmentation that describes the series in the fewest words.
+"""Every change point of one series, offline: the segmentation with the shortest description.
 
 The series is a sequence of segments, each a level, a line or a parabola, plus a cycle that runs through all
 of it, plus AR(1) noise, plus transients. Which of these explains what is seen (a few steps in white noise, a
@@ -30,7 +30,7 @@ from pipeline.analysis.detect.offline.transients import far_runs, replace_transi
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 _PARAMETERS = 5
-"""Of the shortest description with a change: two levels, its position, the noise's spread and correlation."""
+"""Parameters of a description with one change: two levels, position, spread and correlation of noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +79,26 @@ def segment(values: FloatArray, *, config: SegmentConfig | None = None) -> tuple
         config: Settings.
     """
     config = config or SegmentConfig()
-    known = np.flatnonzero(~np.isnan(values))
-    time, total, values = known / len(values) - 0.5, len(values), values[known]
+    positions = np.flatnonzero(~np.isnan(values))
+    time, total, values = positions / len(values) - 0.5, len(values), values[positions]
     points = len(values)
     shortest = max(config.min_points, int(np.ceil(config.shortest * np.sqrt(points))))
     if points < 2 * shortest:
         return ()
     described = [
-        _shortest(scale, scale.apply(values), known, total, shortest, config)
+        _shortest(scale, scale.apply(values), positions, total, shortest, config)
         for scale in scales(values, time, longest=shortest - 1, bound=config.outlier)
     ]
     if not described:
         return ()
-    best = min(described, key=lambda one: one.nats)
-    bounds = best.found.bounds
+    best = min(described, key=lambda description: description.nats)
+    bounds = best.explanation.bounds
     levels = [best.scale.level(best.clean[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
-    p_values = _p_values(best.clean, time, best.found, best.shortest)
+    p_values = _p_values(best.clean, time, best.explanation, best.shortest)
     return tuple(
-        LevelShift(int(known[_first_lasting(values, best.odd, index, before, after)]), before, after, p_value)
+        LevelShift(
+            int(positions[_first_lasting(values, best.odd, index, before, after)]), before, after, p_value
+        )
         for index, before, after, p_value in zip(bounds[1:-1], levels, levels[1:], p_values, strict=False)
     )
 
@@ -122,26 +124,28 @@ class _Described:
     clean: FloatArray  # (points,)
     odd: BoolArray  # (points,) transients
     shortest: int  # points of a segment
-    found: Explanation
+    explanation: Explanation
 
 
 def _shortest(
-    scale: Scale, values: FloatArray, known: IntArray, total: int, shortest: int, config: SegmentConfig
+    scale: Scale, values: FloatArray, positions: IntArray, total: int, shortest: int, config: SegmentConfig
 ) -> _Described:
     """Return the shortest description on one scale, with a season or without.
 
     Args:
-        scale: Where they lie.
-        values: (points,) the known ones, scaled.
-        known: (points,) where they lie among all.
-        total: Points with the missing ones, over which a line is drawn for the season's phase.
-        shortest: Points of a segment.
+        scale: The scale of the values.
+        values: (points,) the points that are not missing, scaled.
+        positions: (points,) their indexes in the series.
+        total: Number of points including missing ones, which are interpolated to find seasons.
+        shortest: Fewest points of a segment.
         config: Settings.
     """
     points = len(values)
-    time = known / total - 0.5
-    whole = np.interp(np.arange(total), known, values)
-    seasons = [(season.component[known], season.nats) for season in find_seasons(whole, bound=config.outlier)]
+    time = positions / total - 0.5
+    whole = np.interp(np.arange(total), positions, values)
+    seasons = [
+        (season.component[positions], season.nats) for season in find_seasons(whole, bound=config.outlier)
+    ]
     few = points / (points - _PARAMETERS - 1)
     described = []
     for component, nats in [(np.zeros(points), 0.0), *seasons]:
@@ -158,22 +162,22 @@ def _shortest(
                 grid=config.grid,
                 peaks=config.grid // 2,
             )
-            found = explain(clean, time, rules)
-            if length < shortest and min(np.diff(found.bounds)) >= shortest:
-                continue  # it explains no such run
-            length_nats = nats + found.nats + scale.nats(clean + component)
+            explanation = explain(clean, time, rules)
+            if length < shortest and min(np.diff(explanation.bounds)) >= shortest:
+                continue  # no segment is as short as this run of odd points
+            length_nats = nats + explanation.nats + scale.nats(clean + component)
             length_nats += 1.5 * odd * np.log(points)  # position and size of each odd point
             length_nats += config.short * np.log(points) * (length < shortest)
             length_nats += config.logarithm * np.log(points) * scale.logarithmic
-            described.append(_Described(length_nats, scale, clean, clean != left, length, found))
-    return min(described, key=lambda one: one.nats)
+            described.append(_Described(length_nats, scale, clean, clean != left, length, explanation))
+    return min(described, key=lambda description: description.nats)
 
 
 def _lengths(values: FloatArray, time: FloatArray, shortest: int, config: SegmentConfig) -> list[int]:
-    """Return what the shortest segment may be: the usual, and a run of odd points that may be a level.
+    """Return lengths of the shortest segment to try: the usual one, and that of a run of odd points.
 
-    The farther it stands out, the shorter it may be. Whether it is one the description says: its points
-    have to agree with each other, and two changes must be shorter to describe than each of them.
+    The farther a run stands out, the shorter it may be. The description decides whether it is a level: two
+    changes must be shorter to describe than its odd points one by one.
     """
     least = shortest * config.far
     runs = far_runs(values, time, longest=shortest - 1, bound=config.outlier, least=least)
@@ -182,7 +186,7 @@ def _lengths(values: FloatArray, time: FloatArray, shortest: int, config: Segmen
 
 
 def _least_variance(values: FloatArray, clean: FloatArray, config: SegmentConfig) -> float:
-    """Return the variance that noise has at least: of what nobody sees, and of rounding.
+    """Return the least variance of noise: that of invisible differences, and that of rounding.
 
     Rounded values may repeat throughout a segment; then it is as if one point strayed by the rounding.
     """
@@ -193,25 +197,27 @@ def _least_variance(values: FloatArray, clean: FloatArray, config: SegmentConfig
     return max(seen**2, rounding, 1e-12)
 
 
-def _p_values(values: FloatArray, time: FloatArray, found: Explanation, shortest: int) -> list[float]:
-    """Return how often one shape through both segments would leave so much more than one in each.
+def _p_values(values: FloatArray, time: FloatArray, explanation: Explanation, shortest: int) -> list[float]:
+    """Return the p-value of each change: that of the residuals if one shape fits both segments.
 
     The search for the position is accounted for (Šidák).
     """
-    bounds = np.array(found.bounds)
+    bounds = np.array(explanation.bounds)
     sums = running_sums(values, time)
-    correlation, variance = np.array([found.correlation]), np.array([found.variance])
+    correlation, variance = np.array([explanation.correlation]), np.array([explanation.variance])
 
     def shapes(first: IntArray, end: IntArray) -> tuple[FloatArray, IntArray]:
         fits = fit_segments(sums, first, end, correlation)
-        lengths = describe(fits, end - first, correlation, variance, flat=found.flat)
+        lengths = describe(fits, end - first, correlation, variance, flat=explanation.flat)
         return lengths.squares[0], lengths.parameters[0]
 
     squares, parameters = shapes(bounds[:-1], bounds[1:])
     one_squares, one_parameters = shapes(bounds[:-2], bounds[2:])
     more = np.maximum(parameters[:-1] + parameters[1:] - one_parameters, 1)
     explained = np.maximum(one_squares - squares[:-1] - squares[1:], 0)
-    single = stats.f.sf(explained / more / found.variance, more, max(len(values) - int(parameters.sum()), 1))
+    single = stats.f.sf(
+        explained / more / explanation.variance, more, max(len(values) - int(parameters.sum()), 1)
+    )
     splits = np.maximum(1, bounds[2:] - bounds[:-2] - 2 * shortest + 1)
     with np.errstate(divide="ignore"):
         return [float(p) for p in -np.expm1(splits * np.log1p(-single))]

@@ -1,4 +1,4 @@
-"""Points that belong to no lasting regime are replaced before levels are compared."""
+"""Transients: points of no lasting regime, which are replaced before levels are compared."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class CycleConfig:
 
 @dataclass(frozen=True, slots=True)
 class WindowGrid:
-    """When windows begin."""
+    """Start times of windows."""
 
     start: float  # of the first, epoch seconds
     resolution_s: float
@@ -45,15 +45,15 @@ class WindowGrid:
 
 
 class PointNoise(Protocol):
-    """The variance of points, between what it lies and what it is: (rows,) of series that are asked for."""
+    """The variance of points, as bounds and exactly: (rows,) for the rows asked for."""
 
     least: FloatArray | float  # (series,)
 
     def most(self, rows: IntArray) -> FloatArray:
-        """Return what it does not exceed."""
+        """Return an upper bound of the variance."""
 
     def exact(self, rows: IntArray) -> FloatArray:
-        """Return what it is."""
+        """Return the variance."""
 
 
 def fit_daily_waves(
@@ -83,13 +83,13 @@ def fit_daily_waves(
     if uneven or day < config.min_points or days < config.min_days or not len(values):
         return np.zeros((len(values), 2 * config.harmonics))
     newest = slice(values.shape[1] - days * day, values.shape[1])
-    known = np.atleast_2d(weights > 0)[:, newest].reshape(-1, days, day)  # one row if all have the same
+    has_data = np.atleast_2d(weights > 0)[:, newest].reshape(-1, days, day)  # one row if all have the same
     by_day = values[:, newest].reshape(len(values), days, day)
-    complete = bool(known.all())
-    points = known.sum(axis=2)
-    by_day = by_day if complete else np.where(known, by_day, 0.0)
+    complete = bool(has_data.all())
+    points = has_data.sum(axis=2)
+    by_day = by_day if complete else np.where(has_data, by_day, 0.0)
     by_day = by_day - (by_day.sum(axis=2) / np.maximum(points, 1))[:, :, None]
-    by_day = by_day if complete else np.where(known, by_day, 0.0)
+    by_day = by_day if complete else np.where(has_data, by_day, 0.0)
     # Waves of a whole day are orthogonal: projections are the least squares fit.
     # Those of a day with gaps fall short by the share that is missing.
     waves = _waves(grid, config.harmonics)[newest][:day]
@@ -155,6 +155,6 @@ def _common(
 
 
 def _middles(ordered: FloatArray) -> FloatArray:
-    """Return the medians of what is in order along the last axis."""
+    """Return the medians along the last axis of sorted values."""
     values = ordered.shape[-1]
     return np.asarray((ordered[..., (values - 1) // 2] + ordered[..., values // 2]) / 2)

@@ -1,4 +1,4 @@
-"""Daily and weekly seasons of a batch of series: are there any, and what are they (FBDetect §5.4.4).
+"""Detection and decomposition of daily and weekly seasons in a batch of series (FBDetect §5.4.4).
 
 The paper asks the autocorrelation function whether a series is seasonal, and STL for the season. Both need
 settling where it leaves them open:
@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft, special
 
-from pipeline.analysis.statistics.robust import block_means, row_medians, typical_deviation
+from pipeline.analysis.statistics.blocks import block_means, ratio_or_zero
+from pipeline.analysis.statistics.robust import row_medians, typical_deviation
 from pipeline.model import BoolArray, FloatArray
 from pipeline.model.units import DAY_S, WEEK_S
 
@@ -45,7 +46,7 @@ class SeasonConfig:
 
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """Which seasons each series has, and the evidence."""
+    """Seasons of each series, and the evidence."""
 
     daily: BoolArray  # (series,)
     weekly: BoolArray  # (series,)
@@ -62,23 +63,23 @@ class Decomposition:
 
 
 def points_of(period_s: float, resolution_s: float) -> int:
-    """Return how many windows a period has, to the nearest."""
+    """Return the number of windows in a period, rounded."""
     return round(period_s / resolution_s)
 
 
 def find_periods(
     values: FloatArray, weights: FloatArray, resolution_s: float, *, config: SeasonConfig | None = None
 ) -> Periods:
-    """Return which series have a significant daily and a significant weekly cycle.
+    """Return which series have a significant daily or weekly cycle.
 
     Args:
-        values: (series, windows); what has weight 0 may be NaN.
+        values: (series, windows); may be NaN where the weight is 0.
         weights: (windows,) or (series, windows), not negative: inverse variances up to a factor.
         resolution_s: Length of a window.
         config: Settings.
 
     Returns:
-        One row a series. A period that the data do not hold ``min_cycles`` times is never significant.
+        One row for each series. A period of which the data hold fewer than ``min_cycles`` is not significant.
     """
     config = config or SeasonConfig()
     weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), values.shape)
@@ -86,8 +87,8 @@ def find_periods(
     daily, weekly = np.ones(len(values)), np.ones(len(values))
     for first in range(0, len(values), CHUNK_ROWS):
         rows = slice(first, first + CHUNK_ROWS)
-        known = weights[rows] > 0
-        clipped = _clip(np.where(known, values[rows], 0.0), known, config.outlier)
+        has_data = weights[rows] > 0
+        clipped = _clip(np.where(has_data, values[rows], 0.0), has_data, config.outlier)
         if _enough(values.shape[1], day, config):
             daily[rows] = _periodicity(clipped, weights[rows], day, 0.0, config)
         if _enough(values.shape[1], week, config):
@@ -96,8 +97,8 @@ def find_periods(
             missing = 1 / (values.shape[1] / day - 1) if has_day else 0.0
             left = clipped - fold(clipped, weights[rows], day) if has_day else clipped
             weekly[rows] = _periodicity(left, weights[rows], week, missing, config)
-    each = -np.expm1(np.log1p(-config.significance) / 2)
-    return Periods(daily < each, weekly < each, daily)
+    bound = -np.expm1(np.log1p(-config.significance) / 2)
+    return Periods(daily < bound, weekly < bound, daily)
 
 
 def decompose(
@@ -124,8 +125,8 @@ def decompose(
     usable = [p for p in sorted(periods) if _enough(values.shape[1], p, config)]
     seasonal, trend = np.zeros(values.shape), np.zeros(values.shape)
     for row in range(len(values)):
-        known = weights[row] > 0
-        bridged = bridge(values[row], known)
+        has_data = weights[row] > 0
+        bridged = bridge(values[row], has_data)
         trend[row] = np.median(bridged)
         for period in usable:
             season, trend[row] = _stl(bridged - seasonal[row], period, config)
@@ -135,18 +136,18 @@ def decompose(
 
 
 def carry_on(seasonal: FloatArray, period: int, windows: int) -> FloatArray:
-    """Repeat the last cycle of a season until it is so many windows long: (series, windows)."""
+    """Repeat the last cycle of a season up to a length of ``windows``: (series, windows)."""
     fitted = seasonal.shape[1]
     later = np.arange(fitted, windows)
     source = later - period * (-(-(later - fitted + 1) // period))
     return np.concatenate([seasonal, seasonal[:, source]], axis=1)
 
 
-def bridge(values: FloatArray, known: BoolArray) -> FloatArray:
+def bridge(values: FloatArray, has_data: BoolArray) -> FloatArray:
     """Return a series whose gaps are filled in a straight line; zeros for one without any data."""
-    if known.all():
+    if has_data.all():
         return values
-    positions = np.flatnonzero(known)
+    positions = np.flatnonzero(has_data)
     if not len(positions):
         return np.zeros(len(values))
     filled: FloatArray = np.interp(np.arange(len(values)), positions, values[positions])
@@ -160,8 +161,8 @@ def fold(values: FloatArray, weights: FloatArray, period: int) -> FloatArray:
     padding = ((0, 0), (0, cycles * period - windows))
     weight = np.pad(weights, padding).reshape(rows, cycles, period)
     total = np.pad(values * weights, padding).reshape(rows, cycles, period)
-    level = _ratio(total.sum(axis=(1, 2)), weight.sum(axis=(1, 2)))
-    phases = _ratio(total.sum(axis=1), weight.sum(axis=1))
+    level = ratio_or_zero(total.sum(axis=(1, 2)), weight.sum(axis=(1, 2)))
+    phases = ratio_or_zero(total.sum(axis=1), weight.sum(axis=1))
     phases = np.where(weight.sum(axis=1) > 0, phases - level[:, None], 0.0)
     return np.tile(phases, (1, cycles))[:, :windows]
 
@@ -190,15 +191,15 @@ def _stl(values: FloatArray, period: int, config: SeasonConfig) -> tuple[FloatAr
     return np.asarray(fitted.seasonal), np.asarray(fitted.trend)
 
 
-def _clip(values: FloatArray, known: BoolArray, bound: float) -> FloatArray:
-    """Centre each series on its median, clip outliers, and set what is not known to 0."""
-    holes = np.where(known, values, np.nan)
-    holes[~known.any(axis=1)] = 0.0
+def _clip(values: FloatArray, has_data: BoolArray, bound: float) -> FloatArray:
+    """Centre each series on its median, clip outliers, and set windows without data to 0."""
+    holes = np.where(has_data, values, np.nan)
+    holes[~has_data.any(axis=1)] = 0.0
     centred = holes - row_medians(holes)[:, None]
     sizes = np.abs(centred)
     scale = typical_deviation(sizes)
     reach = bound * scale[:, None]
-    return np.where(known, np.clip(np.nan_to_num(centred), -reach, reach), 0.0)
+    return np.where(has_data, np.clip(np.nan_to_num(centred), -reach, reach), 0.0)
 
 
 def _periodicity(
@@ -218,21 +219,21 @@ def _periodicity(
 def _periodicity_at(
     values: FloatArray, weights: FloatArray, period: float, missing: float, config: SeasonConfig
 ) -> FloatArray:
-    known = weights > 0
+    has_data = weights > 0
     width = round(period)
-    flat = _clip(values - moving_mean(values, weights, width), known, config.outlier)
+    flat = _clip(values - moving_mean(values, weights, width), has_data, config.outlier)
     # A mean of more samples is less noisy; scaled so, all points are equally noisy.
-    even = np.where(known, flat * np.sqrt(weights), 0.0)
-    even -= np.where(known, _ratio(even.sum(axis=1), known.sum(axis=1))[:, None], 0.0)
+    even = np.where(has_data, flat * np.sqrt(weights), 0.0)
+    even -= np.where(has_data, ratio_or_zero(even.sum(axis=1), has_data.sum(axis=1))[:, None], 0.0)
     windows = values.shape[1]
     products = _lagged_products(even)
-    pairs = np.rint(_lagged_products(known.astype(np.float64)))
-    variance = _ratio(products[:, 0], pairs[:, 0])
-    correlation = _ratio(_ratio(products, pairs), variance[:, None])
+    pairs = np.rint(_lagged_products(has_data.astype(np.float64)))
+    variance = ratio_or_zero(products[:, 0], pairs[:, 0])
+    correlation = ratio_or_zero(ratio_or_zero(products, pairs), variance[:, None])
     # Too few pairs are left at the last lags to say anything.
     multiples = np.rint(np.arange(period, windows - period / 4, period)).astype(np.int64)
     weight = pairs[:, multiples]
-    pooled = _ratio(((correlation[:, multiples] + missing) * weight).sum(axis=1), weight.sum(axis=1))
+    pooled = ratio_or_zero(((correlation[:, multiples] + missing) * weight).sum(axis=1), weight.sum(axis=1))
     bartlett = 1 + 2 * (correlation[:, 1 : width // 2] ** 2).sum(axis=1)
     score = pooled * np.sqrt(weight.sum(axis=1) / bartlett)
     # Summed over all multiples, the products are the squares of so many independent phases' sums: skewed
@@ -261,13 +262,7 @@ def moving_mean(values: FloatArray, weights: FloatArray, width: int) -> FloatArr
 
     def spans(array: FloatArray) -> FloatArray:
         running = np.concatenate([np.zeros((len(array), 1)), np.cumsum(array, axis=1)], axis=1)
-        found: FloatArray = running[:, high] - running[:, low]
-        return found
+        sums: FloatArray = running[:, high] - running[:, low]
+        return sums
 
-    return _ratio(spans(values * weights), spans(np.ascontiguousarray(weights)))
-
-
-def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    shape = np.broadcast_shapes(numerator.shape, denominator.shape)
-    out: FloatArray = np.divide(numerator, denominator, out=np.zeros(shape), where=denominator > 0)
-    return out
+    return ratio_or_zero(spans(values * weights), spans(np.ascontiguousarray(weights)))

@@ -1,9 +1,9 @@
-"""What happened at the same time a week before, taken out of a change.
+"""Correction of a change by the change at the same time of the week before.
 
-Ten days of history hold one earlier weekend: too little to decompose, enough to compare with. A level that
-rose by as much at the same hour of last week has not regressed. While the history is too short to hold last
-week's change, its level at least must have been another; and before a week is over nothing is known, for
-the first weekend looks like a change of everything.
+Ten days of history hold one earlier weekend, which is too little to decompose, but enough to compare with. A
+level that rose by as much at the same hour of last week has not regressed. If the history is too short to
+hold last week's change, last week's level must at least have been different. In the first week nothing can be
+compared, since the first weekend looks like a change of everything.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SAME_DAYS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class WeekSpan:
-    """What is compared and searched, as indexes of columns, (series,) each but the splits."""
+    """The compared and searched columns as indexes, (series,) each but the splits."""
 
     low: IntArray  # of the windows that are compared
     high: IntArray
@@ -49,7 +49,7 @@ def beyond_last_week(
     span: WeekSpan,
     doubt: float,
 ) -> tuple[FloatArray, Sums]:
-    """Return the roots of splits beyond what the same splits show a week earlier, and whose change that is.
+    """Return the roots of splits beyond the same splits a week earlier, and the sums with that change.
 
     Args:
         plain: What lies on both sides of the splits, (series, splits).
@@ -62,18 +62,21 @@ def beyond_last_week(
     """
     week = round(7 * span.day)
     begin, end = int(min(span.low.min(), span.splits[0])), int(span.high.max())
-    past = slice(max(begin - week, 0), end - week)
-    at = {"first": int(span.splits[0]) - week - past.start, "last": int(span.splits[-1]) - week - past.start}
-    index = np.arange(past.start, past.stop) + week
+    before = slice(max(begin - week, 0), end - week)
+    at = {
+        "first": int(span.splits[0]) - week - before.start,
+        "last": int(span.splits[-1]) - week - before.start,
+    }
+    index = np.arange(before.start, before.stop) + week
     within = (index >= span.low[:, None]) & (index < span.high[:, None])
-    known = (earlier[1][:, past] > 0) & within
-    whole_week = np.asarray((span.low >= week) & (known == within).all(axis=1))
-    sums = [part[:, past] if within.all() else part[:, past] * within for part in earlier]
+    has_data = (earlier[1][:, before] > 0) & within
+    whole_week = np.asarray((span.low >= week) & (has_data == within).all(axis=1))
+    sums = [part[:, before] if within.all() else part[:, before] * within for part in earlier]
     week_ago = split_sums(sums[0], sums[1], **at)
-    now, (observed, exposure) = slice(past.start + week, end), series
+    now, (observed, exposure) = slice(before.start + week, end), series
     complete = bool(whole_week.all())
-    again = plain if complete else split_sums(observed[:, now] * known, exposure[:, now] * known, **at)
-    left, right = both_sides(known.astype(np.float64), **at)
+    again = plain if complete else split_sums(observed[:, now] * has_data, exposure[:, now] * has_data, **at)
+    left, right = both_sides(has_data.astype(np.float64), **at)
     half = right >= (span.high - span.last)[:, None] / 2
     older = left >= round(span.day) / 2
     whole = half & older
@@ -99,7 +102,7 @@ def roots_against_week(
     older: BoolArray,
     doubt: float = 2.0,
 ) -> tuple[FloatArray, Sums]:
-    """Return standardised roots of changes beyond last week's, and the sums whose change that is.
+    """Return standardised roots of changes beyond last week's, and the sums with that change.
 
     Only what went the same way last week is taken out, and no more than there is: what changed then and does
     not do so again is no change of this week.
@@ -123,10 +126,10 @@ def roots_against_week(
     way = np.sign(sums.right * sums.left_exposure - sums.left * sums.right_exposure)
     earlier = signed_roots(week_ago, family) / deviation
     same = whole & (np.sign(earlier) == way)
-    kept = np.where(same, np.maximum(0.0, 1 - doubt / np.maximum(earlier**2, 1e-300)), 0.0)
-    kept = kept * _undone(sums, week_ago, family, way)
-    beyond = _without(sums, week_ago, kept, family)
-    roots = signed_roots(beyond, family) / (deviation * np.sqrt(1 + kept**2))
+    lasting = np.where(same, np.maximum(0.0, 1 - doubt / np.maximum(earlier**2, 1e-300)), 0.0)
+    lasting = lasting * _undone(sums, week_ago, family, way)
+    beyond = _without(sums, week_ago, lasting, family)
+    roots = signed_roots(beyond, family) / (deviation * np.sqrt(1 + lasting**2))
     roots = np.where(np.sign(roots) == way, roots, 0.0)
     last_week = Sums(week_ago.right, week_ago.right_exposure, again.right, again.right_exposure)
     level = signed_roots(last_week, family) / deviation
@@ -134,9 +137,9 @@ def roots_against_week(
     return np.where(whole | (older & ~half), roots, either), beyond
 
 
-def _smaller_root(other: FloatArray, roots: FloatArray) -> FloatArray:
+def _smaller_root(second: FloatArray, roots: FloatArray) -> FloatArray:
     """Return the root nearer to 0 where both have one sign, 0 elsewhere."""
-    size = np.where(np.sign(other) == np.sign(roots), np.minimum(np.abs(other), np.abs(roots)), 0.0)
+    size = np.where(np.sign(second) == np.sign(roots), np.minimum(np.abs(second), np.abs(roots)), 0.0)
     return np.asarray(np.sign(roots) * size)
 
 
@@ -158,14 +161,14 @@ def _undone(sums: Sums, week_ago: Sums, family: Family, way: FloatArray) -> Floa
     return np.asarray(np.clip(undone, 0.0, 1.0))
 
 
-def _without(sums: Sums, week_ago: Sums, kept: FloatArray, family: Family) -> Sums:
-    """Take so much of last week's change out of the right side, from values or from what is expected."""
+def _without(sums: Sums, week_ago: Sums, lasting: FloatArray, family: Family) -> Sums:
+    """Remove a share of last week's change from the right side: from values, or from the expectation."""
     if family == "values":
         left = ratio(week_ago.left, week_ago.left_exposure)
         right = ratio(week_ago.right, week_ago.right_exposure)
-        moved = sums.right - kept * (right - left) * sums.right_exposure
+        moved = sums.right - lasting * (right - left) * sums.right_exposure
         return Sums(sums.left, sums.left_exposure, moved, sums.right_exposure)
     # Half a count more keeps what was not seen at all from weighing infinitely.
     left = (week_ago.left + 0.5) / np.maximum(week_ago.left_exposure, 0.5)
     right = (week_ago.right + 0.5) / np.maximum(week_ago.right_exposure, 0.5)
-    return Sums(sums.left, sums.left_exposure, sums.right, sums.right_exposure * (right / left) ** kept)
+    return Sums(sums.left, sums.left_exposure, sums.right, sums.right_exposure * (right / left) ** lasting)

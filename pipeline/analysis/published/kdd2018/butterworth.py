@@ -9,7 +9,7 @@ from pipeline.model import FloatArray
 
 
 def low_pass(values: FloatArray, *, cutoff: float, order: int = 1) -> FloatArray:
-    """Suppress what changes faster than the cut-off: multiply the spectrum by 1 / (1 + (ω / ω_c)^2n).
+    """Suppress frequencies above the cut-off: multiply the spectrum by 1 / (1 + (ω / ω_c)^2n).
 
     A discrete spectrum takes the end for the neighbour of the beginning. So each series is continued by its
     mirror image: a level that has changed is not drawn back towards the first values.

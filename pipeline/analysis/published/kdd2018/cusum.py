@@ -25,12 +25,12 @@ from scipy import special
 from pipeline.analysis.detect.change_interval import step_interval
 from pipeline.analysis.detect.expected import values_and_weights
 from pipeline.analysis.detect.matrix import select_rows
-from pipeline.analysis.detect.noise.batch_means import long_run_variance
 from pipeline.analysis.detect.seasonal.stl import bridge, find_periods, points_of
 from pipeline.analysis.detect.short_term import Windows
 from pipeline.analysis.published.kdd2018.butterworth import low_pass
 from pipeline.analysis.published.kdd2018.fourier import remove_cycles
 from pipeline.analysis.published.kdd2018.setups import EFFICIENCY_INFRA, Kdd2018Config
+from pipeline.analysis.statistics.long_run_noise.batch_means import long_run_variance
 from pipeline.model import Candidate, Direction, FloatArray, IntArray, SeriesMatrix
 
 CHUNK_ROWS = 256
@@ -78,15 +78,15 @@ def find_kdd2018(
     levels = levels[:, :end]
     weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), matrix.samples.shape)[:, :end]
     scan = max(points_of(config.scan_s, matrix.resolution_s), end - windows.analysis)
-    known = (weights[:, -points_of(config.cusum_s, matrix.resolution_s) :] > 0).mean(axis=1) >= 0.5
-    found: list[Candidate] = []
+    enough = (weights[:, -points_of(config.cusum_s, matrix.resolution_s) :] > 0).mean(axis=1) >= 0.5
+    candidates: list[Candidate] = []
     for first in range(0, len(levels), CHUNK_ROWS):
-        rows = first + np.flatnonzero(known[first : first + CHUNK_ROWS])
+        rows = first + np.flatnonzero(enough[first : first + CHUNK_ROWS])
         if len(rows):
             values = np.where(weights[rows] > 0, levels[rows], 0.0)
             part = select_rows(matrix, rows.tolist())
-            found += _examine(part, values, weights[rows], scan, direction, config)
-    return tuple(found)
+            candidates += _examine(part, values, weights[rows], scan, direction, config)
+    return tuple(candidates)
 
 
 def cusum(
@@ -98,7 +98,7 @@ def cusum(
     first: int = 1,
     degrees_of_freedom: FloatArray | float = _KNOWN,
 ) -> Cusum:
-    """Return each series' scaled CUSUM: where it is lowest, and how likely by chance (KDD 2018 §2.1).
+    """Return the minimum of each series' scaled CUSUM, and its chance (KDD 2018 §2.1).
 
     Args:
         values: (series, windows); anything where the weight is 0.
@@ -110,9 +110,9 @@ def cusum(
     """
     tiny = np.finfo(np.float64).tiny
     total = np.maximum(weights.sum(axis=1), tiny)
-    known = np.where(weights > 0, values, 0.0)
-    mean = (known * weights).sum(axis=1) / total
-    sums = np.cumsum(np.where(weights > 0, known - mean[:, None], 0.0) * weights, axis=1) / total[:, None]
+    filled = np.where(weights > 0, values, 0.0)
+    mean = (filled * weights).sum(axis=1) / total
+    sums = np.cumsum(np.where(weights > 0, filled - mean[:, None], 0.0) * weights, axis=1) / total[:, None]
     lowest = max(first - 1, 0) + np.argmin(sums[:, max(first - 1, 0) :], axis=1)
     depth = np.maximum(-sums[np.arange(len(values)), lowest], 0.0)
     depth[depth <= 1e-12 * np.abs(mean)] = 0.0  # what rounding leaves of a constant series is no change
@@ -126,7 +126,7 @@ def cusum(
 def _bridge_exceeds(
     bound: FloatArray, share: FloatArray, degrees_of_freedom: FloatArray | float
 ) -> FloatArray:
-    """Return how likely a Brownian bridge exceeds a bound within that share of its length from one end.
+    """Return the chance that a Brownian bridge exceeds a bound within a share of its length from one end.
 
     The bound is in units of an estimated standard deviation: exp(-2 x²), averaged over the chi-squared
     distribution of its square, is (1 + 4 x² / ν)^(-ν/2), and Student's distribution replaces the normal one.
@@ -146,7 +146,7 @@ def _examine(
     direction: Direction,
     config: Kdd2018Config,
 ) -> list[Candidate]:
-    """Return the candidates of a matrix, by the levels of its series and what these weigh."""
+    """Return the candidates of a matrix, from the levels of its series and their weights."""
     sign = 1.0 if direction == "up" else -1.0
     plain = _without_cycles(values, weights, matrix.resolution_s, config)
     series = sign * (_logarithm(plain, weights) if config.log else plain)
@@ -164,9 +164,9 @@ def _examine(
         weights[fallen] *= np.arange(weights.shape[1]) >= down.index[fallen, None]
         smooth[fallen] = _smooth(series[fallen], weights[fallen], matrix.resolution_s, config)
     recent = max(series.shape[1] - scan, 1)
-    found = cusum(smooth, weights, variance, scale, first=recent, degrees_of_freedom=degrees_of_freedom)
-    clears = (found.p_value < config.significance) & (found.index < series.shape[1])
-    index = found.index
+    up = cusum(smooth, weights, variance, scale, first=recent, degrees_of_freedom=degrees_of_freedom)
+    clears = (up.p_value < config.significance) & (up.index < series.shape[1])
+    index = up.index
     if config.second_pass:
         second = cusum(
             series[:, recent:], weights[:, recent:], variance, scale, degrees_of_freedom=degrees_of_freedom
@@ -182,8 +182,8 @@ def _examine(
             change_time=start + float(index[i]) * matrix.resolution_s,
             before=_level(plain[i, : index[i]], weights[i, : index[i]]),
             after=_level(plain[i, index[i] :], weights[i, index[i] :]),
-            p_value=float(found.p_value[i]),
-            statistic=float(found.statistic[i]),
+            p_value=float(up.p_value[i]),
+            statistic=float(up.statistic[i]),
             change_time_interval=matrix.moments(
                 step_interval(series[i], weights[i], (variance[i], degrees_of_freedom[i]), int(index[i])),
                 values.shape[1] - series.shape[1],
@@ -196,7 +196,7 @@ def _examine(
 def _without_cycles(
     values: FloatArray, weights: FloatArray, resolution_s: float, config: Kdd2018Config
 ) -> FloatArray:
-    """Return series without their cycles, where they have any: §2.4.2 asks the Fourier transform."""
+    """Return series without their significant cycles (§2.4.2)."""
     if not config.cycles:
         return values
     fit = slice(-points_of(config.fit_s, resolution_s), None)
@@ -210,7 +210,7 @@ def _without_cycles(
 
 
 def _logarithm(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return logarithms; what is not positive counts as half of the smallest that is."""
+    """Return logarithms; values that are not positive count as half of the smallest positive one."""
     positive = (values > 0) & (weights > 0)
     least = np.where(positive, values, np.inf).min(axis=1, initial=np.inf)
     least = np.where(np.isfinite(least), least, 1.0)
@@ -218,11 +218,11 @@ def _logarithm(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _scales(values: FloatArray, weights: FloatArray, config: Kdd2018Config) -> FloatArray:
-    """Return what the statistic is divided by; 1 for a level of 0, and for logarithms, which are relative."""
+    """Return the divisor of the statistic; 1 for a level of 0, and for logarithms, which are relative."""
     if config.log:
         return np.ones(len(values))
-    known = np.where(weights > 0, values, np.nan)
-    level = np.nanmean(known, axis=1) if config.scale == "mean" else np.nanmedian(known, axis=1)
+    holes = np.where(weights > 0, values, np.nan)
+    level = np.nanmean(holes, axis=1) if config.scale == "mean" else np.nanmedian(holes, axis=1)
     size = np.abs(level)
     return np.where(size > 0, size, 1.0)
 

@@ -64,10 +64,10 @@ def daily_trend(values: FloatArray, weights: FloatArray, day: int, smoothing: fl
     padding = ((0, 0), (days * day - windows, 0))
     holes = np.pad(np.where(weights > 0, values, np.nan), padding, constant_values=np.nan)
     holes = holes.reshape(len(values), days, day)
-    known = np.isfinite(holes).any(axis=2)
-    medians = np.nanmedian(np.where(known[:, :, None], holes, 0.0), axis=2)
-    for row in np.flatnonzero(~known.all(axis=1)).tolist():
-        medians[row] = bridge(medians[row], known[row])
+    has_data = np.isfinite(holes).any(axis=2)
+    medians = np.nanmedian(np.where(has_data[:, :, None], holes, 0.0), axis=2)
+    for row in np.flatnonzero(~has_data.all(axis=1)).tolist():
+        medians[row] = bridge(medians[row], has_data[row])
     smooth = medians @ loess_operator(days, smoothing).T
     smooth[(smooth <= 0).any(axis=1)] = 1.0
     return np.repeat(smooth, day, axis=1)[:, days * day - windows :]
@@ -115,14 +115,14 @@ def _choose_orders(
 
 def _huber(values: FloatArray, weights: FloatArray, terms: FloatArray, config: FourierConfig) -> FloatArray:
     """Return coefficients by iteratively reweighted least squares with Huber's loss: (series, terms)."""
-    known = weights > 0
+    has_data = weights > 0
     # A point's own noise goes with its weight: only standardised residuals can be compared.
     root = np.sqrt(weights)
     trust = np.ones(values.shape)
     coefficients = _solve(*_normal_equations(values, weights, terms))
     for _ in range(config.rounds):
         size = np.abs(values - coefficients @ terms.T) * root
-        scale = MAD_TO_DEVIATION * row_medians(np.where(known, size, np.nan))
+        scale = MAD_TO_DEVIATION * row_medians(np.where(has_data, size, np.nan))
         reach = config.huber * np.maximum(scale, 1e-300)[:, None]
         np.divide(reach, size, out=trust, where=size > 0)
         np.clip(trust, None, 1.0, out=trust)

@@ -17,7 +17,8 @@ from agents.gateway.base import Request, Setup
 from agents.gateway.intake import Rules
 from agents.gateway.quota import Rates
 from agents.gateway.receivers import RECEIVERS
-from agents.gateway.server import listening, make_app
+from agents.gateway.server import make_app
+from pipeline.http.serving import listening
 from tests.support.open_faults import open_fault
 from tests.unit.agents.gateway import support
 from tests.unit.agents.gateway.support import NOW, Bench, Outbox, stacks_of

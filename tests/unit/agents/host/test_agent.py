@@ -15,7 +15,7 @@ from agents.host.agent import Edges, HostAgent
 from agents.host.numbers import summary
 from agents.host.rules import Condition, How, Rule
 from agents.host.rules_file import HostConfig
-from agents.publishing.buffer import Tally
+from agents.publishing.pending import Tally
 from agents.publishing.publisher import Delivery
 from pipeline.messages.inputs import decode_profile
 from pipeline.model import Outgoing

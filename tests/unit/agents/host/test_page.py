@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from agents.host.page import MetricsPage
+from agents.host.page import metrics_page
 from pipeline.model.errors import ConfigError
 
 
@@ -18,31 +18,25 @@ def read(address: str, token: str = "") -> str:
 
 
 def test_numbers_are_served_until_the_end() -> None:
-    page = MetricsPage(lambda: [("agent_cost_ratio", {}, 0.25)])
-    address = page.start("127.0.0.1", 0)
-    assert "smidgen_agent_cost_ratio 0.25" in read(address)
-    page.close()
+    with metrics_page(lambda: [("agent_cost_ratio", {}, 0.25)], "127.0.0.1", 0) as address:
+        assert "smidgen_agent_cost_ratio 0.25" in read(address)
     with pytest.raises(urllib.error.URLError):
         read(address)
 
 
 def test_a_token_is_asked_for() -> None:
-    page = MetricsPage(list, "secret")
-    address = page.start("127.0.0.1", 0)
-    with pytest.raises(urllib.error.HTTPError, match="401"):
-        read(address)
-    assert read(address, "secret") == "\n"
-    page.close()
+    with metrics_page(list, "127.0.0.1", 0, "secret") as address:
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            read(address)
+        assert read(address, "secret") == "\n"
 
 
 def test_addresses_that_are_refused() -> None:
-    with pytest.raises(ConfigError, match="--metrics: 0.0.0.0 can be reached from other machines"):
-        MetricsPage(list).start("0.0.0.0", 0)
-    page = MetricsPage(list)
-    address = page.start("127.0.0.1", 0)
-    port = int(address.split(":")[2].split("/")[0])
-    other = MetricsPage(list)
-    with pytest.raises(ConfigError, match=f"--metrics: 127.0.0.1:{port}: "):
-        other.start("127.0.0.1", port)
-    other.close()
-    page.close()
+    refusal = "--metrics: 0.0.0.0 can be reached from other machines"
+    with pytest.raises(ConfigError, match=refusal), metrics_page(list, "0.0.0.0", 0):
+        pass
+    with metrics_page(list, "127.0.0.1", 0) as address:
+        port = int(address.split(":")[2].split("/")[0])
+        taken = f"--metrics: 127.0.0.1:{port}: "
+        with pytest.raises(ConfigError, match=taken), metrics_page(list, "127.0.0.1", port):
+            pass

@@ -22,10 +22,9 @@ from agents.host.fleet.status import SILENT_S
 from agents.host.numbers import Demand, State
 from agents.host.rules_file import HostConfig, parse_fleet_config
 from agents.host.rules_source import GatewayRules, status_of
-from agents.host.service import _buffer
-from agents.publishing.buffer import Buffer, Tally
+from agents.host.service import message_queue
+from agents.publishing.pending import Tally
 from agents.publishing.publisher import Delivery
-from agents.publishing.spooled_buffer import SpooledBuffer
 from pipeline.cli import run as run_command
 from pipeline.cli import smidgen
 from pipeline.settings.workloads import load_workloads
@@ -209,6 +208,7 @@ def test_the_command_lists_by_a_gateways_rules(tmp_path: Path, capsys: pytest.Ca
 
 def test_the_host_says_where_its_spool_is(tmp_path: Path) -> None:
     config = parse_fleet_config(b"{spool_size: 1MiB, rules: [{}]}", "here")
-    assert isinstance(_buffer(config, None), Buffer)
-    assert isinstance(_buffer(config, tmp_path / "spool"), SpooledBuffer)
+    message_queue(config, None)
+    assert not list(tmp_path.iterdir())
+    message_queue(config, tmp_path / "spool")
     assert (tmp_path / "spool").is_dir()

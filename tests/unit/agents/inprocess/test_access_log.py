@@ -14,7 +14,7 @@ from wsgiref.util import FileWrapper, setup_testing_defaults
 import numpy as np
 import pytest
 
-from agents.inprocess.endpoints import AsgiApp, WsgiApp
+from agents.inprocess.observer import AsgiApp, WsgiApp
 from agents.logs import RequestTypes
 from agents.logs.line_format import line_format
 from agents.logs.request_tally import RequestTally, TallyOptions

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from agents.logs import RequestTypes, TallyOptions, line_format
 from agents.logs.log_follower import Counting, LogFollower
 from agents.logs.state_file import StateFile
-from agents.publishing.buffer import Pending
-from agents.publishing.outbox import Outbox
+from agents.publishing.message_queue import MessageQueue, Overflow
+from agents.publishing.pending import Pending
 from pipeline.messages.inputs import decode_metric_points
 from pipeline.messages.requests import decode_requests
 from pipeline.model import Outgoing, RequestCounts
@@ -51,7 +51,7 @@ class World:
         self.start()
 
     def start(self) -> None:
-        self.outbox = Outbox(10_000)
+        self.outbox = MessageQueue(max_bytes=10_000, overflow=Overflow.KEEP)
         state = StateFile(self.state_path, service="shop", log=self.log, period_s=PERIOD_S)
         options = TallyOptions("shop", "h1", self.release, PERIOD_S, lateness_s=10.0)
         counting = Counting(options, RequestTypes(), lambda _: line_format("json"))
@@ -78,7 +78,7 @@ class World:
 
     def stop(self) -> None:
         if self.follower:
-            self.outbox.put_back(Pending(Outgoing("requests", "", b"")))
+            self.outbox.put_back()
             self.follower.close(self.now)
         self.follower = None
 
@@ -289,7 +289,7 @@ def test_during_an_outage_lines_stay_in_the_log(tmp_path: Path) -> None:
     for _ in range(60):
         world.write("/a", after_s=35.0)
         world.step()
-    waiting = len(world.outbox)
+    waiting = len(world.outbox.unconfirmed)
     assert 0 < waiting < 120
     assert world.state_path.stat().st_size < 60_000
     world.finish()

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agents.publishing.buffer import Buffer, Tally
-from agents.publishing.publisher import Publisher
+from agents.publishing.message_queue import MessageQueue
+from agents.publishing.pending import Tally
+from agents.publishing.publisher import BackgroundPublisher
 from pipeline.model import Outgoing
 from pipeline.model.errors import BrokerUnavailable, InvalidMessage
 
@@ -54,13 +55,13 @@ class FakeBroker:
             self._changed.notify_all()
 
 
-def start(broker: FakeBroker, *, max_messages: int = 100) -> Publisher:
-    publisher = Publisher(broker.connect, Buffer(max_messages=max_messages, max_bytes=10_000))
+def start(broker: FakeBroker, *, max_messages: int = 100) -> BackgroundPublisher:
+    publisher = BackgroundPublisher(broker.connect, MessageQueue(max_messages=max_messages, max_bytes=10_000))
     publisher.start()
     return publisher
 
 
-def offer(publisher: Publisher, *names: str) -> None:
+def offer(publisher: BackgroundPublisher, *names: str) -> None:
     for name in names:
         publisher.offer(Outgoing("profiles", name, b"value"), samples=10)
 

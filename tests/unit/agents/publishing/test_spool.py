@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.publishing import spool as spools
-from agents.publishing.buffer import Pending, Tally
+from agents.publishing.pending import Pending, Tally
 from agents.publishing.spool import (
     MAGIC,
     Spool,

@@ -17,7 +17,7 @@ from pipeline.analysis.detect.detectable import (
     significant_root,
     time_to_detect,
 )
-from pipeline.analysis.detect.noise.service import with_shared_prior
+from pipeline.analysis.detect.service_noise import with_shared_prior
 from pipeline.analysis.detect.short_term import (
     ScanConfig,
     Windows,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from pipeline.analysis.detect.search import SearchConfig, due_detectors, find_change_points
+from pipeline.analysis.detect.search import SearchConfig, StepDetector, due_detectors, find_change_points
 from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.published.kdd2018.cusum import find_kdd2018
 from pipeline.model import Candidate, Detector, SeriesMatrix
 
 HOUR_S = 3600.0
 LEAD, HISTORY, ANALYSIS, EXTENDED = 20, 240, 24, 12
 WINDOWS = Windows(HISTORY, HISTORY + ANALYSIS, HISTORY + ANALYSIS + EXTENDED)
+PUBLISHED: Mapping[Detector, StepDetector] = {"kdd2018": find_kdd2018}
 
 
 def matrix(*, lead: int = 0) -> SeriesMatrix:
@@ -43,14 +46,18 @@ def test_slow_rises_are_looked_for_twice_a_day(end_h: float, interval_h: float, 
 
 @pytest.mark.parametrize("detector", ["short_term", "kdd2018"])
 def test_a_detector_finds_the_step_and_nothing_else(detector: Detector) -> None:
-    found = find_change_points(matrix(), WINDOWS, SearchConfig((detector,), absolute=0.001))
+    found = find_change_points(
+        matrix(), WINDOWS, SearchConfig((detector,), absolute=0.001, published=PUBLISHED)
+    )
     assert [candidate.metric for candidate in found.candidates] == ["shop.step"]
     assert found.unusable == 0
 
 
 def test_what_two_detectors_find_counts_once() -> None:
     once = find_change_points(matrix(), WINDOWS, SearchConfig(("short_term",), absolute=0.001))
-    twice = find_change_points(matrix(), WINDOWS, SearchConfig(("short_term", "kdd2018"), absolute=0.001))
+    twice = find_change_points(
+        matrix(), WINDOWS, SearchConfig(("short_term", "kdd2018"), absolute=0.001, published=PUBLISHED)
+    )
     assert twice.candidates[: len(once.candidates)] == once.candidates
     keys = [(c.metric_kind, c.metric, c.kind) for c in twice.candidates]
     assert len(set(keys)) == len(keys)
@@ -59,7 +66,7 @@ def test_what_two_detectors_find_counts_once() -> None:
 def test_what_lies_before_the_history_is_for_the_short_term_alone() -> None:
     led = Windows(HISTORY + LEAD, HISTORY + LEAD + ANALYSIS, WINDOWS.end + LEAD, history=LEAD)
     (found,) = find_change_points(
-        matrix(lead=LEAD), led, SearchConfig(("kdd2018",), absolute=0.001)
+        matrix(lead=LEAD), led, SearchConfig(("kdd2018",), absolute=0.001, published=PUBLISHED)
     ).candidates
     assert found.change_time == pytest.approx((HISTORY + 5) * 600.0, abs=1200.0)
 

@@ -17,11 +17,10 @@ from pipeline.analysis.rootcause.ranking import (
     leave_out,
     over_cases,
     rank_over_cases,
-    rank_suspects,
     weights_of,
 )
 from pipeline.analysis.stacks import index_stacks, membership
-from pipeline.model import SeriesKey
+from pipeline.model import SeriesKey, Suspect
 from pipeline.model.steps import FACTORS
 from tests.support.builders import build_change, build_stacks
 
@@ -185,6 +184,10 @@ def near(chance: float, fraction: float = 1.0, rank: int = 1) -> Attribution:
 
 
 NOTHING = near(1.0, 0.0, 500)
+
+
+def rank_suspects(evidence: Evidence, config: RankingConfig | None = None) -> tuple[Suspect, ...]:
+    return rank_over_cases([(1.0, evidence)], config)
 
 
 def evidence(

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.analysis.rootcause.ranking import rank_suspects
 from pipeline.analysis.rootcause.trials import (
     Caused,
     MetricFinding,
@@ -18,7 +17,7 @@ from pipeline.analysis.rootcause.trials import (
 )
 from pipeline.model import Candidate
 from tests.support.builders import build_candidate, build_change
-from tests.unit.analysis.rootcause.test_ranking import evidence, near
+from tests.unit.analysis.rootcause.test_ranking import evidence, near, rank_suspects
 
 SHA = "0f3c2a9b7d"
 

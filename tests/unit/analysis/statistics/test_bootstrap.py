@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from pipeline.analysis.statistics.bootstrap import Dependence, dependent_signs
+from pipeline.analysis.statistics.bootstrap import Dependence, dependent_signs, sign_flip_chance
 from pipeline.model import FloatArray
 
 
@@ -39,3 +39,15 @@ def test_periods_of_a_block_have_one_sign() -> None:
     assert set(signs.ravel().tolist()) == {-1.0, 1.0}
     for block in np.unique(found.blocks).tolist():
         assert (signs[found.blocks == block] == signs[found.blocks == block][0]).all()
+
+
+def test_the_chance_counts_the_data_among_the_draws() -> None:
+    parts = [np.array([1.0, 3.0]), np.array([2.0, 2.5])]
+    assert sign_flip_chance(2.0, parts) == 4 / 5
+    assert sign_flip_chance(9.0, parts) == 1 / 5
+
+
+def test_drawing_ends_after_the_part_with_enough_larger_draws() -> None:
+    parts = iter([np.array([1.0, 3.0]), np.array([2.0, 2.5])])
+    assert sign_flip_chance(2.0, parts, enough=1) == 2 / 3
+    assert next(parts).tolist() == [2.0, 2.5]

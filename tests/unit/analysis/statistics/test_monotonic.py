@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.analysis.statistics.monotonic import mann_kendall, row_quantiles, theil_sen
+from pipeline.analysis.statistics.monotonic import mann_kendall, theil_sen
+from pipeline.analysis.statistics.robust import row_quantiles
 
 
 @pytest.mark.parametrize(

@@ -66,25 +66,3 @@ def test_overdispersion_is_that_of_most_and_one_at_least() -> None:
         4.0, rel=0.1
     )
     assert robust.overdispersion(squares / 9) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("width", "means", "weights"),
-    [
-        pytest.param(1, [9.0, 1.0, 2.0, 5.0, 4.0], [1.0, 1.0, 3.0, 0.0, 2.0], id="as they are"),
-        pytest.param(2, [(1 + 2 * 3) / 4, 4.0], [4.0, 2.0], id="the oldest is left out"),
-        pytest.param(5, [(9 + 1 + 6 + 8) / 7], [7.0], id="all"),
-    ],
-)
-def test_block_means(width: int, means: list[float], weights: list[float]) -> None:
-    values, weight = np.array([[9.0, 1.0, 2.0, 5.0, 4.0]]), np.array([[1.0, 1.0, 3.0, 0.0, 2.0]])
-    found = robust.block_means(values, weight, width)
-    assert found[0][0] == pytest.approx(means)
-    assert found[1][0] == pytest.approx(weights)
-
-
-def test_a_block_without_data_is_zero_and_weighs_nothing() -> None:
-    means, weights = robust.block_means(
-        np.array([[np.nan, np.nan, 3.0, 5.0]]), np.array([[0, 0, 1.0, 1.0]]), 2
-    )
-    assert (means.tolist(), weights.tolist()) == ([[0.0, 4.0]], [[0.0, 2.0]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeline.analysis.statistics.always_valid import t_radius
 from pipeline.experiments.trials import (
     anytime_valid,
     discard_warm_up,
@@ -12,7 +13,6 @@ from pipeline.experiments.trials import (
     trials_needed,
     warm_up_points,
 )
-from pipeline.experiments.trials.sequential import widest_t
 
 POINTS = 120
 ROWS = 1000
@@ -126,7 +126,7 @@ def test_trials_needed_by_who_looks_after_every_trial() -> None:
     history = np.tile([0.01, -0.01], 500)
     needed = trials_needed(history, 0.01, sequential=True)
     assert needed
-    half = widest_t(np.array([needed - 1, needed]), 0.05) * 0.01 / np.sqrt([needed - 1, needed])
+    half = t_radius(np.array([needed - 1, needed]), 0.05) * 0.01 / np.sqrt([needed - 1, needed])
     assert half[1] <= 0.01 < half[0]
     assert trials_needed(history, 1e-9, sequential=True) is None
 

@@ -7,6 +7,7 @@ import pytest
 
 from loadgen.requests.simulate import PRESETS, simulate
 from loadgen.requests.table import measure
+from pipeline.analysis.published.liao2021.baseline import compare_response_times
 from pipeline.releases.requests import (
     CompareConfig,
     NotCompared,
@@ -14,7 +15,6 @@ from pipeline.releases.requests import (
     ReleaseComparison,
     Releases,
     compare_releases,
-    compare_response_times,
     periods_needed,
 )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from aiohttp import web
 
 from agents.experiments.replay.recording import RecordedRequest, read_recording
-from agents.gateway.server import listening
+from pipeline.http.serving import listening
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -26,8 +26,8 @@ from agents.experiments.replay.experiment import (
 from agents.experiments.replay.plan import name_endpoints
 from agents.experiments.replay.recording import RecordedRequest
 from agents.experiments.replay.trace import Trace
-from agents.gateway.server import listening
 from pipeline.commands.trial.reading import read_trials
+from pipeline.http.serving import listening
 from pipeline.model.errors import ConfigError
 from tests.unit.agents.experiments.replay.services import Handler, service
 

@@ -23,7 +23,7 @@ from agents.experiments.replay import (
     WsgiRecorder,
 )
 from agents.experiments.replay.proxy import make_proxy
-from agents.gateway.server import listening
+from pipeline.http.serving import listening
 from tests.support.open_faults import open_fault
 from tests.unit.agents.experiments.replay.services import (
     Handler,
@@ -241,7 +241,7 @@ def test_asgi(path: Path) -> None:
         await recording(scope, receive, send)
 
     async def main() -> None:
-        await recording({"type": "lifespan"}, None, send)  # type: ignore[arg-type]
+        await recording({"type": "lifespan"}, None, send)
         await ask("/ä b")
         with pytest.raises(ValueError, match="own error"):
             await ask("/fails")

@@ -14,8 +14,8 @@ from aiohttp import web
 from agents.gateway.access import EVERYBODY, Client
 from agents.gateway.fleet import Fleet, add_fleet_routes
 from agents.gateway.intake import Rules
-from agents.gateway.server import listening
 from agents.host.fleet import AgentStatus
+from pipeline.http.serving import listening
 from pipeline.settings.workloads import Workload
 from tests.support.gateway_requests import NOW
 from tests.unit.agents.gateway.support import Bench

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from agents.source import parser_process
 from agents.source.changes import definitions, git_program, history
 from agents.source.changes.bounds import FILES_BYTES, fit
+from agents.source.changes.diff import parse_patch
 from agents.source.changes.git import MAX_FILE_BYTES, GitError, Repository
 from agents.source.changes.git_program import run_git
 from agents.source.changes.history import change_message, read_change
@@ -22,9 +24,8 @@ from agents.source.changes.patch import (
     Hunk,
     Line,
     content_of,
-    parse_patch,
 )
-from agents.source.changes.syntax import Question
+from agents.source.syntax import Question
 from pipeline.model import Change
 from pipeline.processes import Output
 from tests.support.repositories import Work
@@ -401,7 +402,7 @@ def test_what_reads_sources_sees_nothing_of_the_caller(monkeypatch: pytest.Monke
         return Output(b"", 0)
 
     monkeypatch.setenv("MY_PASSWORD", "canary")
-    monkeypatch.setattr(definitions, "run_bounded", run)
+    monkeypatch.setattr(parser_process, "run_bounded", run)
     definitions.read_definitions([Question("go", b"package a", [1])], timeout_s=5)
     assert "PATH" in given
     assert "canary" not in given.values()

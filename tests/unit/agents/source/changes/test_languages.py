@@ -9,7 +9,7 @@ import pytest
 
 from agents.source.changes.definitions import read_definitions
 from agents.source.changes.languages import LANGUAGES, Language, language_of
-from agents.source.changes.syntax import Definition, Question, touched_definitions
+from agents.source.syntax import Definition, Question, touched_definitions
 from tests.support.repositories import Work
 
 

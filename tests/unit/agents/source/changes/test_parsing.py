@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.source.changes.definitions import MAX_ENDS, read_definitions
+from agents.source.changes.definitions import decode_answer, read_definitions
+from agents.source.changes.diff import parse_patch
 from agents.source.changes.git import Repository
 from agents.source.changes.git_output import (
     FileChange,
@@ -20,13 +21,12 @@ from agents.source.changes.git_output import (
 )
 from agents.source.changes.languages import language_of
 from agents.source.changes.modules import module_of_source
-from agents.source.changes.patch import parse_patch
 from agents.source.changes.subroutines import MAX_NAME, compare_python
-from agents.source.changes.syntax import (
+from agents.source.parser_process import MAX_ENDS
+from agents.source.syntax import (
     MAX_DEPTH,
     Definition,
     Question,
-    decode_answers,
     touched_definitions,
 )
 from tests.support.repositories import Work
@@ -100,7 +100,7 @@ def test_answers_that_are_none() -> None:
         b"[" * 9999,
         b"\xff",
     ]
-    answers = list(decode_answers(b"\n".join([*lines, b"[]"])))
+    answers = [decode_answer(line) for line in lines]
     assert answers == [[], None, None, None, [Definition("3", ("[]",))], None, None, None]
 
 
@@ -204,5 +204,5 @@ def test_objects_that_go_between_two_looks() -> None:
 
 
 def test_a_hunk_of_thousands_of_digits_is_none() -> None:
-    text = f"index {SHA}..{SHA}\n@@ -{'1' * 5000} +1 @@\n+x\n".encode()
+    text = f"diff --git a/x b/x\nindex {SHA}..{SHA}\n@@ -{'1' * 5000} +1 @@\n+x\n".encode()
     assert [patch.hunks for patch in parse_patch(text)] == [[]]

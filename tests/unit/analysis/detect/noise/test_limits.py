@@ -5,7 +5,7 @@ import pytest
 
 from pipeline.analysis.detect.noise.limits import noise_limits
 from pipeline.analysis.detect.noise.near import NearCountNoise
-from pipeline.analysis.detect.noise.scale import NoiseConfig, SeriesNoise
+from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig, SeriesNoise
 from pipeline.model import BoolArray, FloatArray
 
 SERIES, HISTORY = 200, 960

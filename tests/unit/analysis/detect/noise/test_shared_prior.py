@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from pipeline.analysis.detect.noise.service import with_shared_prior
 from pipeline.analysis.detect.noise.shared_prior import fit_shared_prior, moderated
+from pipeline.analysis.detect.service_noise import with_shared_prior
 from pipeline.analysis.detect.short_term import Windows, find_candidates
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix, SharedVariancePrior
 

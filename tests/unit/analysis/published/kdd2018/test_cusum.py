@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import yaml
 
-from pipeline.analysis.detect.noise.batch_means import long_run_variance
 from pipeline.analysis.detect.short_term import Windows
 from pipeline.analysis.published.kdd2018.butterworth import low_pass
 from pipeline.analysis.published.kdd2018.cusum import Cusum, cusum, find_kdd2018
@@ -20,6 +19,7 @@ from pipeline.analysis.published.kdd2018.setups import (
     TEAMS,
     Kdd2018Config,
 )
+from pipeline.analysis.statistics.long_run_noise.batch_means import long_run_variance
 from pipeline.backtest.plain import build_datasets
 from pipeline.backtest.run import run_backtest
 from pipeline.backtest.seriesfile import Series

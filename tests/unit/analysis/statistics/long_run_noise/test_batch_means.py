@@ -7,7 +7,7 @@ import pytest
 from numpy.random import Generator
 from scipy.signal import lfilter
 
-from pipeline.analysis.detect.noise.scale import NoiseConfig, unit_variance
+from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig, unit_variance
 from pipeline.model import FloatArray
 
 SERIES, HISTORY = 300, 1440

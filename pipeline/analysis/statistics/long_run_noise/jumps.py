@@ -1,4 +1,4 @@
-"""The jumps of a level, in blocks of windows: changes of level, which are not noise."""
+"""Jumps of a level between blocks of windows: changes of level, which are not noise."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from pipeline.model import BoolArray, FloatArray
 
 
 def find_jumps(observed: FloatArray, exposure: FloatArray, *, side: int, significance: float) -> BoolArray:
-    """Return before which blocks the level jumps: (series, blocks).
+    """Return True before each block at which the level jumps: (series, blocks).
 
-    A jump is where the means of some blocks before and after differ by more than such means usually do, and
-    by more than at the places around it.
+    At a jump the means of ``side`` blocks before and after differ by more than such means usually do, and by
+    more than at the places around it.
 
     Args:
         observed: (series, blocks) sums.
         exposure: (series, blocks) or (1, blocks) sums, 0 where there is no data.
-        side: How many blocks before and after are compared.
-        significance: Of a jump in one series.
+        side: Blocks on either side that are compared.
+        significance: Chance of a false jump in a series.
     """
     observed, exposure = _moving_sums(observed, side), _moving_sums(exposure, side)
     from scipy.ndimage import maximum_filter1d  # slow to import, and every worker imports this module
 
-    known = exposure > 0
-    inverse = 1.0 / np.where(known, exposure, np.inf)
+    has_data = exposure > 0
+    inverse = 1.0 / np.where(has_data, exposure, np.inf)
     levels = observed * inverse
     squares = levels[:, side:] - levels[:, :-side]
     squares *= squares
     spread = inverse[:, side:] + inverse[:, :-side]
-    both = known[:, side:] & known[:, :-side]
+    both = has_data[:, side:] & has_data[:, :-side]
     squares /= spread if both.all() else np.where(both, spread, np.inf)
     jumps = np.zeros((len(observed), observed.shape[1] + side - 1), dtype=np.bool_)
     if not squares.size:
@@ -42,7 +42,7 @@ def find_jumps(observed: FloatArray, exposure: FloatArray, *, side: int, signifi
     squares = squares[rows]
     outlying = squares > bound * (medians_of_rows(squares)[:, None] / MEDIAN_SQUARE)
     highest = squares == maximum_filter1d(squares, 2 * side + 1, axis=1)
-    # A block that a jump lies in differs from both its neighbours.
+    # A block that holds a jump differs from both its neighbours.
     jumps[rows, side : side + squares.shape[1]] = outlying & maximum_filter1d(highest, 3, axis=1)
     return jumps
 

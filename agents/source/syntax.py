@@ -1,30 +1,16 @@
 """Subroutines around given lines of a source, by its language's tree-sitter grammar.
 
-Grammars are C code over what anybody committed, and some inputs cost them minutes and gigabytes. So this file
-is also a program, ``python syntax.py``, that ``agents.source.changes.definitions`` runs and that bounds
-itself: it imports nothing of Smidgen. It reads one line of JSON, a list of questions, then their sources, and
-answers each with a line of JSON as soon as it is done, so that an input that ends the program costs only
-itself.
+It imports nothing else of Smidgen, since ``agents.source.parser_program`` loads it for each commit.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import re
-import resource
-import signal
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
-
-FILE_S = 5.0
-"""How much processor time one source may take."""
-
-MEMORY_BYTES = 1024**3
-"""Address space of the program."""
 
 MAX_NAME = 500
 MAX_DEPTH = 100
@@ -321,40 +307,7 @@ def _tools(language: str) -> tuple[Any, Any]:
     return tree_sitter.Parser(loaded), query
 
 
-def encode_questions(questions: Sequence[Question]) -> bytes:
-    """Write questions as the program reads them."""
-    heads = [
-        {"language": each.language, "bytes": len(each.source), "lines": list(each.lines)}
-        for each in questions
-    ]
-    return b"\n".join([json.dumps(heads).encode(), b"".join(each.source for each in questions)])
-
-
-def decode_answers(data: bytes) -> Iterator[list[Definition] | None]:
-    """Read answers as the program writes them, None for nonsense."""
-    for line in data.split(b"\n")[:-1]:  # what follows the last line end is a line that broke off
-        try:
-            yield [_definition(each) for each in json.loads(line)]
-        except (ValueError, TypeError, AttributeError, RecursionError):
-            yield None
-
-
-def _definition(given: Mapping[str, Any]) -> Definition:
-    name, receiver, package = (str(given.get(key, "")) for key in ("name", "receiver", "package"))
-    return Definition(name, tuple(str(part) for part in given.get("scope", ())), receiver, package)
-
-
-def _main(file_s: float) -> None:
-    for limit, most in ((resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_CORE, 0)):
-        _, hard = resource.getrlimit(limit)
-        resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-    for head in json.loads(sys.stdin.buffer.readline()):
-        source = sys.stdin.buffer.read(head["bytes"])
-        signal.setitimer(signal.ITIMER_PROF, file_s)  # its signal ends the program
-        found = touched_definitions(Question(head["language"], source, head["lines"]))
-        sys.stdout.write(json.dumps([asdict(definition) for definition in found]) + "\n")
-        sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    _main(float(sys.argv[1]))
+def answer(question: Mapping[str, Any], source: bytes) -> list[dict[str, Any]]:
+    """Answer a question of ``parser_process``, as JSON can hold it."""
+    asked = Question(question["language"], source, question["lines"])
+    return [asdict(definition) for definition in touched_definitions(asked)]

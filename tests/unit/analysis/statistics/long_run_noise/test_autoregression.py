@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from loadgen.requests.simulate import PRESETS, simulate
-from pipeline.analysis.statistics.bootstrap import memory
 from pipeline.analysis.statistics.fit import coefficients
+from pipeline.analysis.statistics.long_run_noise.autoregression import Noise, estimate_noise, memory
 from pipeline.model import FloatArray
 from pipeline.releases.requests import compare_costs
-from pipeline.releases.requests.noise import Noise, estimate_noise
 
 
 def wandering(periods: int, goes_on: float, seed: int) -> FloatArray:

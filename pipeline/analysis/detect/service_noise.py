@@ -1,4 +1,4 @@
-"""What the subroutines of one service have in common in their noise, learnt once for a scan."""
+"""Noise that the subroutines of a service have in common, estimated once for a scan."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ def with_shared_prior(
     config: ScanConfig | None = None,
     histories: CountHistories | None = None,
 ) -> SeriesMatrix:
-    """Return gCPU series together with what they know of each other's noise.
+    """Return gCPU series with a prior of their noise, fitted to subroutines of all levels of gCPU.
 
-    It is learnt from subroutines at all levels, the same ones in whatever order they come; a service with too
-    few of them comes back as it is, and so do service-level metrics, which have no noise in common.
+    The choice of subroutines does not depend on the order of rows. A service with too few of them is returned
+    without a prior, and so are service-level metrics, which have no noise in common.
     """
     config = config or ScanConfig()
     if not matrix.kinds or not is_gcpu(matrix.kinds[0]):
         return matrix
-    past = matrix.samples[:, : windows.analysis].sum(axis=1)
-    # As many blocks as the noise is measured on: see pipeline.analysis.detect.noise.scale.
+    counts = matrix.samples[:, : windows.analysis].sum(axis=1)
+    # As many blocks as the noise is measured on: see pipeline.analysis.statistics.long_run_noise.batch_means.
     blocks = max(windows.analysis / max(windows.end - windows.analysis, 1), config.normalise.noise.min_blocks)
-    enough = past >= config.shared_prior.min_samples * blocks
+    enough = counts >= config.shared_prior.min_samples * blocks
     plain = np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
     usable = np.flatnonzero(plain & enough)
     if len(usable) < config.shared_prior.min_series:
         return matrix
-    ranked = sorted(usable.tolist(), key=lambda row: (past[row], matrix.names[row]))
+    ranked = sorted(usable.tolist(), key=lambda row: (counts[row], matrix.names[row]))
     ranks = np.linspace(0, len(ranked) - 1, min(len(ranked), config.shared_prior.most_series)).round()
     rows = np.sort([ranked[int(rank)] for rank in ranks])
     histories = histories or count_histories(matrix, windows, config)

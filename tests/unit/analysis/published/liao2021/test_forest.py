@@ -8,14 +8,8 @@ import pytest
 pytest.importorskip("sklearn", reason="needs scikit-learn")
 
 from loadgen.requests.simulate import PRESETS, simulate
+from pipeline.analysis.published.liao2021.forest import Load, cohens_d, compare_forests, deviance, trees
 from pipeline.model import BoolArray, FloatArray
-from pipeline.releases.requests import Periods, Releases
-from pipeline.releases.requests.forest import (
-    cohens_d,
-    compare_forests,
-    deviance,
-    deviance_left_out,
-)
 
 
 @pytest.mark.parametrize(
@@ -32,16 +26,26 @@ def test_cohens_d(old: FloatArray, new: FloatArray, counts: BoolArray, d: float)
     assert found.tolist() == pytest.approx([d])
 
 
+def deviance_left_out(old: Load, new: Load, seed: int) -> FloatArray:
+    """Return the deviance by a forest for each period, fitted without it, as the paper does."""
+    by_old, _ = trees(old, new.counts, seed)
+    by_new = np.empty_like(by_old)
+    for period in range(len(new.metric)):
+        rest = Load(np.delete(new.counts, period, axis=0), np.delete(new.metric, period))
+        by_new[:, [period]] = trees(rest, new.counts[[period]], seed + 1)[0]
+    return cohens_d(new.metric - by_old, new.metric - by_new, np.ones(by_new.shape, np.bool_))
+
+
 def test_trees_that_have_not_seen_a_period_say_what_forests_without_it_say() -> None:
     """The paper fits a forest for each period; out-of-bag trees differ no more from it than seeds do."""
     rng = np.random.default_rng(1)
     counts = rng.poisson(30.0, (58, 3)).astype(np.float64)
     metric = counts @ [1.0, 2.0, 3.0] + rng.standard_normal(58)
-    releases = Releases(("a", "b", "c"), Periods(counts[:50], metric[:50]), Periods(counts[50:], metric[50:]))
+    releases = Load(counts[:50], metric[:50]), Load(counts[50:], metric[50:])
     ours, theirs, again = (
-        deviance(releases, 1),
-        deviance_left_out(releases, 1),
-        deviance_left_out(releases, 9),
+        deviance(*releases, 1),
+        deviance_left_out(*releases, 1),
+        deviance_left_out(*releases, 9),
     )
     between_seeds = np.abs(theirs - again).mean()
     assert np.abs(ours - theirs).mean() < 2.0 * between_seeds
@@ -50,7 +54,8 @@ def test_trees_that_have_not_seen_a_period_say_what_forests_without_it_say() -> 
 
 def test_the_slower_request_has_the_largest_effect() -> None:
     case = simulate(PRESETS["plain"], np.random.default_rng((3, 1)), 0.3)
-    found = compare_forests(case.releases, 0)
+    old, new = (Load(side.counts, side.metric) for side in (case.releases.old, case.releases.new))
+    found = compare_forests(case.releases.types, old, new, 0)
     assert found.effects[0].type == case.type
     assert found.effects[0].p <= 0.05
     assert found.deviance.mean() > 0.0
@@ -67,7 +72,7 @@ def test_the_chance_of_an_r_squared_is_that_of_equal_releases() -> None:
     slower = metric + np.where(np.arange(120) < 60, 0.0, counts[:, 0])
     chances = []
     for values in (metric, slower):
-        releases = Releases(("a", "b"), Periods(counts[:60], values[:60]), Periods(counts[60:], values[60:]))
-        chances.append(compare_forests(releases, 0, np.random.default_rng(0), draws=9).p)
+        releases = Load(counts[:60], values[:60]), Load(counts[60:], values[60:])
+        chances.append(compare_forests(("a", "b"), *releases, 0, np.random.default_rng(0), draws=9).p)
     assert chances[0] > 0.1
     assert chances[1] == pytest.approx(0.1)  # none of nine

@@ -1,4 +1,4 @@
-"""The comparison that Liao et al. (§2) improve on: response times by type, release against release."""
+"""Response times by type of request, release against release: the baseline of Liao et al. (2021, §2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import stats
 from pipeline.model import FloatArray
 
 LARGE = 0.474
-"""Of Cliff's delta (Romano et al. 2006)."""
+"""Cliff's delta from which on a difference is large (Romano et al. 2006)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class SlowerType:
         type: Of request.
         delta: Cliff's delta, from -1 to 1; above 0 the new release is slower.
         p: Chance of the difference between equal releases (Mann-Whitney).
-        slower: Whether the difference is significant, large, and the new mean is higher.
+        slower: True if the difference is significant and large, and the new mean is higher.
     """
 
     type: str
@@ -34,14 +34,14 @@ class SlowerType:
 def compare_response_times(
     old: Mapping[str, FloatArray], new: Mapping[str, FloatArray], alpha: float = 0.05
 ) -> list[SlowerType]:
-    """Return every type that both releases have, the slower ones first (§2).
+    """Return the types with response times in both releases, the slower first (§2).
 
     Args:
         old: Type → (requests,) response times in the old release, in any unit.
         new: The same in the new release.
         alpha: Level of each test.
     """
-    found = []
+    compared = []
     for type_ in sorted(set(old) & set(new)):
         before, after = old[type_], new[type_]
         if not len(before) or not len(after):
@@ -49,5 +49,5 @@ def compare_response_times(
         statistic, p = stats.mannwhitneyu(after, before, alternative="two-sided")
         delta = 2.0 * float(statistic) / (len(before) * len(after)) - 1.0
         worse = float(np.mean(after)) > float(np.mean(before))
-        found.append(SlowerType(type_, delta, float(p), bool(p <= alpha and delta > LARGE and worse)))
-    return sorted(found, key=lambda each: (not each.slower, -each.delta, each.type))
+        compared.append(SlowerType(type_, delta, float(p), bool(p <= alpha and delta > LARGE and worse)))
+    return sorted(compared, key=lambda type_: (not type_.slower, -type_.delta, type_.type))

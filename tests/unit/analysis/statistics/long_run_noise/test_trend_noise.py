@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.analysis.detect.noise.batch_means import long_run_variance
+from pipeline.analysis.statistics.long_run_noise.batch_means import long_run_variance
 
 WINDOWS = 1440
 

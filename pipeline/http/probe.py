@@ -1,4 +1,4 @@
-"""A health check of a worker that costs next to nothing: ``python -m pipeline.worker.probe [live|ready]``.
+"""A health check of a worker that costs next to nothing: ``python -m pipeline.http.probe [live|ready]``.
 
 Supervisors start it every few seconds for as long as a worker lives. So it imports nothing of Smidgen and
 reads the few variables that it needs by itself. ``smidgen doctor --worker``, which also reads settings files,
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     host, _, port = environ.get("SMIDGEN_HEALTH", "").rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     if page not in PAGES or len(arguments) > 1 or not port.isdigit():
-        print("usage: SMIDGEN_HEALTH=host:port python -m pipeline.worker.probe [live|ready]", file=sys.stderr)
+        print("usage: SMIDGEN_HEALTH=host:port python -m pipeline.http.probe [live|ready]", file=sys.stderr)
         return 2
     try:
         token = _token(environ)

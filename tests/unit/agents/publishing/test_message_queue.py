@@ -1,4 +1,4 @@
-"""Two tiers of one queue: memory first, then disk, in order whatever happens."""
+"""One queue: its bounds and policies, and its two tiers, memory and disk, in order whatever happens."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.publishing.buffer import Buffer, Pending, Tally
-from agents.publishing.publisher import Publisher
+from agents.publishing.message_queue import MessageQueue, Overflow
+from agents.publishing.pending import Pending, Tally
+from agents.publishing.publisher import BackgroundPublisher
 from agents.publishing.spool import Spool
-from agents.publishing.spooled_buffer import SpooledBuffer
 from pipeline.model import Outgoing
 from tests.unit.agents.publishing.test_publisher import FakeBroker
 
@@ -23,17 +23,84 @@ def pending(number: int) -> Pending:
     return Pending(Outgoing("profiles", "shop/h", str(number).encode() * 3), number)
 
 
-def buffer(folder: Path, in_memory: int = 2) -> SpooledBuffer:
-    return SpooledBuffer(Spool(folder, 10**6), max_messages=in_memory, max_bytes=10**6)
+def spooled(folder: Path, in_memory: int = 2) -> MessageQueue:
+    return MessageQueue(spool=Spool(folder, 10**6), max_messages=in_memory, max_bytes=10**6)
 
 
-def drained(queue: SpooledBuffer) -> Iterator[int]:
+def drained(queue: MessageQueue) -> Iterator[int]:
     while found := queue.take():
         yield found.samples
 
 
+def named(name: str, size: int = 10, samples: int = 1) -> Pending:
+    return Pending(Outgoing("profiles", name, b"x" * size), samples)
+
+
+def names(queue: MessageQueue) -> list[str]:
+    found = []
+    while taken := queue.take():
+        found.append(taken.message.key)
+    return found
+
+
+def test_messages_leave_in_order() -> None:
+    queue = MessageQueue(max_messages=10, max_bytes=1000)
+    assert not any(queue.put(named(name)) for name in "abc")
+    assert queue.waiting == Tally(3, 3)
+    assert names(queue) == ["a", "b", "c"]
+    assert queue.take() is None
+    assert queue.dropped == Tally()
+
+
+def test_too_many_drop_the_oldest() -> None:
+    queue = MessageQueue(max_messages=2, max_bytes=1000)
+    dropped = [queue.put(named(name, samples=n)) for n, name in enumerate("abcd", 1)]
+    assert dropped == [False, False, True, True]
+    assert queue.dropped == Tally(2, 1 + 2)
+    assert names(queue) == ["c", "d"]
+
+
+def test_too_many_bytes_drop_as_many_of_the_oldest_as_needed() -> None:
+    queue = MessageQueue(max_messages=10, max_bytes=100)
+    for name in "abc":
+        queue.put(named(name, 30))
+    assert queue.put(named("d", 70))
+    assert queue.dropped == Tally(2, 2)
+    assert queue.waiting_bytes == 100
+    assert names(queue) == ["c", "d"]
+
+
+def test_a_message_larger_than_the_queue_drops_nothing_but_itself() -> None:
+    queue = MessageQueue(max_messages=10, max_bytes=100)
+    queue.put(named("a"))
+    assert queue.put(named("b", 101, samples=7))
+    assert queue.dropped == Tally(1, 7)
+    assert names(queue) == ["a"]
+
+
+def test_a_queue_that_keeps_goes_beyond_its_bounds_and_has_no_room() -> None:
+    queue = MessageQueue(max_messages=2, max_bytes=100, overflow=Overflow.KEEP)
+    assert queue.has_room(2, 100)
+    assert not any(queue.put(named(name, 60)) for name in "abc")
+    assert not queue.has_room(1, 0)
+    assert queue.dropped == Tally()
+    assert names(queue) == ["a", "b", "c"]
+    assert queue.has_room(2, 100)
+
+
+def test_what_was_taken_last_is_unconfirmed_until_the_next_is_taken() -> None:
+    queue = MessageQueue(max_bytes=100, overflow=Overflow.KEEP)
+    for name in "ab":
+        queue.put(named(name))
+    for unconfirmed in ("ab", "b", ""):
+        queue.take()
+        assert [message.key for message in queue.unconfirmed] == list(unconfirmed)
+    queue.put_back()  # nothing is in hand
+    assert queue.waiting == Tally()
+
+
 def test_what_memory_cannot_hold_waits_on_disk_and_comes_first(tmp_path: Path) -> None:
-    queue = buffer(tmp_path)
+    queue = spooled(tmp_path)
     assert not any(queue.put(pending(number)) for number in range(5))
     assert (queue.waiting, queue.dropped) == (Tally(5, 10), Tally())
     assert queue.spooled_bytes > 0
@@ -42,7 +109,7 @@ def test_what_memory_cannot_hold_waits_on_disk_and_comes_first(tmp_path: Path) -
 
 
 def test_bytes_bound_memory_too(tmp_path: Path) -> None:
-    queue = SpooledBuffer(Spool(tmp_path, 10**6), max_messages=100, max_bytes=7)
+    queue = MessageQueue(spool=Spool(tmp_path, 10**6), max_messages=100, max_bytes=7)
     for number in range(4):
         queue.put(pending(number))
     assert queue.spooled_bytes > 0
@@ -51,35 +118,35 @@ def test_bytes_bound_memory_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", [0, 1, 4])
 def test_what_was_not_confirmed_comes_first_at_the_next_start(tmp_path: Path, more: int) -> None:
-    queue = buffer(tmp_path)
+    queue = spooled(tmp_path)
     queue.put(pending(0))
     in_hand = queue.take()
     assert in_hand
     for number in range(1, 1 + more):
         queue.put(pending(number))
-    queue.put_back(in_hand)
+    queue.put_back()
     assert queue.waiting.messages == 1 + more
     assert queue.close() == Tally(1 + more, sum(range(1 + more)))
-    assert list(drained(buffer(tmp_path))) == list(range(1 + more))
+    assert list(drained(spooled(tmp_path))) == list(range(1 + more))
 
 
 def test_what_was_taken_from_disk_and_not_confirmed_is_still_there(tmp_path: Path) -> None:
-    queue = buffer(tmp_path)
+    queue = spooled(tmp_path)
     for number in range(5):
         queue.put(pending(number))
     assert queue.take() == pending(0)
     second = queue.take()
     assert second
-    queue.put_back(second)
+    queue.put_back()
     assert queue.waiting.messages == 4
     queue.close()
-    assert list(drained(buffer(tmp_path))) == [0, 1, 2, 3, 4]  # the first, which was confirmed, counts once
+    assert list(drained(spooled(tmp_path))) == [0, 1, 2, 3, 4]  # the first, which was confirmed, counts once
 
 
 def test_a_disk_that_takes_nothing_costs_the_oldest_and_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    queue = buffer(tmp_path)
+    queue = spooled(tmp_path)
 
     def refuse(*_: object) -> Tally:
         raise OSError(28, "No space left on device")
@@ -93,13 +160,13 @@ def test_a_disk_that_takes_nothing_costs_the_oldest_and_is_reported_once(
     ]
 
 
-def test_a_buffer_takes_a_message_back() -> None:
-    queue = Buffer(max_messages=5, max_bytes=100)
+def test_a_queue_takes_a_message_back() -> None:
+    queue = MessageQueue(max_messages=5, max_bytes=100)
     for number in range(3):
         queue.put(pending(number))
     first = queue.take()
     assert first
-    queue.put_back(first)
+    queue.put_back()
     assert queue.waiting == Tally(3, 3)
     assert queue.waiting_bytes == 9
     assert queue.take() == first
@@ -111,7 +178,7 @@ def test_nothing_is_lost_and_order_is_kept(
     tmp_path_factory: pytest.TempPathFactory, operations: list[str], in_memory: int
 ) -> None:
     folder = tmp_path_factory.mktemp("spool")
-    queue = buffer(folder, in_memory)
+    queue = spooled(folder, in_memory)
     put, got = 0, []
     in_hand: Pending | None = None
     for what in operations:
@@ -124,10 +191,10 @@ def test_nothing_is_lost_and_order_is_kept(
             in_hand = queue.take()
         else:
             if in_hand:
-                queue.put_back(in_hand)
+                queue.put_back()
                 in_hand = None
             queue.close()
-            queue = buffer(folder, in_memory)
+            queue = spooled(folder, in_memory)
     got += [in_hand.samples] if in_hand else []
     got += drained(queue)
     assert list(dict.fromkeys(got)) == list(range(put))  # perhaps some twice, each first in its turn
@@ -135,7 +202,7 @@ def test_nothing_is_lost_and_order_is_kept(
 
 def test_an_outage_longer_than_memory_loses_nothing_and_keeps_order(tmp_path: Path) -> None:
     broker = FakeBroker(up=False)
-    publisher = Publisher(broker.connect, buffer(tmp_path))
+    publisher = BackgroundPublisher(broker.connect, spooled(tmp_path))
     publisher.start()
     for number in range(20):
         publisher.offer(Outgoing("profiles", f"shop/{number}", b"value"), 1)
@@ -149,16 +216,15 @@ def test_an_outage_longer_than_memory_loses_nothing_and_keeps_order(tmp_path: Pa
 
 def test_what_an_outage_outlasts_is_published_by_the_next_agent(tmp_path: Path) -> None:
     broker = FakeBroker(up=False)
-    first = buffer(tmp_path)
-    publisher = Publisher(broker.connect, first)
+    publisher = BackgroundPublisher(broker.connect, spooled(tmp_path))
     publisher.start()
     for number in range(5):
         publisher.offer(Outgoing("profiles", f"shop/{number}", b"value"), 1)
     broker.wait(lambda: broker.attempts > 0)
-    assert publisher.close(0.1).unsent == Tally(5, 5)
-    assert first.close() == Tally(5, 5)
+    delivery = publisher.close(0.1)
+    assert (delivery.unsent, delivery.kept) == (Tally(), Tally(5, 5))
     broker.up = True
-    publisher = Publisher(broker.connect, buffer(tmp_path))
+    publisher = BackgroundPublisher(broker.connect, spooled(tmp_path))
     publisher.start()
     broker.wait(lambda: len(broker.received) == 5)
     assert broker.received == [f"shop/{number}" for number in range(5)]
@@ -178,8 +244,10 @@ def test_what_there_is_room_for_is_never_dropped(
 ) -> None:
     folder = tmp_path_factory.mktemp("spool")
 
-    def begin() -> SpooledBuffer:
-        return SpooledBuffer(Spool(folder, 20_000), max_messages=3, max_bytes=in_memory, keeps=True)
+    def begin() -> MessageQueue:
+        return MessageQueue(
+            spool=Spool(folder, 20_000), max_messages=3, max_bytes=in_memory, overflow=Overflow.KEEP
+        )
 
     queue, put, got = begin(), 0, []
     for what in [*operations, "restart"]:
@@ -187,7 +255,7 @@ def test_what_there_is_room_for_is_never_dropped(
             got += [found.samples] if (found := queue.take()) else []
         elif what == "restart":
             if got and (found := queue.take()):
-                queue.put_back(found)
+                queue.put_back()
             assert queue.dropped == Tally()
             queue.close()
             assert queue.dropped == Tally()
@@ -203,7 +271,9 @@ def test_what_there_is_room_for_is_never_dropped(
 def test_a_disk_that_takes_nothing_leaves_no_room_and_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    queue = SpooledBuffer(Spool(tmp_path, 10**6), max_messages=2, max_bytes=10**6, keeps=True)
+    queue = MessageQueue(
+        spool=Spool(tmp_path, 10**6), max_messages=2, max_bytes=10**6, overflow=Overflow.KEEP
+    )
 
     def refuse(*_: object) -> Tally:
         raise OSError(28, "No space left on device")
@@ -228,7 +298,9 @@ def test_no_more_waits_in_memory_than_the_disk_can_take_at_the_end(
 ) -> None:
     real = os.statvfs(tmp_path)
     monkeypatch.setattr("os.statvfs", lambda _: Mock(f_bavail=100, f_frsize=4096, spec=real))
-    queue = SpooledBuffer(Spool(tmp_path, 10**9), max_messages=10**6, max_bytes=10**9, keeps=True)
+    queue = MessageQueue(
+        spool=Spool(tmp_path, 10**9), max_messages=10**6, max_bytes=10**9, overflow=Overflow.KEEP
+    )
     while queue.has_room(1, 10_000):
         queue.put(Pending(Outgoing("profiles", "shop/h", b"x" * 10_000)))
     assert 20 < queue.waiting.messages < 40
@@ -240,11 +312,11 @@ def test_no_more_waits_in_memory_than_the_disk_can_take_at_the_end(
 
 
 def test_without_memory_a_kill_costs_nothing(tmp_path: Path) -> None:
-    queue = SpooledBuffer(Spool(tmp_path, 10**6), max_messages=10, max_bytes=1, keeps=True)
+    queue = MessageQueue(spool=Spool(tmp_path, 10**6), max_messages=10, max_bytes=1, overflow=Overflow.KEEP)
     for number in range(3):
         queue.put(pending(number))
     folder = tmp_path / "after"
     folder.mkdir()
     for path in tmp_path.glob("*.spool"):
         (folder / path.name).write_bytes(path.read_bytes())  # as the disk is when a process is killed
-    assert list(drained(buffer(folder))) == [0, 1, 2]
+    assert list(drained(spooled(folder))) == [0, 1, 2]

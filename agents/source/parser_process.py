@@ -1,0 +1,76 @@
+"""Sources parsed in a process with bounds on time and memory: one that ends it costs only itself."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.source import parser_program
+from pipeline.processes import run_bounded
+from pipeline.settings.config import plain_environment
+
+FILE_S = 5.0
+"""How much processor time one source may take."""
+
+MAX_ANSWER_BYTES = 512 * 1024**2
+"""How much of the answers is read."""
+
+MAX_ENDS = 5
+"""How many sources of one call may end the process; then the rest is left out."""
+
+_FOLDER = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A line of JSON, or why there is none."""
+
+    data: bytes = b""
+    failure: str = ""
+
+
+def parse_bounded(
+    function: str,
+    questions: Sequence[tuple[Mapping[str, Any], bytes]],
+    *,
+    timeout_s: float,
+    file_s: float = FILE_S,
+) -> list[Answer]:
+    """Return what a function answers to each question about a source, in order.
+
+    Args:
+        function: ``module:name``; it is given a question and its source, and returns what JSON can hold.
+        questions: A question, as JSON can hold it, and its source.
+        timeout_s: How long all may take.
+        file_s: How much processor time one source may take.
+    """
+    program = [sys.executable, "-I", parser_program.__file__, str(_FOLDER), function, str(file_s)]
+    deadline = time.monotonic() + timeout_s
+    answers: list[Answer] = []
+    for _ in range(MAX_ENDS):
+        left = questions[len(answers) :]
+        left_s = deadline - time.monotonic()
+        if not left or left_s <= 0:
+            break
+        heads = [{**question, "bytes": len(source)} for question, source in left]
+        output = run_bounded(
+            program,
+            stdin=b"\n".join([json.dumps(heads).encode(), b"".join(source for _, source in left)]),
+            max_bytes=MAX_ANSWER_BYTES,
+            timeout_s=left_s,
+            environment=plain_environment(),
+        )
+        lines = output.data.split(b"\n")[:-1]  # what follows the last line end is a line that broke off
+        answers += [Answer(line) for line in lines[: len(left)]]
+        if len(answers) < len(questions):
+            answers.append(
+                Answer(failure="could not be parsed in time" if output.cut else "ended its parser")
+            )
+    late = time.monotonic() >= deadline
+    rest = "could not be parsed in time" if late else "too many others could not be parsed"
+    return answers + [Answer(failure=rest)] * (len(questions) - len(answers))
