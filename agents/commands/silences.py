@@ -29,6 +29,7 @@ from pipeline.model.clock import system_clock, to_iso
 from pipeline.model.errors import ConfigError, InvalidMessage
 from pipeline.settings.config import Settings
 from pipeline.storage.connect import open_store
+from pipeline.storage.interface import RowQuery
 
 _EVER = (946_684_800.0, 4_102_444_800.0)
 """The years 2000 to 2100: no message has another time."""
@@ -308,7 +309,7 @@ def _removal(kind: SilenceKind, what: str) -> click.Command:
 
 def _stored(settings: Settings, service: str | None, prefix: str = "") -> list[Silence]:
     with closing(open_store(settings.store)) as store:
-        return [silence_of_row(row) for row in store.rows("silences", service, *_EVER, id_prefix=prefix)]
+        return [silence_of_row(row) for row in store.rows(RowQuery("silences", service, id_prefix=prefix))]
 
 
 expect.add_command(_listing("expected", "expectations"))

@@ -21,6 +21,7 @@ from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S, counted
 from pipeline.settings.config import Settings
+from pipeline.storage.interface import RowQuery, StackQuery
 
 if TYPE_CHECKING:
     from agents.source.changes.diff import FileDiff
@@ -185,8 +186,8 @@ def _read_diff() -> Sequence[FileDiff]:
 def _production(settings: Settings, options: dict[str, Any]) -> _Production:
     from pipeline.settings.names import read_namings
     from pipeline.settings.workloads import known_workloads
+    from pipeline.stages.gather.change_findings import caused_regressions
     from pipeline.stages.gather.kept_tests import gather_kept
-    from pipeline.stages.gather.past_changes import caused_regressions
     from pipeline.stages.gather.symbols import SymbolStore
     from pipeline.storage.arrays import ArrayStore
     from pipeline.storage.connect import open_store
@@ -220,8 +221,8 @@ def _of_store(store: Store, service: str, until: tuple[float, float], span_s: fl
     from pipeline.messages.inputs import change_from_row
 
     end, days = until
-    stacks = store.stacks(service, (end - span_s, end - span_s), (end - span_s, end))
-    rows = store.rows("changes", service, end - days * DAY_S, end)
+    stacks = store.counts(StackQuery(service, (end - span_s, end - span_s), (end - span_s, end)))
+    rows = store.rows(RowQuery("changes", service, end - days * DAY_S, end))
     changes = first_announcements(change_from_row(row) for row in rows)
     return _Production(stacks, changes, frozenset(), days)
 
@@ -229,7 +230,7 @@ def _of_store(store: Store, service: str, until: tuple[float, float], span_s: fl
 def _read_causes(path: Path) -> frozenset[str]:
     from pipeline.messages.events import DETECTED, decode_event
     from pipeline.model.errors import InvalidMessage, file_errors
-    from pipeline.stages.gather.past_changes import causes_of
+    from pipeline.stages.gather.change_findings import causes_of
 
     with file_errors(path):
         lines = path.read_bytes().splitlines()

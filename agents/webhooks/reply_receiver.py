@@ -30,7 +30,7 @@ from pipeline.model.clock import Clock
 from pipeline.model.errors import InvalidMessage, StoreUnavailable
 from pipeline.stages.gather.reported import find_reported
 from pipeline.stages.gather.verdicts import gather_verdicts
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from pipeline.storage.schema import EVER
 from pipeline.telemetry.metrics import REPLIES, Sample
 
@@ -153,14 +153,18 @@ class ReplyReceiver:
         return {
             row["regression"]: row["service"]
             for target in source.answers.targets
-            for row in self._store.rows("alerts", None, *EVER, target=target, thread=thread)
+            for row in self._store.rows(
+                RowQuery("alerts", None, *EVER, equal={"target": target, "thread": thread})
+            )
             if row["service"] in source.every_service
         }
 
     def _is_news(self, closing: Closing, said: Said, event: str, service: str) -> bool:
         states = latest_verdicts(gather_verdicts(self._store, service, event=event))
         state = states[event].verdict if event in states else None
-        resolved = self._store.rows("updates", service, *EVER, regression=event, type="resolved")
+        resolved = self._store.rows(
+            RowQuery("updates", service, *EVER, equal={"regression": event, "type": "resolved"})
+        )
         return is_news(closing, said, state, bool(resolved))
 
     def _counted(self, outcome: Outcome, heard: Heard, source: Answerable, why: str) -> Answer:

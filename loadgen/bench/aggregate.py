@@ -24,7 +24,7 @@ from pipeline.settings.topics import Topics, load_topics
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, Store
 
 MESSAGES = 6000
 BATCH = 500
@@ -147,7 +147,9 @@ def _counted(store: Store) -> float:
     span_s = (MESSAGES // 50 + 1) * INTERVAL_S
     start = START // 60 * 60
     # Of no series: only the totals, which the store has at hand.
-    return float(store.series("gcpu", "bench-worker", start, start + span_s + 600, 60.0, ()).totals.sum())
+    return float(
+        store.series(SeriesQuery("gcpu", "bench-worker", start, start + span_s + 600, 60.0, ())).totals.sum()
+    )
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from pipeline.commands.tables import Column, print_table
 from pipeline.model.errors import SmidgenError
 from pipeline.model.units import HOUR_S
 from pipeline.storage.connect import open_store
+from pipeline.storage.interface import RowQuery
 
 BEFORE_H = 8.0
 """Hours that are worked through before the workers go: as long as a scan looks back, and a little more."""
@@ -215,4 +216,4 @@ def _settle(rig: Rig, windows: int, advance: Advance, what: str) -> None:
 
 def _scans(rig: Rig) -> int:
     with closing(open_store(rig.store.url)) as store:
-        return len(store.rows("scans", None, 0.0, rig.load.truths[0].dataset.end * 2))
+        return len(store.rows(RowQuery("scans", None, 0.0, rig.load.truths[0].dataset.end * 2)))

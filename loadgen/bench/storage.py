@@ -16,7 +16,7 @@ from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.connect import open_store
 from pipeline.storage.inspection import merged_tables
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, Store, StrataQuery
 
 SERVICE = "bench-storage"
 SAMPLES = 200
@@ -88,9 +88,9 @@ def _figures(store: Store, dsn: str, hours: float) -> dict[str, float]:
     start = START // STACK_WINDOW_S * STACK_WINDOW_S
     span = (SERVICE, start, start + (hours + 1) * 3600)
     began = time.perf_counter()
-    matrix = store.series("gcpu", *span, WINDOW_S)
+    matrix = store.series(SeriesQuery("gcpu", *span, WINDOW_S))
     read = time.perf_counter()
-    store.strata(*span, WINDOW_S)
+    store.counts(StrataQuery(*span, WINDOW_S))
     samples = float(matrix.totals.sum())
     return {
         "bytes/sample": sum(stored.values()) / samples,

@@ -36,7 +36,7 @@ from pipeline.backtest.run import run_backtest
 from pipeline.messages.events import DETECTED
 from pipeline.model import FloatArray
 from pipeline.settings.workloads import Workload
-from pipeline.stages.gather.confirmed import evidence_of
+from pipeline.stages.gather.verdicts import evidence_of
 
 CHANGES = 8
 """Changes that were deployed before a drawn regression; one of them did it."""

@@ -19,8 +19,7 @@ from pipeline.analysis.rootcause import (
     compact,
     find_causes,
 )
-from pipeline.model import Candidate, Change, Scan, SeriesMatrix
-from pipeline.model.costlier_requests import CostlierRequests
+from pipeline.model import Candidate, Change, CostlierRequests, Scan, SeriesMatrix
 from pipeline.settings.workloads import RELEASE_COSTS
 from pipeline.stages.gather.suspects import cause_config
 

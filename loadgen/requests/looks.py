@@ -9,7 +9,6 @@ import numpy as np
 from loadgen.harness import median, ratio_of
 from loadgen.requests.simulate import PRESETS, simulate
 from pipeline.model import FloatArray, SeriesMatrix
-from pipeline.model.costlier_requests import costlier_requests
 from pipeline.releases.requests import (
     LooksMade,
     Periods,
@@ -59,7 +58,7 @@ def measure_looks(name: str, share: float, beside: float, cases: int, seed: int)
             judged += found.compared > 0
             if found.candidates:
                 periods.append(int(seen.has_new.sum()))
-                named += any(type_ in one.types for one in costlier_requests(found.candidates[0]))
+                named += any(type_ in one.types for one in found.candidates[0].costlier_requests)
     return LooksRow(
         name,
         share,

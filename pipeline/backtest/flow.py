@@ -13,8 +13,9 @@ from pipeline.model import Outgoing, Record, Scan
 from pipeline.model.clock import Clock
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload
+from pipeline.stages.abilities import handle_whole
 from pipeline.stages.ablation import NOTHING, Without
-from pipeline.stages.base import Stage, handle_whole
+from pipeline.stages.base import Stage
 from pipeline.stages.factory import SCAN_STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.interface import Store

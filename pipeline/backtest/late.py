@@ -10,8 +10,8 @@ import numpy as np
 
 from pipeline.model import FloatArray, IntArray, SeriesKey, SeriesMatrix, StrataMatrix
 from pipeline.model.strata import Stratum
-from pipeline.stages.gather.store_view import StoreView
-from pipeline.storage.interface import SeriesSource, Store
+from pipeline.storage.interface import Answer, CountQuery, SeriesQuery, Store, StrataQuery
+from pipeline.storage.view import StoreView
 
 _Key = TypeVar("_Key", SeriesKey, Stratum)
 
@@ -52,41 +52,28 @@ class StoreInThePast(StoreView):
         self._strata = {stratum: row for row, stratum in enumerate(late.strata)}
         self.now = float("inf")
 
-    def series(
-        self,
-        source: SeriesSource,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> SeriesMatrix:
+    def series(self, query: SeriesQuery) -> SeriesMatrix:
         """Return series without what was on its way; see Store.series."""
-        matrix = self._store.series(source, service, start, end, resolution_s, names)
-        if source != "gcpu" or service != self._late.service:
+        matrix = self._store.series(query)
+        if query.source != "gcpu" or query.service != self._late.service:
             return matrix
         samples, totals = np.array(matrix.samples), np.array(matrix.totals)
         for part in self._late.parts:
-            hidden, column = self._hidden(part, matrix.start, resolution_s, len(totals))
+            hidden, column = self._hidden(part, matrix.start, matrix.resolution_s, len(totals))
             _take_away(samples, matrix.series, self._series, part.samples[:, hidden], column)
             np.subtract.at(totals, column, part.totals[hidden])
         return replace(matrix, samples=np.clip(samples, 0.0, totals), totals=totals)
 
-    def strata(
-        self,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> StrataMatrix:
-        """Return who sent what had arrived; see Store.strata."""
-        matrix = self._store.strata(service, start, end, resolution_s, names)
-        if service != self._late.service:
-            return matrix
+    def counts(self, query: CountQuery[Answer]) -> Answer:
+        """Return the senders of what had arrived, and other counts as they come to be; see Store.counts."""
+        if isinstance(query, StrataQuery) and query.service == self._late.service:
+            return self._arrived(self._store.counts(query))
+        return self._store.counts(query)
+
+    def _arrived(self, matrix: StrataMatrix) -> StrataMatrix:
         totals = np.array(matrix.totals)
         for part in self._late.parts:
-            hidden, column = self._hidden(part, matrix.start, resolution_s, totals.shape[1])
+            hidden, column = self._hidden(part, matrix.start, matrix.resolution_s, totals.shape[1])
             _take_away(totals, matrix.strata, self._strata, part.stratum_totals[:, hidden], column)
         return replace(matrix, totals=totals)
 

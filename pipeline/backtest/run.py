@@ -13,7 +13,6 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.late import LateService, StoreInThePast
 from pipeline.backtest.symbols import with_symbols
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.ledger import entry_from_row, reported_entries
 from pipeline.messages.scans import encode_progress
 from pipeline.model import Dropped, Progress, Scan
@@ -24,7 +23,7 @@ from pipeline.settings.workloads import Workload
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.factory import SCAN_STAGES
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +159,7 @@ def _as_reported(scans: Sequence[Scan], store: Store) -> Iterator[Scan]:
     by_id = {
         row["id"]: entry_from_row(row)
         for step in LAST
-        for row in store.rows("ledger", None, EARLIEST_S, LATEST_S, step=step)
+        for row in store.rows(RowQuery("ledger", None, equal={"step": step}))
     }
     for scan in scans:
         silent = [entry for one in reported_entries(scan) if (entry := by_id.get(one.id))]

@@ -57,7 +57,7 @@ def stage() -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Ledger:
-    """What the store has of the topics that it has a say in; see Stage.stored_up_to."""
+    """What the store has of the topics that it has a say in; see Positioned.stored_up_to."""
 
     store: Store | None
     streams: Mapping[str, str]  # by topic (logical name); of others Kafka's commits hold

@@ -14,6 +14,7 @@ from pipeline.settings.config import Settings
 from pipeline.settings.workloads import known_workloads
 from pipeline.storage.connect import open_store
 from pipeline.storage.inspection import inspect_store
+from pipeline.storage.interface import RowQuery
 from pipeline.views.report.unjudged import describe_unjudged
 
 ASK_S = 5.0
@@ -73,7 +74,7 @@ def scanned(settings: Settings, service: str | None = None) -> dict[Subject, str
     """
     now = system_clock()
     with closing(open_store(settings.store, existing=True)) as store:
-        rows = store.rows("scans", service, now - DAY_S, now + DAY_S)
+        rows = store.rows(RowQuery("scans", service, now - DAY_S, now + DAY_S))
     lacking = {(one.service, one.workload): one.unjudged for one in inspect_store(settings.store).unjudged}
     workloads = known_workloads(settings.workloads)
     lines: dict[Subject, str] = {}

@@ -31,7 +31,7 @@ from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.units import counted
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload, known_workloads
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from pipeline.views.report.case import (
     Case,
     Filter,
@@ -155,7 +155,7 @@ def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: in
             if not entries:
                 known = Filter(None, None, fields.EARLIEST_S)
                 nothing = _why_nothing(entries_in_store(store, known), wanted)
-            unjudged = store.rows("unjudged", wanted.service, wanted.since, fields.LATEST_S)
+            unjudged = store.rows(RowQuery("unjudged", wanted.service, wanted.since))
     if as_json:
         for entry in entries[:limit]:
             _print_json(entry)

@@ -32,7 +32,7 @@ from pipeline.settings.workloads import Workload, load_workloads
 from pipeline.stages.factory import STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import LOGGED_TOPICS, TopicIdentity, streams_of
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from pipeline.telemetry.metrics import RepeatFilter
 from pipeline.worker import (
     BrokerCheck,
@@ -169,7 +169,7 @@ async def _check_broker(
 def _known_services(store: Store) -> frozenset[str]:
     """Return the services that were scanned lately: their messages could be used before."""
     now = system_clock()
-    return frozenset(str(row["service"]) for row in store.rows("scans", None, now - KNOWN_S, now))
+    return frozenset(str(row["service"]) for row in store.rows(RowQuery("scans", None, now - KNOWN_S, now)))
 
 
 async def _run(make: Callable[[], Service]) -> int:

@@ -21,7 +21,6 @@ from pipeline.messages.scans import decision_to_json
 from pipeline.messages.schema import events as shapes
 from pipeline.model import AppliedSilence, Candidate, Change, Regression, Scan, Suspect
 from pipeline.model.clock import to_iso
-from pipeline.model.costlier_requests import costlier_requests
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.steps import step_of
@@ -222,7 +221,7 @@ def _requests(candidate: Candidate) -> dict[str, Any]:
             or_types=list(one.or_types),
             **({"likely": one.likely} if one.likely else {}),
         )
-        for one in costlier_requests(candidate)
+        for one in candidate.costlier_requests
     ]
     return {"requests": found} if found else {}
 

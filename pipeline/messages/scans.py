@@ -17,10 +17,22 @@ from pipeline.messages.records import (
     own_form,
     plain,
     read,
+    to_json,
 )
 from pipeline.messages.schema import scans as shapes
-from pipeline.model import Candidate, Decision, Dropped, Joined, Outgoing, Progress, Rename, Scan
+from pipeline.model import (
+    Candidate,
+    CostlierRequests,
+    Decision,
+    Dropped,
+    Joined,
+    Outgoing,
+    Progress,
+    Rename,
+    Scan,
+)
 from pipeline.model.errors import InvalidMessage
+from pipeline.model.step_codes import RELEASE_COSTS
 from pipeline.model.steps import TEXT, sentence
 
 MAX_PART_ITEMS = 3000
@@ -28,6 +40,9 @@ MAX_PART_ITEMS = 3000
 
 _LISTS = ("candidates", "dropped", "grown", "joined", "renames")
 """What a scan holds that may be too much for one message."""
+
+_NAMED = 3
+"""Subjects that name the type and both releases of requests that cost more; other types follow."""
 
 MAX_GROUP_DEPTH = 16
 """How deep groups may be nested: far beyond what merging makes, far below Python's recursion limit."""
@@ -139,10 +154,14 @@ def decision_to_json(decision: Decision) -> dict[str, Any]:
     }
     if decision.code:
         raw["code"] = decision.code
-    if decision.subjects:
-        raw["subjects"] = list(decision.subjects)
-    if decision.chances:
-        raw["chances"] = list(decision.chances)
+    requests = decision.requests
+    # Former versions read the other types and the chances behind the subjects.
+    if subjects := [*decision.subjects, *(requests.or_types if requests else ())]:
+        raw["subjects"] = subjects
+    if requests:
+        raw["requests"] = to_json(requests)
+        if requests.chances:
+            raw["chances"] = list(requests.chances)
     return raw
 
 
@@ -151,8 +170,23 @@ def decision_of(checked: Mapping[str, Any], *, passed: bool) -> Decision:
     code, subjects = checked.get("code", ""), tuple(checked.get("subjects") or ())
     if not code and (reason := checked.get("reason")):
         code, subjects = TEXT, (reason,)
+    requests = _requests_of(checked, subjects)
+    if requests:
+        subjects = subjects[: len(subjects) - len(requests.or_types)]
+    return Decision(checked["step"], passed, checked["statistic"], checked["bound"], code, subjects, requests)
+
+
+def _requests_of(checked: Mapping[str, Any], subjects: tuple[str, ...]) -> CostlierRequests | None:
+    """Return the requests that cost more; former versions wrote them as subjects and chances."""
+    if (requests := checked.get("requests")) is not None:
+        return read(CostlierRequests, requests)
+    if (checked["step"], checked.get("code")) != (RELEASE_COSTS, "dearer") or len(subjects) < _NAMED:
+        return None
+    type_, release, former, *others = subjects
     chances = tuple(checked.get("chances") or ())
-    return Decision(checked["step"], passed, checked["statistic"], checked["bound"], code, subjects, chances)
+    return CostlierRequests(
+        type_, release, former, checked["statistic"], checked["bound"], tuple(others), chances
+    )
 
 
 def _dropped(checked: Mapping[str, Any]) -> Dropped:

@@ -4,8 +4,8 @@ Times are seconds since the epoch (UTC); gCPU is a ratio between 0 and 1.
 """
 
 from pipeline.model.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from pipeline.model.candidate import Candidate, Dropped, Joined, RegressionKind, divide
-from pipeline.model.decision import Decision, DomainDecision, DomainFinding
+from pipeline.model.candidate import Candidate, Dropped, Joined, divide
+from pipeline.model.decision import CostlierRequests, Decision, DomainDecision, DomainFinding
 from pipeline.model.messages import (
     Annotation,
     Change,
@@ -17,7 +17,7 @@ from pipeline.model.messages import (
     RouteCall,
     RouteReach,
 )
-from pipeline.model.metric_kind import METRIC_KINDS, AnnotationKind, MetricKind, is_gcpu
+from pipeline.model.metric_kind import METRIC_KINDS, AnnotationKind, MetricKind, RegressionKind, is_gcpu
 from pipeline.model.metric_metadata import MetricMetadata
 from pipeline.model.regression import Regression, SetupExplanation, StackChange, Suspect
 from pipeline.model.requests import (
@@ -59,6 +59,7 @@ __all__ = [
     "Detector",
     "Direction",
     "CostMeasure",
+    "CostlierRequests",
     "Decision",
     "DomainDecision",
     "DomainFinding",

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from pipeline.model.decision import Decision, DomainDecision
-from pipeline.model.metric_kind import MetricKind
+from pipeline.model.decision import CostlierRequests, Decision, DomainDecision
+from pipeline.model.metric_kind import MetricKind, RegressionKind
 from pipeline.model.series import SeriesKey
-
-RegressionKind = Literal["short_term", "long_term"]
-"""Which of the two detection paths found a regression (FBDetect §5.4.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +35,11 @@ class Candidate:
     def series(self) -> SeriesKey:
         """The series that it is a change point of."""
         return SeriesKey(self.metric_kind, self.metric)
+
+    @property
+    def costlier_requests(self) -> tuple[CostlierRequests, ...]:
+        """The changes of cost that a comparison of releases found it to consist of."""
+        return tuple(decision.requests for decision in self.passed if decision.requests is not None)
 
     @property
     def change_time_span(self) -> tuple[float, float]:

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+RegressionKind = Literal["short_term", "long_term"]
+"""Which of the two detection paths found a regression (FBDetect §5.4.1)."""
+
 MetricKind = Literal["subroutine", "endpoint", "metadata", "service"]
 """What a series measures: gCPU of a subroutine, endpoint or metadata value, or a service-level metric."""
 

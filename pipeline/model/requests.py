@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import final
 
 from pipeline.model.arrays import FloatArray
 
@@ -47,6 +48,7 @@ class RequestCounts:
         return self.start + self.period_s
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class RequestPeriods:
     """Requests of a service in a span of time, of all hosts together: series × periods.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, final
 
 from pipeline.model.arrays import FloatArray
 from pipeline.model.metric_kind import MetricKind
@@ -63,6 +63,7 @@ class SeriesMatrix:
         return begin, end
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class StackMatrix:
     """Distinct stacks of one service with their sample counts in two spans of time, before and after.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pipeline.model.candidate import RegressionKind
+from pipeline.model.metric_kind import RegressionKind
 
 Stage = Literal["detect", "releases", "filter", "dedup", "rootcause"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import xxhash
 
@@ -79,6 +79,7 @@ class StratumCounts:
     samples: FloatArray
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class StrataMatrix:
     """Who sent a service's samples in a span of time.

@@ -35,6 +35,7 @@ from pipeline.model import MetricMetadata, MetricPoints, Outgoing, Profile, Reco
 from pipeline.model.clock import Clock
 from pipeline.model.errors import StoreUnavailable
 from pipeline.model.frames import cut_name
+from pipeline.stages.abilities import Assignable, Counted, Positioned
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.batches import by_partition
 from pipeline.stages.blocks import MAX_ROWS, Blocks, Overtaken
@@ -50,8 +51,8 @@ from pipeline.stages.gather.counted_rows import (
     metric_columns,
     request_columns,
 )
-from pipeline.stages.gather.naming import is_noted, was_counted
 from pipeline.stages.gather.streams import COUNTED_TOPICS, position_columns, stored_up_to
+from pipeline.stages.gather.symbols import is_noted, was_counted
 from pipeline.stages.progress import progress_messages
 from pipeline.stages.quota_report import QuotaReport
 from pipeline.stages.senders import Senders
@@ -70,7 +71,7 @@ MOST_SAID = 100_000
 logger = logging.getLogger(__name__)
 
 
-class AggregateStage(Stage):
+class AggregateStage(Stage, Assignable, Positioned, Counted):
     """Counts stack samples, stores all else that arrives, and publishes progress on ``windows``."""
 
     name = "aggregate"

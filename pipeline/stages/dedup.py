@@ -11,22 +11,22 @@ from pipeline.messages.outcomes import ScanOutcome
 from pipeline.messages.scans import decode_scan, scan_messages
 from pipeline.model import Outgoing, Record, Scan
 from pipeline.settings.workloads import Workload, workload_of
+from pipeline.stages.abilities import Skipping
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.deduplication import dedup_config, gather_dedup
 from pipeline.stages.gather.history import MEMBERS, memory_rows
 from pipeline.stages.gather.release_effects import dated_by_releases
-from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.scan_store import as_scanned
 from pipeline.stages.gather.scopes import with_scopes
 from pipeline.stages.outcomes import Outcomes
 from pipeline.storage.interface import Store
 
 
-class DedupStage(Stage):
+class DedupStage(Stage, Skipping):
     """Merges what one cause made rise, within a scan and across scans."""
 
     name = "dedup"
-    leaves_out = True
 
     def __init__(self, *, store: Store, workloads: Sequence[Workload], without: Without = NOTHING) -> None:
         self._store = store

@@ -14,22 +14,22 @@ from pipeline.messages.scans import decode_scan, scan_messages
 from pipeline.model import Decision, Dropped, Outgoing, Record, Scan
 from pipeline.model.steps import sentence
 from pipeline.settings.workloads import Workload, workload_of
+from pipeline.stages.abilities import Skipping
 from pipeline.stages.ablation import NOTHING, Without
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.candidate_series import filter_config, gather_filters
 from pipeline.stages.gather.history import MemoryRows, memory_rows
-from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.scan_store import as_scanned
 from pipeline.stages.outcomes import Outcomes
 from pipeline.storage.interface import Store
 
 log = logging.getLogger(__name__)
 
 
-class FilterStage(Stage):
+class FilterStage(Stage, Skipping):
     """Runs the filters of each scan in the paper's order and passes on what survives."""
 
     name = "filter"
-    leaves_out = True
 
     def __init__(self, *, store: Store, workloads: Sequence[Workload], without: Without = NOTHING) -> None:
         self._store = store

@@ -28,7 +28,6 @@ from pipeline.experiments.trials import (
 from pipeline.experiments.trials.experiment import OVERDUE_S
 from pipeline.experiments.trials.verdict import with_marked
 from pipeline.messages.events import encode_event
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.records import columns_of
 from pipeline.messages.trials import (
     ExperimentVerdict,
@@ -44,6 +43,7 @@ from pipeline.messages.trials import (
 from pipeline.model import ExperimentEnd, Outgoing, Record, TrialSide
 from pipeline.model.clock import Clock
 from pipeline.model.units import MINUTE_S
+from pipeline.stages.abilities import Counted, Periodic, Skipping
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.trials import (
     ExperimentEvidence,
@@ -52,7 +52,7 @@ from pipeline.stages.gather.trials import (
     gather_verdicts,
 )
 from pipeline.stages.quota_report import QuotaReport
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from pipeline.telemetry.metrics import (
     LIMITED_TRIALS,
     REFUSED,
@@ -70,11 +70,10 @@ Message = TrialSide | ExperimentEnd
 Row = Mapping[str, Any]
 
 
-class JudgeStage(Stage):
+class JudgeStage(Stage, Skipping, Periodic, Counted):
     """Stores trials, and judges experiments that are complete or overdue."""
 
     name = "judge"
-    leaves_out = True
     limits = LIMITED_TRIALS
     idle_s = IDLE_S
 
@@ -120,7 +119,7 @@ class JudgeStage(Stage):
         self._unpublished, self._closing = [], {}
         now = self._clock()
         latest: dict[str, float] = {}
-        for row in self._store.rows("trials", None, EARLIEST_S, LATEST_S, columns=("service",)):
+        for row in self._store.rows(RowQuery("trials", None, columns=("service",))):
             latest[row["service"]] = max(row["time"], latest.get(row["service"], row["time"]))
         quiet = {service for service, time in latest.items() if self._quiet.get(service) == time}
         self._quiet = latest

@@ -23,7 +23,7 @@ from pipeline.messages.outcomes import (
 )
 from pipeline.model import Scan
 from pipeline.model.clock import to_iso
-from pipeline.storage.interface import Store, Table
+from pipeline.storage.interface import RowQuery, Store, Table
 
 log = logging.getLogger(__name__)
 
@@ -98,4 +98,6 @@ class Outcomes:
 
     def _rows(self, scan: Scan, attempt: str) -> list[dict[str, object]]:
         whose = {"stage": self._stage, "workload": scan.workload, "attempt": attempt}
-        return self._store.rows("outcomes", scan.service, scan.end, scan.end + _INSTANT_S, **whose)
+        return self._store.rows(
+            RowQuery("outcomes", scan.service, scan.end, scan.end + _INSTANT_S, equal=whose)
+        )

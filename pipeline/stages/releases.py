@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 from pipeline.analysis.detect.idleness import Readings
 from pipeline.analysis.detect.schedule import ServiceProgress
-from pipeline.messages.records import columns_of
 from pipeline.messages.scans import decode_progress, scan_messages
 from pipeline.model import Outgoing, Progress, Record, Scan
 from pipeline.model.clock import Clock, to_iso
@@ -31,10 +30,11 @@ from pipeline.releases.requests import (
 )
 from pipeline.releases.requests.looks import FIRST_PERIODS
 from pipeline.settings.workloads import RELEASE_COSTS
+from pipeline.stages.abilities import Assignable, Counted, Divisible
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.gather.rollouts import gather_looks, gather_metrics, gather_releases, gather_rollout
 from pipeline.stages.gather.streams import COUNTED_TOPICS
-from pipeline.stages.scan_rows import scan_row
+from pipeline.stages.scan_rows import insert_scan
 from pipeline.stages.upstream_progress import UpstreamProgress
 from pipeline.storage.interface import Store
 from pipeline.telemetry.metrics import RELEASE_LOOKS, Sample
@@ -72,7 +72,7 @@ class _Service:
     types: int = 0
 
 
-class ReleasesStage(Stage):
+class ReleasesStage(Stage, Assignable, Divisible, Counted):
     """Looks at new releases of services whose requests are counted, and publishes each look as a scan."""
 
     name = "releases"
@@ -136,7 +136,7 @@ class ReleasesStage(Stage):
         """Note the look that is on its topic: it is not made again."""
         if (scan := self._unsettled) is None:
             return
-        self._store.insert("scans", columns_of([scan_row(scan)]))
+        insert_scan(self._store, scan)
         self._outcomes["slower" if scan.candidates else "no change" if scan.series else "not judged"] += 1
         self._unsettled = None
 

@@ -54,15 +54,15 @@ from pipeline.model import (
 from pipeline.model.clock import Clock, system_clock
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.settings.workloads import Workload, workload_of
+from pipeline.stages.abilities import Counted, Skipping
 from pipeline.stages.base import Decoder, Stage
 from pipeline.stages.event_counts import Brought, EventCounts
 from pipeline.stages.gather.changes import recent_changes
-from pipeline.stages.gather.confirmed import ConfirmedCauses
 from pipeline.stages.gather.lifecycle import FallbackContext, gather_lifecycle, lifecycle_config, with_changes
-from pipeline.stages.gather.renamed import by_present_names
-from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.scan_store import as_scanned, by_present_names
 from pipeline.stages.gather.silences import SilencedSoFar, gather_silenced
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
+from pipeline.stages.gather.verdicts import ConfirmedCauses
 from pipeline.stages.outcomes import Outcomes
 from pipeline.stages.silences import FoundInScan, SilencedScan, apply_silences
 from pipeline.storage.interface import Store
@@ -81,11 +81,10 @@ Changes = Callable[[], Sequence[Change]]
 _CauseKey = tuple[SeriesKey, RegressionKind]
 
 
-class RootcauseStage(Stage):
+class RootcauseStage(Stage, Skipping, Counted):
     """Finds the changes that may have caused each regression, reports it, and follows it from then on."""
 
     name = "rootcause"
-    leaves_out = True
 
     def __init__(
         self,

@@ -1,26 +1,20 @@
-"""Rows that detect keeps of a scan."""
+"""Rows that are kept of a scan: that it was made, and what it could not judge."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from pipeline.messages.records import plain
+from pipeline.messages.records import columns_of, plain
 from pipeline.model import Scan
+from pipeline.storage.interface import Store
 
 
-def scan_row(scan: Scan, unstable_names: int = 0) -> dict[str, Any]:
-    """Return the row of ``scans``: that the scan was made, and how much it found."""
-    return {
-        "service": scan.service,
-        "workload": scan.workload,
-        "time": scan.end,
-        "series": scan.series,
-        "candidates": len(scan.candidates),
-        "unstable_names": unstable_names,
-    }
+def insert_scan(store: Store, scan: Scan, unstable_names: int = 0) -> None:
+    """Keep that a scan was made, how much it found, and what it could not judge, by reason.
 
-
-def unjudged_rows(scan: Scan) -> list[dict[str, Any]]:
-    """Return the rows of ``unjudged``: what the scan could not judge, by reason."""
+    Raises:
+        StoreUnavailable: the same call is to be repeated.
+    """
     whose = {"service": scan.service, "workload": scan.workload, "time": scan.end}
-    return [{**whose, **plain(one)} for one in scan.unjudged]
+    if scan.unjudged:
+        store.insert("unjudged", columns_of({**whose, **plain(reason)} for reason in scan.unjudged))
+    counts = {"series": scan.series, "candidates": len(scan.candidates), "unstable_names": unstable_names}
+    store.insert("scans", columns_of([{**whose, **counts}]))

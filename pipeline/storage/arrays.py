@@ -7,7 +7,7 @@ coordinate form and is added on top.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,22 @@ from pipeline.model import (
     Stratum,
 )
 from pipeline.storage.dense import DenseCounts, DenseStacks
-from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, StrataSides, Table
+from pipeline.storage.interface import (
+    Answer,
+    CountQuery,
+    CountTable,
+    Extent,
+    Extents,
+    RequestQuery,
+    RowQuery,
+    SeriesQuery,
+    StackQuery,
+    StrataQuery,
+    StrataWidthQuery,
+    Table,
+    UsageByPeriod,
+    UsageQuery,
+)
 from pipeline.storage.loaded import ServiceArrays
 from pipeline.storage.points import Frames, Points, StackPoints
 from pipeline.storage.request_series import REQUEST_COLUMNS, RequestPoints
@@ -88,7 +103,7 @@ class ArrayStore:
         self._tokens: set[tuple[str, str]] = set()
         # Offsets and milliseconds, by topic and partition.
         self._extents: dict[_ExtentsKey, dict[tuple[str, int], tuple[int, int]]] = {}
-        self._usage: dict[_UsageKey, list[tuple[str, int, Usage]]] = {}  # topic, window, used
+        self._used: dict[_UsageKey, list[tuple[str, int, Usage]]] = {}  # topic, window, used
         self._lock = threading.Lock()
         for data in loaded:
             self._load(data)
@@ -130,49 +145,47 @@ class ArrayStore:
             }
         return Extents(extents, 0.0)
 
-    def usage(
-        self,
-        stream: str,
-        topic: str,
-        partition: int,
-        services: Iterable[str],
-        span: tuple[float, float],
-        period_s: float,
-    ) -> dict[tuple[str, float], Usage]:
-        """Return the messages and stacks counted of services, by period; see Store.usage."""
-        start, end, period = to_ms(span[0]), to_ms(span[1]), to_ms(period_s)
+    def counts(self, query: CountQuery[Answer]) -> Answer:
+        """Return counts; see Store.counts."""
+        if isinstance(query, StackQuery):
+            return self._stacks(query)
+        if isinstance(query, StrataQuery):
+            return self._strata(query)
+        if isinstance(query, StrataWidthQuery):
+            return self._strata_width(query)
+        if isinstance(query, RequestQuery):
+            return self._requests(query)
+        if isinstance(query, UsageQuery):
+            return self._usage(query)
+        raise TypeError(f"no counts are asked for by {type(query).__name__}")
+
+    def _usage(self, query: UsageQuery) -> UsageByPeriod:
+        start, end = map(to_ms, query.span)
+        period = to_ms(query.period_s)
         found: dict[tuple[str, float], Usage] = {}
         with self._lock:
-            for service in services:
-                for log, window, used in self._usage.get((stream, partition, service), ()):
-                    if log == topic and start <= window < end and used[0]:
-                        key = (service, window // period * period_s)
+            for service in query.services:
+                for log, window, used in self._used.get((query.stream, query.partition, service), ()):
+                    if log == query.topic and start <= window < end and used[0]:
+                        key = (service, window // period * query.period_s)
                         found[key] = _plus(found.get(key, (0, 0)), used)
         return found
 
-    def series(
-        self,
-        source: SeriesSource,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> SeriesMatrix:
-        """Return series × windows; see Store.series. Window j starts at ``start + j * resolution_s``."""
-        span = (to_ms(start), to_ms(end), to_ms(resolution_s))
+    def series(self, query: SeriesQuery) -> SeriesMatrix:
+        """Return series × windows; see Store.series. Counts are in memory: nothing is rolled up."""
+        span = (to_ms(query.start), to_ms(query.end), to_ms(query.resolution_s))
         windows = max(0, -(-(span[1] - span[0]) // span[2]))
         totals = np.ones(windows)
         with self._lock:
-            held = self._services.get(service) or _Service()
-            if source != "gcpu":
-                metrics = held.setup if source == "setup" else held.metrics
-                series, matrix = metrics.means(*span, names)
+            held = self._services.get(query.service) or _Service()
+            if query.source != "gcpu":
+                metrics = held.setup if query.source == "setup" else held.metrics
+                series, matrix = metrics.means(*span, query.names)
             else:
                 series, matrix = _merged_series(
                     [
-                        held.counts.sums(*span, names),
-                        *(part.sums(*span, names) for part in held.loaded_counts),
+                        held.counts.sums(*span, query.names),
+                        *(part.sums(*span, query.names) for part in held.loaded_counts),
                     ]
                 )
                 _, rows = _merged_series(
@@ -180,98 +193,68 @@ class ArrayStore:
                 )
                 totals = rows[0].copy() if len(rows) else np.zeros(windows)
         return SeriesMatrix(
-            start=start,
-            resolution_s=resolution_s,
+            start=query.start,
+            resolution_s=query.resolution_s,
             kinds=tuple(key.kind for key in series),
             names=tuple(key.name for key in series),
             samples=matrix,
             totals=totals,
         )
 
-    def roll_up(self, service: str, start: float, end: float, resolution_s: float) -> None:
-        """Do nothing: counts are in memory; see Store.roll_up."""
-
-    def stacks(
-        self,
-        service: str,
-        before: tuple[float, float],
-        after: tuple[float, float],
-        strata: StrataSides | None = None,
-    ) -> StackMatrix:
-        """Return stack counts of two spans; see Store.stacks."""
-        spans = [(to_ms(first), to_ms(last)) for first, last in (before, after)]
+    def _stacks(self, query: StackQuery) -> StackMatrix:
+        spans = [(to_ms(first), to_ms(last)) for first, last in (query.before, query.after)]
         with self._lock:
-            held = self._services.get(service) or _Service()
-            if strata is None:
+            held = self._services.get(query.service) or _Service()
+            if query.strata is None:
                 parts = [held.stacks.within(spans), *(part.within(spans) for part in held.loaded_stacks)]
             else:
-                ids, counts = held.strata.stacks_within(spans, strata)
+                ids, counts = held.strata.stacks_within(spans, query.strata)
                 parts = [(ids, held.stacks.frames(ids.tolist()), counts)]
             stacks, counts = _merged_stacks(parts)
         return stack_matrix(stacks, counts[:, 0], counts[:, 1])
 
-    def strata(
-        self,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> StrataMatrix:
-        """Return who sent a service's samples; see Store.strata."""
+    def _strata(self, query: StrataQuery) -> StrataMatrix:
         with self._lock:
-            held = self._services.get(service) or _Service()
+            held = self._services.get(query.service) or _Service()
             rows = held.rows.get("strata", {})
             if len(rows) != len(held.described):  # what a stratum is never changes
                 held.described = described_strata(to_rows("strata", rows.values()))
-            return held.strata.matrix((to_ms(start), to_ms(end)), to_ms(resolution_s), held.described, names)
+            span = (to_ms(query.start), to_ms(query.end))
+            return held.strata.matrix(span, to_ms(query.resolution_s), held.described, query.names)
 
-    def strata_width(self, service: str, end: float) -> float:
-        """Return how wide windows of counts by stratum are; see Store.strata_width."""
+    def _strata_width(self, query: StrataWidthQuery) -> float:
         with self._lock:
-            return (self._services.get(service) or _Service()).strata.width_s(to_ms(end))
+            return (self._services.get(query.service) or _Service()).strata.width_s(to_ms(query.end))
 
-    def requests(
-        self, service: str, start: float, end: float, releases: Sequence[str] | None = None, step_s: float = 0
-    ) -> RequestPeriods:
-        """Return a service's requests; see Store.requests."""
+    def _requests(self, query: RequestQuery) -> RequestPeriods:
         with self._lock:
-            held = self._services.get(service) or _Service()
-            return held.requests.read(to_ms(start), to_ms(end), releases, step_s)
+            held = self._services.get(query.service) or _Service()
+            return held.requests.read(to_ms(query.start), to_ms(query.end), query.releases, query.step_s)
 
-    def rows(
-        self,
-        table: RowTable,
-        service: str | None,
-        start: float,
-        end: float,
-        *,
-        id_prefix: str = "",
-        columns: Sequence[str] = (),
-        **equal: str,
-    ) -> list[dict[str, Any]]:
+    def rows(self, query: RowQuery) -> list[dict[str, Any]]:
         """Return rows, oldest first; see Store.rows.
 
         Raises:
             ValueError: a column is asked for that the table has not.
         """
+        table, prefix = query.table, query.id_prefix
         names = row_columns(table)
-        if unknown := [name for name in (*equal, *(["id"] if id_prefix else [])) if name not in names]:
+        if unknown := [name for name in (*query.equal, *(["id"] if prefix else [])) if name not in names]:
             raise ValueError(f"{table} has no column {unknown[0]!r}")
-        wanted = [(names.index(name), value) for name, value in equal.items()]
-        identity = names.index("id") if id_prefix else 0
-        first, last = to_ms(start), to_ms(end)
+        wanted = [(names.index(name), value) for name, value in query.equal.items()]
+        identity = names.index("id") if prefix else 0
+        first, last = to_ms(query.start), to_ms(query.end)
         with self._lock:
-            services = self._services if service is None else [service]
+            services = self._services if query.service is None else [query.service]
             found = [
                 row
                 for held in map(self._services.get, services)
                 for row in (held.rows.get(table, {}).values() if held else ())
                 if first <= row[0] < last
                 and all(row[position] == value for position, value in wanted)
-                and (not id_prefix or row[identity].startswith(id_prefix))
+                and (not prefix or row[identity].startswith(prefix))
             ]
-        chosen = row_columns(table, columns)
+        chosen = row_columns(table, query.columns)
         positions = [names.index(name) for name in chosen]
         return to_rows(table, ([row[at] for at in positions] for row in sorted(found)), chosen)
 
@@ -340,7 +323,7 @@ class ArrayStore:
             *(data[name] for name in names), strict=True
         ):
             if messages:
-                used = self._usage.setdefault((stream, int(partition), service), [])
+                used = self._used.setdefault((stream, int(partition), service), [])
                 used.append((topic, window, (int(messages), int(stacks))))
 
 

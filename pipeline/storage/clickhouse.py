@@ -20,7 +20,24 @@ from pipeline.storage.answers import rows_of, whole_columns, whole_numbers, whol
 from pipeline.storage.failures import translated
 from pipeline.storage.gcpu_series import GcpuSeries, Windows
 from pipeline.storage.insertion import insert_block
-from pipeline.storage.interface import CountTable, Extent, Extents, RowTable, SeriesSource, StrataSides, Table
+from pipeline.storage.interface import (
+    Answer,
+    CountQuery,
+    CountTable,
+    Extent,
+    Extents,
+    RequestQuery,
+    RowQuery,
+    SeriesQuery,
+    SeriesSource,
+    StackQuery,
+    StrataQuery,
+    StrataSides,
+    StrataWidthQuery,
+    Table,
+    UsageByPeriod,
+    UsageQuery,
+)
 from pipeline.storage.layout import ONE_SERVER, TableLayout
 from pipeline.storage.request_series import read_requests
 from pipeline.storage.schema import (
@@ -95,69 +112,59 @@ class ClickHouseStore:
         }
         return Extents(found, found.pop(("", 0)).last_time)
 
-    def usage(
-        self,
-        stream: str,
-        topic: str,
-        partition: int,
-        services: Iterable[str],
-        span: tuple[float, float],
-        period_s: float,
-    ) -> dict[tuple[str, float], Usage]:
-        """Return the messages and stacks counted of services, by period; see Store.usage."""
-        bounds = {"start": to_ms(span[0]), "end": to_ms(span[1]), "period": to_ms(period_s)}
-        values = {"stream": stream, "topic": topic, "partition": partition, **bounds}
+    def counts(self, query: CountQuery[Answer]) -> Answer:
+        """Return counts; see Store.counts."""
+        if isinstance(query, StackQuery):
+            return self._stacks(query)
+        if isinstance(query, StrataQuery):
+            return self._strata(query)
+        if isinstance(query, StrataWidthQuery):
+            return self._strata_width(query)
+        if isinstance(query, RequestQuery):
+            return self._requests(query)
+        if isinstance(query, UsageQuery):
+            return self._usage(query)
+        raise TypeError(f"no counts are asked for by {type(query).__name__}")
+
+    def _usage(self, query: UsageQuery) -> UsageByPeriod:
+        start, end = map(to_ms, query.span)
+        bounds = {"start": start, "end": end, "period": to_ms(query.period_s)}
+        values = {"stream": query.stream, "topic": query.topic, "partition": query.partition, **bounds}
         found: dict[tuple[str, float], Usage] = {}
-        for part in _in_parts((service,) for service in services):
+        for part in _in_parts((service,) for service in query.services):
             asked = [service for (service,) in part]
             columns = self._columns(queries.USAGE, 4, {**values, "services": asked})
             for service, position, messages, stacks in zip(*columns, strict=True):
-                found[service, position * period_s] = (int(messages), int(stacks))
+                found[service, position * query.period_s] = (int(messages), int(stacks))
         return found
 
-    def series(
-        self,
-        source: SeriesSource,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> SeriesMatrix:
-        """Return series × windows; see Store.series. Window j starts at ``start + j * resolution_s``."""
+    def series(self, query: SeriesQuery) -> SeriesMatrix:
+        """Return series × windows; see Store.series."""
+        names = query.names
         if names is not None and any(_url_bytes(key) > _PART_BYTES for key in names):
-            return _only(names, self.series(source, service, start, end, resolution_s))
-        if source != "gcpu":
-            return self._metrics(source, service, (start, end), resolution_s, names)
-        windows = Windows(service, to_ms(start), to_ms(end), to_ms(resolution_s))
-        asked = None if names is None else list(_asked(source, names))
+            return _only(names, self.series(replace(query, names=None)))
+        if query.source != "gcpu":
+            return self._metrics(query)
+        windows = Windows(query.service, to_ms(query.start), to_ms(query.end), to_ms(query.resolution_s))
+        if query.rolls_up:
+            self._gcpu.roll_up(windows)
+        asked = None if names is None else list(_asked(query.source, names))
         keys, samples, totals = self._gcpu.read(windows, asked)
         return SeriesMatrix(
-            start=start,
-            resolution_s=resolution_s,
+            start=query.start,
+            resolution_s=query.resolution_s,
             kinds=tuple(key.kind for key in keys),
             names=tuple(key.name for key in keys),
             samples=samples,
             totals=totals,
         )
 
-    def roll_up(self, service: str, start: float, end: float, resolution_s: float) -> None:
-        """Keep the counts of whole windows as they are read by scans; see Store.roll_up."""
-        self._gcpu.roll_up(Windows(service, to_ms(start), to_ms(end), to_ms(resolution_s)))
-
-    def _metrics(
-        self,
-        source: SeriesSource,
-        service: str,
-        span: tuple[float, float],
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None,
-    ) -> SeriesMatrix:
-        bounds = {"start": to_ms(span[0]), "end": to_ms(span[1]), "resolution": to_ms(resolution_s)}
-        values = {"service": service, "setup": int(source == "setup"), **bounds}
+    def _metrics(self, query: SeriesQuery) -> SeriesMatrix:
+        bounds = _bounds(query)
+        values = {"service": query.service, "setup": int(query.source == "setup"), **bounds}
         windows = max(0, -(-(bounds["end"] - bounds["start"]) // bounds["resolution"]))
         # Values before names: what arrives between the two queries has a name at least.
-        parts = [{**values, **asked} for asked in _asked(source, names)]
+        parts = [{**values, **asked} for asked in _asked(query.source, query.names)]
         counts = np.concatenate(
             [np.empty(0, _NUMBERS), *(self._numbers(queries.METRIC_COUNTS, p) for p in parts)]
         )
@@ -167,33 +174,26 @@ class ClickHouseStore:
         matrix = np.full((len(found), windows), np.nan)
         matrix[row, counts["place"]] = counts["count"]
         return SeriesMatrix(
-            start=span[0],
-            resolution_s=resolution_s,
+            start=query.start,
+            resolution_s=query.resolution_s,
             kinds=tuple(kinds[index] for index in found),
             names=tuple(known[index] for index in found),
             samples=matrix,
             totals=np.ones(windows),
         )
 
-    def stacks(
-        self,
-        service: str,
-        before: tuple[float, float],
-        after: tuple[float, float],
-        strata: StrataSides | None = None,
-    ) -> StackMatrix:
-        """Return stack counts of two spans; see Store.stacks."""
+    def _stacks(self, query: StackQuery) -> StackMatrix:
         values = {
-            "service": service,
-            "before_start": to_ms(before[0]),
-            "before_end": to_ms(before[1]),
-            "after_start": to_ms(after[0]),
-            "after_end": to_ms(after[1]),
+            "service": query.service,
+            "before_start": to_ms(query.before[0]),
+            "before_end": to_ms(query.before[1]),
+            "after_start": to_ms(query.after[0]),
+            "after_end": to_ms(query.after[1]),
         }
-        if strata is None:
+        if query.strata is None:
             return stack_matrix(*self._columns(queries.STACKS, 3, values))
         found: dict[tuple[str, ...], list[float]] = {}
-        for part in _sides(strata):
+        for part in _sides(query.strata):
             for stack, *counts in zip(
                 *self._columns(queries.STRATA_STACKS, 3, {**values, **part}), strict=True
             ):
@@ -201,21 +201,16 @@ class ClickHouseStore:
                 sums[:] = map(add, sums, counts)
         return stack_matrix(found, *np.array(list(found.values())).reshape(-1, 2).T)
 
-    def strata(
-        self,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> StrataMatrix:
-        """Return who sent a service's samples; see Store.strata."""
+    def _strata(self, query: StrataQuery) -> StrataMatrix:
+        names = query.names
         if names is not None and any(_url_bytes(key) > _PART_BYTES for key in names):
             names = None  # a few more than asked for
-        bounds = {"start": to_ms(start), "end": to_ms(end), "resolution": to_ms(resolution_s)}
-        values = {"service": service, **bounds}
+        bounds = _bounds(query)
+        values = {"service": query.service, **bounds}
         found = self._numbers(queries.STRATA_TOTALS, values)
-        described = described_strata(self.rows("strata", service, *EVER)) if len(found) else {}
+        described = (
+            described_strata(self.rows(RowQuery("strata", query.service, *EVER))) if len(found) else {}
+        )
         present = set(found["series"].tolist())
         ids = {key: described.get(key) or Stratum.of({"stratum": str(key)}) for key in present}
         order = sorted(ids, key=ids.__getitem__)
@@ -232,8 +227,8 @@ class ClickHouseStore:
             there = [number for number, key in enumerate(whose) if key in column]
             samples[row, [column[whose[at]] for at in there]] = [many[at] for at in there]
         return StrataMatrix(
-            start=start,
-            resolution_s=resolution_s,
+            start=query.start,
+            resolution_s=query.resolution_s,
             strata=tuple(ids[key] for key in order),
             totals=totals,
             series=tuple(map(SeriesKey, kinds, known)),
@@ -241,49 +236,37 @@ class ClickHouseStore:
             counted=(edges[0][0] / 1000, edges[1][0] / 1000),
         )
 
-    def strata_width(self, service: str, end: float) -> float:
-        """Return how wide windows of counts by stratum are; see Store.strata_width."""
-        (found,) = self._columns(queries.STRATA_WIDTH, 1, {"service": service, "end": to_ms(end)})
+    def _strata_width(self, query: StrataWidthQuery) -> float:
+        values = {"service": query.service, "end": to_ms(query.end)}
+        (found,) = self._columns(queries.STRATA_WIDTH, 1, values)
         return float(next(iter(found), 0.0))
 
-    def requests(
-        self, service: str, start: float, end: float, releases: Sequence[str] | None = None, step_s: float = 0
-    ) -> RequestPeriods:
-        """Return a service's requests by release and period; see Store.requests."""
-        span = {"start": to_ms(start), "end": to_ms(end), "step": to_ms(step_s)}
-        values = {"service": service, **span}
-        return read_requests(self._columns, self._numbers, values, releases)
+    def _requests(self, query: RequestQuery) -> RequestPeriods:
+        span = {"start": to_ms(query.start), "end": to_ms(query.end), "step": to_ms(query.step_s)}
+        values = {"service": query.service, **span}
+        return read_requests(self._columns, self._numbers, values, query.releases)
 
-    def rows(
-        self,
-        table: RowTable,
-        service: str | None,
-        start: float,
-        end: float,
-        *,
-        id_prefix: str = "",
-        columns: Sequence[str] = (),
-        **equal: str,
-    ) -> list[dict[str, Any]]:
+    def rows(self, query: RowQuery) -> list[dict[str, Any]]:
         """Return rows, oldest first; see Store.rows.
 
         Raises:
             ValueError: a column is asked for that the table has not.
         """
-        known, names = row_columns(table), row_columns(table, columns)
-        values: dict[str, Any] = {"table": table, "start": to_ms(start), "end": to_ms(end)}
+        table = query.table
+        known, names = row_columns(table), row_columns(table, query.columns)
+        values: dict[str, Any] = {"table": table, "start": to_ms(query.start), "end": to_ms(query.end)}
         conditions = ""
-        wanted = equal if service is None else {"service": service, **equal}
+        wanted = query.equal if query.service is None else {"service": query.service, **query.equal}
         for number, (column, value) in enumerate(wanted.items()):
             if column not in known:
                 raise ValueError(f"{table} has no column {column!r}")
             conditions += f" AND {{column{number}:Identifier}} = {{value{number}:String}}"
             values |= {f"column{number}": column, f"value{number}": value}
-        if id_prefix:
+        if query.id_prefix:
             if "id" not in known:
                 raise ValueError(f"{table} has no column 'id'")
             conditions += " AND startsWith(id, {prefix:String})"
-            values["prefix"] = id_prefix
+            values["prefix"] = query.id_prefix
         # Only names from schema.py and the numbers of parameters are put into the text, never a value.
         sql = (
             f"SELECT {', '.join(names)} FROM {{table:Identifier}} FINAL"
@@ -335,6 +318,14 @@ class ClickHouseStore:
         with translated(self._where):
             found = whole_numbers(self._client, sql, values)
             return found if len(found) else np.empty(0, _NUMBERS)
+
+
+def _bounds(query: SeriesQuery | StrataQuery) -> dict[str, int]:
+    return {
+        "start": to_ms(query.start),
+        "end": to_ms(query.end),
+        "resolution": to_ms(query.resolution_s),
+    }
 
 
 def _asked(source: SeriesSource, names: Sequence[SeriesKey] | None) -> Iterator[dict[str, Any]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, final, get_args
 
 from pipeline.counting.quota.limits import Usage
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import RequestPeriods, SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
 
 CountTable = Literal[
@@ -70,6 +72,127 @@ class Extents(dict[tuple[str, int], Extent]):
         self.asked_at = asked_at
 
 
+UsageByPeriod = dict[tuple[str, float], Usage]
+"""Messages and stacks by service and start of the period."""
+
+Answer = TypeVar("Answer", StackMatrix, StrataMatrix, RequestPeriods, UsageByPeriod, float)
+"""What a ``CountQuery`` is answered with."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesQuery:
+    """Series of a service in [start, end) by windows, sorted by kind and name.
+
+    ``gcpu`` gives subroutines, endpoints and metadata; ``service`` the service-level metrics, set-up
+    metrics left out; ``setup`` the set-up metrics alone, whose kind is ``service`` too. A series without
+    data in the span is absent. Totals are the service's in any case.
+    """
+
+    source: SeriesSource
+    service: str
+    start: float
+    end: float
+    resolution_s: float
+    names: Sequence[SeriesKey] | None = None  # the series to read; None is all
+    rolls_up: bool = False
+    """Whether the store keeps the gCPU counts of the whole windows for the next such query.
+
+    The answer is the same, late and repeated samples included; it only comes sooner.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class RowQuery:
+    """Rows with a time in [start, end), oldest first; ``service`` None asks for those of every service."""
+
+    table: RowTable
+    service: str | None
+    start: float = EARLIEST_S
+    end: float = LATEST_S
+    id_prefix: str = ""
+    columns: Sequence[str] = ()  # read only these and the time; empty is all
+    equal: Mapping[str, str] = field(default_factory=dict)  # values of columns
+
+
+class CountQuery(Generic[Answer]):
+    """A question about counts, of which each kind has an answer of its own type."""
+
+    __slots__ = ()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StackQuery(CountQuery[StackMatrix]):
+    """Stack counts in two spans [start, end); a window counts if it lies wholly inside.
+
+    With ``strata`` those of some strata in the first span, and of some in the second, by their ids: in the
+    longer windows of counts by stratum. A stack whose frames are no longer known is ``(other)``.
+    """
+
+    service: str
+    before: tuple[float, float]
+    after: tuple[float, float]
+    strata: StrataSides | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StrataQuery(CountQuery[StrataMatrix]):
+    """The senders of a service's samples in [start, end): totals by windows, counts of series in all.
+
+    Strata are those with a total in the span, sorted. Counts are of the windows of ``strata_gcpu`` that lie
+    wholly inside; with ``names`` of those series only. A service whose senders are not known has no stratum.
+    """
+
+    service: str
+    start: float
+    end: float
+    resolution_s: float
+    names: Sequence[SeriesKey] | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StrataWidthQuery(CountQuery[float]):
+    """The width in seconds of the last window of counts by stratum that begins before ``end``; 0 if none."""
+
+    service: str
+    end: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RequestQuery(CountQuery[RequestPeriods]):
+    """The requests of a service in periods that begin in [start, end).
+
+    Of every release all types together, or with ``releases`` those of some by type. Periods that are
+    shorter than ``step_s`` are added up by it.
+    """
+
+    service: str
+    start: float
+    end: float
+    releases: Sequence[str] | None = None
+    step_s: float = 0.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class UsageQuery(CountQuery[UsageByPeriod]):
+    """What ``totals`` counted of services in a span [start, end), from one partition of a topic.
+
+    Periods are multiples of ``period_s``; one without a message is absent, and refused messages count for
+    nothing.
+    """
+
+    stream: str
+    topic: str
+    partition: int
+    services: Iterable[str]
+    span: tuple[float, float]
+    period_s: float
+
+
 class Store(Protocol):
     """Bulk verbs over the tables of docs/tables.md. Times are epoch seconds.
 
@@ -100,100 +223,11 @@ class Store(Protocol):
         partition without rows is absent.
         """
 
-    def usage(
-        self,
-        stream: str,
-        topic: str,
-        partition: int,
-        services: Iterable[str],
-        span: tuple[float, float],
-        period_s: float,
-    ) -> dict[tuple[str, float], Usage]:
-        """Return what ``totals`` counted of services in [start, end), by service and start of the period.
+    def rows(self, query: RowQuery) -> list[dict[str, Any]]:
+        """Return rows of a table."""
 
-        Only of one partition of a topic. Periods are multiples of
-        ``period_s``; one without a message is absent, and refused messages count for nothing.
-        """
+    def series(self, query: SeriesQuery) -> SeriesMatrix:
+        """Return series × windows; window j starts at ``start + j * resolution_s``."""
 
-    def series(
-        self,
-        source: SeriesSource,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> SeriesMatrix:
-        """Return every series of a service in [start, end) by windows, sorted by kind and name.
-
-        ``gcpu`` gives subroutines, endpoints and metadata; ``service`` the service-level metrics, set-up
-        metrics left out; ``setup`` the set-up metrics alone, whose kind is ``service`` too. With ``names``
-        only those of them are read; one without data in the span is absent, as it is without ``names``.
-        Totals are the service's in any case.
-        """
-
-    def roll_up(self, service: str, start: float, end: float, resolution_s: float) -> None:
-        """Keep the counts of gCPU in the whole windows of [start, end), for series that are read often.
-
-        What ``series`` returns stays the same, late and repeated samples included; it only comes sooner.
-        """
-
-    def stacks(
-        self,
-        service: str,
-        before: tuple[float, float],
-        after: tuple[float, float],
-        strata: StrataSides | None = None,
-    ) -> StackMatrix:
-        """Return stack counts in two spans [start, end); a window counts if it lies wholly inside.
-
-        With ``strata`` those of some strata in the first span, and of some in the second, by their ids: in
-        the longer windows of counts by stratum. A stack whose frames are no longer known is ``(other)``.
-        """
-
-    def strata(
-        self,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> StrataMatrix:
-        """Return who sent a service's samples in [start, end): totals by windows, counts of series in all.
-
-        Strata are those with a total in the span, sorted. Counts are of the windows of ``strata_gcpu`` that
-        lie wholly inside; with ``names`` of those series only. A service whose senders are not known has
-        no stratum.
-        """
-
-    def strata_width(self, service: str, end: float) -> float:
-        """Return the width in seconds of the last window of counts by stratum that begins before ``end``.
-
-        0 where there is none.
-        """
-
-    def requests(
-        self, service: str, start: float, end: float, releases: Sequence[str] | None = None, step_s: float = 0
-    ) -> RequestPeriods:
-        """Return the requests of a service in periods that begin in [start, end).
-
-        Of every release all types together, or with ``releases`` those of some by type. Periods that are
-        shorter than ``step_s`` are added up by it.
-        """
-
-    def rows(
-        self,
-        table: RowTable,
-        service: str | None,
-        start: float,
-        end: float,
-        *,
-        id_prefix: str = "",
-        columns: Sequence[str] = (),
-        **equal: str,
-    ) -> list[dict[str, Any]]:
-        """Return rows of a service with a time in [start, end), oldest first, where columns equal values.
-
-        None instead of a service gives those of every service; ``id_prefix`` those whose id begins so,
-        ``columns`` only these of a row and its time: the rest is not read.
-        """
+    def counts(self, query: CountQuery[Answer]) -> Answer:
+        """Return counts of the kind that is asked for: stacks, senders, requests, or usage of quotas."""

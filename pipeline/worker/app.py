@@ -231,7 +231,7 @@ def connect(app: StageApp, loop: StageLoop, settings: Settings, on_ready: Callab
             logger.info("%s: rebalanced, %d partitions here, stood still %.1f s", app.conf.id, count, stood_s)
             stands_since = None
 
-    if loop.stage.idle_s:
+    if loop.calls.idle_s:
         app.task(loop.idle)
     app.on_partitions_revoked.connect(revoked)
     app.on_partitions_assigned.connect(assigned)

@@ -44,6 +44,7 @@ from pipeline.worker.intake import (
 )
 from pipeline.worker.misplaced import Misplaced
 from pipeline.worker.omissions import FIRST_WAIT, Omissions
+from pipeline.worker.stage_calls import StageCalls
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class StageLoop:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.stage = stage
+        self.calls = StageCalls(stage)
         self._membership = membership
         self._publisher = publisher
         self._dead_letters = dead_letters
@@ -143,14 +145,14 @@ class StageLoop:
         Only where the first partition of each input is: one process of the group asks.
         """
         while True:
-            await asyncio.sleep(self.stage.idle_s)
+            await asyncio.sleep(self.calls.idle_s)
             async with self._turn:
                 if self._give_up.is_set() or not all(
                     0 in self._membership.partitions(topic) for topic in self._inputs
                 ):
                     continue
                 try:
-                    await self._done(self.stage.idle, tries=1)
+                    await self._done(self.calls.idle, tries=1)
                 except QueryRefused as error:
                     self._log(logging.WARNING, "%s: query refused, trying again later: %s", error)
                 except Exception as error:  # as in run
@@ -186,7 +188,7 @@ class StageLoop:
         if source.generation != generation:
             name = events[0].message.topic
             source.begin(generation, self._membership.committed(name))
-            await self._in_thread(self.stage.assigned, source.logical, self._membership.partitions(name))
+            await self._in_thread(self.calls.assigned, source.logical, self._membership.partitions(name))
         self._misplaced.look(self.stage.name, source.logical, events)
         await self._report_gaps(source, events)
         records, unusable = await self._in_thread(source.read, events)
@@ -200,7 +202,7 @@ class StageLoop:
         if await self._stored(self._passed, source.logical, events) is None:
             return
         if self._membership.generation() == generation:
-            source.acknowledge(events, self.stage.held(source.logical))
+            source.acknowledge(events, self.calls.held(source.logical))
             if unusable:
                 await self._commit()
         self._telemetry.batch(events, whole, unusable, self._monotonic() - began)
@@ -269,7 +271,7 @@ class StageLoop:
                 if not await self._left_out(source.messages_of(records[0], events), records[0], reason):
                     return False
                 tries = 1
-            more = self.stage.unfinished and not (source.others_wait() and self.stage.rest())
+            more = self.calls.unfinished and not (source.others_wait() and self.calls.rest())
         return True
 
     async def _left_out(self, messages: Sequence[Message], record: Record, reason: str) -> bool:
@@ -284,7 +286,7 @@ class StageLoop:
         return await self._stored(self._noted, record) is not None
 
     def _noted(self, record: Record) -> bool:
-        self.stage.left_out(record)
+        self.calls.left_out(record)
         return True
 
     async def _handled(self, records: Sequence[Record], tries: int) -> bool:
@@ -293,7 +295,7 @@ class StageLoop:
         Raises:
             QueryRefused: the store refused what it takes so many times.
         """
-        return await self._done(self.stage.handle, records, tries=tries if self.stage.leaves_out else 0)
+        return await self._done(self.stage.handle, records, tries=tries if self.calls.leaves_out else 0)
 
     async def _done(self, call: Callable[..., list[Outgoing]], *arguments: Any, tries: int) -> bool:
         """Have the stage decide, publish what it returns, settle; False if it was given up."""
@@ -320,7 +322,7 @@ class StageLoop:
         return True
 
     def _passed(self, topic: str, events: Sequence[Event]) -> bool:
-        self.stage.passed(topic, {p: last for p, (_, last) in _spans(events).items()})
+        self.calls.passed(topic, {p: last for p, (_, last) in _spans(events).items()})
         return True
 
     async def _stored(self, call: Callable[..., T], *arguments: Any, tries: int = 0) -> T | None:

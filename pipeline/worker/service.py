@@ -39,6 +39,7 @@ from pipeline.worker.health import (
 )
 from pipeline.worker.lag import LogEnds, lags
 from pipeline.worker.loop import StageLoop
+from pipeline.worker.stage_calls import StageCalls
 from pipeline.worker.starts import LogWatch, Starts
 from pipeline.worker.upstream import UpstreamWatch
 
@@ -84,7 +85,7 @@ class _Running:
         behind = lags(self.app, self._ends)
         return [
             *self.telemetry.samples(),
-            *self.loop.stage.samples(),
+            *self.loop.calls.samples(),
             ("partitions", stage, len(behind)),
             *(
                 ("lag_messages", {**stage, "topic": topic, "partition": str(partition)}, lag)
@@ -190,8 +191,7 @@ class Service:
     ) -> _Running:
         starts = Starts(stage, topics, self._broker, self._logs, self._stop)
         app = create_app(settings, topics.group(stage.name), starts.of, self._refuse)
-        none = dict.fromkeys(stage.limits, 0)
-        telemetry = Telemetry(stage.name, lambda: {**none, **stage.limited}, clock)
+        telemetry = Telemetry(stage.name, StageCalls(stage).limited, clock)
         loop = StageLoop(
             stage,
             topics,

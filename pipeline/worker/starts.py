@@ -20,6 +20,7 @@ from pipeline.kafka import Broker, Reader, is_set_within, open_reader, quiet_cli
 from pipeline.model.errors import ConfigError, SmidgenError
 from pipeline.settings.topics import Topics
 from pipeline.stages.base import Stage
+from pipeline.worker.stage_calls import StageCalls
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ class Starts:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stage = stage
+        self._calls = StageCalls(stage)
         self._logical = {topics[name].name: name for name in stage.inputs}
         self._broker = broker
         self._logs = logs
@@ -130,7 +132,7 @@ class Starts:
         return {
             (topic, partition): start
             for topic, partitions in by_topic.items()
-            for partition, start in self._stage.stored_up_to(self._logical[topic], partitions).items()
+            for partition, start in self._calls.stored_up_to(self._logical[topic], partitions).items()
         }
 
     async def _check_ends(self, starts: Mapping[Position, int]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.model import RESPONSE_CLASSES, Stratum
-from pipeline.storage.interface import CountTable, Store
+from pipeline.storage.interface import CountTable, SeriesQuery, Store
 
 MINUTE = 60.0
 T0 = 1_700_000_040.0  # a whole minute
@@ -149,4 +149,4 @@ def offsets(store: Store, table: CountTable, stream: str, topic: str = "profiles
 
 
 def total_samples(store: Store, service: str) -> float:
-    return float(store.series("gcpu", service, T0, T0 + 100 * MINUTE, MINUTE).samples.sum())
+    return float(store.series(SeriesQuery("gcpu", service, T0, T0 + 100 * MINUTE, MINUTE)).samples.sum())

@@ -13,7 +13,7 @@ from pipeline.model import Record
 from pipeline.model.errors import StoreUnavailable
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.clickhouse import ClickHouseStore
-from pipeline.storage.interface import COUNTED, Store
+from pipeline.storage.interface import COUNTED, SeriesQuery, Store
 from tests.contract.test_takeover import START, assert_counted, records, stage
 from tests.support.builders import build_profile
 from tests.support.open_faults import open_fault
@@ -25,7 +25,7 @@ def delete(store: Store, table: str, condition: str) -> None:
 
 
 def counted(store: Store, service: str) -> int:
-    return int(store.series("gcpu", service, START, START + 3600, 60.0).totals.sum())
+    return int(store.series(SeriesQuery("gcpu", service, START, START + 3600, 60.0)).totals.sum())
 
 
 def read_on(store: Store, stream: str, log: Sequence[Record]) -> None:

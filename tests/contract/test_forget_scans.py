@@ -11,6 +11,7 @@ from pipeline.messages.records import columns_of
 from pipeline.model import Scan
 from pipeline.stages.outcomes import Outcomes
 from pipeline.storage.clickhouse import ClickHouseStore
+from pipeline.storage.interface import RowQuery
 from pipeline.storage.schema import EVER
 from tests.support.fleets import START
 
@@ -57,7 +58,7 @@ def test_scans_since(
 
 
 def scans(store: ClickHouseStore, service: str) -> set[tuple[str, int]]:
-    rows = store.rows("scans", service, *EVER)
+    rows = store.rows(RowQuery("scans", service, *EVER))
     return {(row["workload"], round((row["time"] - START) / HOUR_S)) for row in rows}
 
 

@@ -17,6 +17,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.storage import migrate
 from pipeline.storage.connect import open_client, open_store
 from pipeline.storage.inspection import inspect_store
+from pipeline.storage.interface import RowQuery
 from tests.contract.rows import STREAM, T0, gcpu, total_samples
 
 SHIPPED = tuple(migrate.migrations())
@@ -98,7 +99,7 @@ def test_a_worker_names_what_is_missing(dsn: Dsn, there: int) -> None:
 def test_who_only_looks_needs_to_read_alone(dsn: Dsn, service_name: str) -> None:
     made(dsn)
     with closing(open_store(dsn("reader"))) as store:
-        assert store.rows("regressions", service_name, T0, T0 + 1) == []
+        assert store.rows(RowQuery("regressions", service_name, T0, T0 + 1)) == []
         with pytest.raises(ConfigError, match=r"denies the user a right: INSERT\(.*\) ON smidgen.gcpu"):
             store.insert("gcpu", gcpu(service_name, [("a.f", T0, 3)]))
 
@@ -115,4 +116,4 @@ def test_a_stranger_learns_which_right_is_missing(dsn: Dsn, service_name: str) -
         closing(open_store(dsn("stranger"))) as store,
         pytest.raises(ConfigError, match=r"denies the user a right: SELECT.* ON smidgen\."),
     ):
-        store.rows("regressions", service_name, T0, T0 + 1)
+        store.rows(RowQuery("regressions", service_name, T0, T0 + 1))

@@ -12,7 +12,7 @@ from agents.metrics import Conversion, MetricMap, read_otlp_metrics
 from pipeline.messages.inputs import encode_metric_points
 from pipeline.model import Outgoing, Record
 from pipeline.stages.aggregate import AggregateStage
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RequestQuery, SeriesQuery, Store
 from tests.support.metric_senders import add_metric, add_point, otlp_request
 
 T0 = 1_700_000_010.0
@@ -62,7 +62,7 @@ def test_a_latency_that_rises_has_its_p99_in_the_store(store: Store, service_nam
         Outgoing("metrics", "", encode_metric_points(points)) for points in conversion.close(T0 + 1200)
     ]
     aggregated(store, service_name, messages)
-    found = store.series("service", service_name, T0 + 30, T0 + 1170, 30.0)
+    found = store.series(SeriesQuery("service", service_name, T0 + 30, T0 + 1170, 30.0))
     rows = dict(zip(found.names, found.samples, strict=True))
     assert rows["http.server.request.duration.rate"][1:-1] == pytest.approx(600 / 15)
     p99 = rows["http.server.request.duration.p99"]
@@ -86,11 +86,11 @@ def test_a_log_that_is_sent_twice_counts_once(store: Store, service_name: str) -
         [f'{{"ts": {T0 + i / 3}, "method": "GET", "path": "/cart/1", "status": 200}}' for i in range(360)]
     )
     aggregated(store, service_name, messages, other.finish(), messages, messages)
-    found = store.series("setup", service_name, T0 + 30, T0 + 90, 30.0)
+    found = store.series(SeriesQuery("setup", service_name, T0 + 30, T0 + 90, 30.0))
     rows = dict(zip(found.names, found.samples, strict=True))
     assert rows["requests{GET /cart/:id}"].tolist() == [2, 2]  # the mean of both logs, each once
-    assert store.series("service", service_name, T0, T0 + 120, 30.0).names == ()
-    counted = store.requests(service_name, T0, T0 + 120, ("",))
+    assert store.series(SeriesQuery("service", service_name, T0, T0 + 120, 30.0)).names == ()
+    counted = store.counts(RequestQuery(service_name, T0, T0 + 120, ("",)))
     assert counted.types == ("GET /cart/:id",)
     assert counted.starts.tolist() == [T0 + 30, T0 + 60]
     assert counted.requests.tolist() == [[120, 120]]  # the sum of both, each once

@@ -14,7 +14,7 @@ from pipeline.messages.requests import decode_requests, encode_requests
 from pipeline.model import Record, RequestCounts, TypeCounts
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RequestQuery, Store
 from tests.contract.rows import MINUTE, NASTY, T0, requests
 from tests.contract.test_takeover import Frozen
 
@@ -58,7 +58,7 @@ def assert_counted(store: Store, service: str) -> None:
     half = PERIODS // 2
     old = np.where(np.arange(PERIODS) < half, 2.0, 1.0)
     new = np.where(np.arange(PERIODS) < half, 0.0, 1.0)
-    found = store.requests(service, T0, T0 + 30 * PERIODS, ("v1", "v2"))
+    found = store.counts(RequestQuery(service, T0, T0 + 30 * PERIODS, ("v1", "v2")))
     assert found.releases == ("v1", "v1", "v2", "v2")
     assert found.types == ("GET /", "GET /cart/:id") * 2
     assert (found.width_s, found.starts.tolist()) == (30.0, [T0 + 30 * period for period in range(PERIODS)])
@@ -67,16 +67,19 @@ def assert_counted(store: Store, service: str) -> None:
     logs = (7 * -95.5 + 3 * -94.5) * np.log(2) / 32
     for sums, each in ((found.timed, 10.0), (found.log_times, logs)):
         assert sums == pytest.approx(np.array([each * old, 0 * old, each * new, 0 * new]))
-    together = store.requests(service, T0, T0 + 30 * PERIODS)
+    together = store.counts(RequestQuery(service, T0, T0 + 30 * PERIODS))
     assert (together.releases, together.types) == (("v1", "v2"), ("", ""))
     assert together.requests.tolist() == [((10 + carts) * old).tolist(), ((10 + carts) * new).tolist()]
-    assert store.requests(service, T0, T0 + 30 * PERIODS, ("v2",)).types == ("GET /", "GET /cart/:id")
+    assert store.counts(RequestQuery(service, T0, T0 + 30 * PERIODS, ("v2",))).types == (
+        "GET /",
+        "GET /cart/:id",
+    )
 
 
 def test_periods_of_other_lengths_are_added_up_by_the_longest(store: Store, service_name: str) -> None:
     rows = requests(service_name, [("v1", "a", 30.0 * at, 1) for at in (0, 1, 2, 3, 8)])
     store.insert("requests", {**rows, "width_s": [30.0, 30.0, 60.0, 30.0, 30.0]})
-    found = store.requests(service_name, T0, T0 + 600)
+    found = store.counts(RequestQuery(service_name, T0, T0 + 600))
     assert found.width_s == 60.0
     assert found.starts.tolist() == [T0, T0 + 60, T0 + 240]
     assert found.requests.tolist() == [[2.0, 2.0, 1.0]]
@@ -104,7 +107,7 @@ def test_short_periods_are_added_up_by_a_step(
     rows = [("v1", "a", began - T0 + at, 1) for at in (0.0, 30.0, 120.0, 180.0, 210.0, 480.0)]
     some = requests(service_name, rows)
     store.insert("requests", {**some, "width_s": [widths[0]] * 5 + [widths[1]]})
-    found = store.requests(service_name, began, began + 600, releases, step_s=step_s)
+    found = store.counts(RequestQuery(service_name, began, began + 600, releases, step_s=step_s))
     assert found.width_s == max(step_s, *widths)
     assert (found.starts - began).tolist() == starts
     assert found.requests.tolist() == [expected]
@@ -116,7 +119,7 @@ def test_thirds_of_a_second_are_in_their_period(store: Store, service_name: str)
     starts = [round((first + at) * width_s, 3) for at in range(6)]
     rows = requests(service_name, [("v1", "a", at - T0, 1) for at in starts])
     store.insert("requests", {**rows, "width_s": [width_s] * 6})
-    assert store.requests(service_name, T0 - 60, T0 + 600).requests.tolist() == [[1.0] * 6]
+    assert store.counts(RequestQuery(service_name, T0 - 60, T0 + 600)).requests.tolist() == [[1.0] * 6]
 
 
 @pytest.mark.parametrize("cuts", [(), (1,), (5, 6, 20)])
@@ -155,13 +158,13 @@ def test_the_former_owner_comes_too_late(shared_store: Store, service_name: str,
 def test_any_names_are_read_as_they_came(store: Store, service_name: str) -> None:
     rows = [("v1", name, 0.0, 1 + n) for n, name in enumerate(NASTY)]
     store.insert("requests", requests(service_name, rows))
-    found = store.requests(service_name, T0, T0 + MINUTE, ("v1",))
+    found = store.counts(RequestQuery(service_name, T0, T0 + MINUTE, ("v1",)))
     assert dict(zip(found.types, found.requests[:, 0].tolist(), strict=True)) == {
         name: 1 + n for n, name in enumerate(NASTY)
     }
     for releases in (None, ("v1",)):
         for service, start in ((service_name, T0 + 1), ("another", T0)):
-            nothing = store.requests(service, start, T0 + MINUTE, releases)
+            nothing = store.counts(RequestQuery(service, start, T0 + MINUTE, releases))
             assert (nothing.types, nothing.width_s, nothing.requests.shape) == ((), 0.0, (0, 0))
 
 

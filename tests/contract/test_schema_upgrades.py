@@ -18,7 +18,7 @@ from pipeline.storage import migrate
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store
 from pipeline.storage.inspection import inspect_store
-from pipeline.storage.interface import Extent, RowTable
+from pipeline.storage.interface import Extent, RowQuery, RowTable, SeriesQuery, StackQuery
 from pipeline.storage.schema import COLUMNS
 
 SHIPPED = list(migrate.migrations())
@@ -98,14 +98,14 @@ def test_inserts_of_every_former_version_work_after_all_migrations(
             client.insert(table, [row], list(columns), column_type_names=list(columns.values()))
         # What they left out is there for the present code, and what it makes of it is no failure.
         span = (WHEN - 60, WHEN + 60)
-        assert store.series("gcpu", "x", *span, 60.0).totals.sum() == 1
-        assert store.series("setup", "x", *span, 60.0).samples.size
-        assert store.stacks("x", span, span).stacks == (("x",),)
+        assert store.series(SeriesQuery("gcpu", "x", *span, 60.0)).totals.sum() == 1
+        assert store.series(SeriesQuery("setup", "x", *span, 60.0)).samples.size
+        assert store.counts(StackQuery("x", span, span)).stacks == (("x",),)
         assert store.extents("totals", "x") == {("x", 1): Extent(1)}
         for table in former:
             if "time" in COLUMNS[table] and table != "metrics":
                 service = "x" if "service" in COLUMNS[table] else None
-                assert len(store.rows(cast("RowTable", table), service, *span)) == 1, table
+                assert len(store.rows(RowQuery(cast("RowTable", table), service, *span))) == 1, table
 
 
 def test_a_store_that_is_newer_than_the_code_is_used_and_reported(
@@ -126,7 +126,7 @@ def test_a_store_that_is_newer_than_the_code_is_used_and_reported(
             column: [value_of(type_, moment=WHEN)] for column, type_ in COLUMNS["totals"].items()
         }
         store.insert("totals", one)
-        assert store.series("gcpu", "x", WHEN - 60, WHEN + 60, 60.0).totals.sum() == 1
+        assert store.series(SeriesQuery("gcpu", "x", WHEN - 60, WHEN + 60, 60.0)).totals.sum() == 1
     assert inspect_store(dsn).unknown == (9999,)
 
 
@@ -160,7 +160,7 @@ def test_several_commands_may_migrate_from_any_version_at_once(database: tuple[C
     assert inspect_store(dsn).missing == ()
     with closing(open_store(dsn)) as store:
         assert isinstance(store, ClickHouseStore)
-        assert store.rows("changes", "x", WHEN - 60, WHEN + 60)
+        assert store.rows(RowQuery("changes", "x", WHEN - 60, WHEN + 60))
 
 
 def test_what_is_missing_is_reported_before_it_is_applied(database: tuple[Client, str, str]) -> None:

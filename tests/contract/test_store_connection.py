@@ -13,7 +13,7 @@ from pipeline.embedded.stack import EmbeddedStore
 from pipeline.model.errors import ConfigError, StoreUnavailable
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, StackQuery, Store
 from tests.contract.rows import MINUTE, STREAM, T0, gcpu, total_samples
 
 
@@ -80,9 +80,9 @@ def test_a_store_that_went_away_is_unavailable() -> None:
         store.migrate,
         lambda: store.insert("gcpu", gcpu("s", [("a.f", T0, 1)]), token="t"),
         lambda: store.extents("gcpu", STREAM),
-        lambda: store.series("gcpu", "s", T0, T0 + MINUTE, MINUTE),
-        lambda: store.stacks("s", (T0, T0 + 1), (T0 + 1, T0 + 2)),
-        lambda: store.rows("changes", "s", T0, T0 + 1),
+        lambda: store.series(SeriesQuery("gcpu", "s", T0, T0 + MINUTE, MINUTE)),
+        lambda: store.counts(StackQuery("s", (T0, T0 + 1), (T0 + 1, T0 + 2))),
+        lambda: store.rows(RowQuery("changes", "s", T0, T0 + 1)),
     ):
         with pytest.raises(StoreUnavailable, match="does not answer: Connection refused"):
             call()
@@ -96,7 +96,7 @@ def test_a_store_without_tables_says_what_to_do(server_dsn: str) -> None:
         closing(open_store(f"{server_dsn}/never_made")) as store,
         pytest.raises(ConfigError, match="smidgen store migrate"),
     ):
-        store.rows("changes", "s", T0, T0 + 1)
+        store.rows(RowQuery("changes", "s", T0, T0 + 1))
 
 
 @pytest.mark.parametrize(

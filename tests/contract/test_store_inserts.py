@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline.model import Stratum
-from pipeline.storage.interface import COUNTED, CountTable, Store
+from pipeline.storage.interface import COUNTED, CountTable, SeriesQuery, Store
 from tests.contract.rows import (
     MINUTE,
     T0,
@@ -82,7 +82,7 @@ def test_a_large_insert_is_one_part(sql_store: Store, dsn: str, service_name: st
     # As they were written, merged since or not.
     written = f"{parts} AND min_block_number = max_block_number AND min_block_number > {before}"
     assert ask(dsn, f"SELECT count(), sum(rows) {written}") == ["1", str(rows)]
-    found = sql_store.series("gcpu", service_name, T0, T0 + rows // 5000, rows // 5000)
+    found = sql_store.series(SeriesQuery("gcpu", service_name, T0, T0 + rows // 5000, rows // 5000))
     assert found.samples.tolist() == [[rows // 5000]] * 5000
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.model import Stratum
 from pipeline.model.errors import StoreUnavailable
-from pipeline.storage.interface import COUNTED, LATE_S, CountTable, Extent, Store
+from pipeline.storage.interface import COUNTED, LATE_S, CountTable, Extent, Store, UsageQuery
 from pipeline.storage.queries import EXTENTS
 from tests.contract.rows import (
     MINUTE,
@@ -132,14 +132,14 @@ def test_usage_is_what_totals_counted_of_a_partition(store: Store, service_name:
     use(start, 64, 640, service=f"{service_name}-unasked")
     many = [f"{service_name}-{i}-{'x' * 100}" for i in range(200)]
     asked = [service_name, other, *many]
-    assert store.usage(service_name, "profiles", 3, asked, (start, start + 900), 300.0) == {
+    assert store.counts(UsageQuery(service_name, "profiles", 3, asked, (start, start + 900), 300.0)) == {
         (service_name, start): (3, 30),
         (service_name, start + 300): (4, 40),
         (other, start): (32, 320),
     }
-    assert store.usage("another log", "profiles", 3, asked, (start, start + 900), 300.0) == {}
-    assert store.usage(service_name, "metrics", 3, asked, (start, start + 900), 300.0) == {}
-    assert store.usage(service_name, "profiles", 3, [], (start, start + 900), 300.0) == {}
+    assert store.counts(UsageQuery("another log", "profiles", 3, asked, (start, start + 900), 300.0)) == {}
+    assert store.counts(UsageQuery(service_name, "metrics", 3, asked, (start, start + 900), 300.0)) == {}
+    assert store.counts(UsageQuery(service_name, "profiles", 3, [], (start, start + 900), 300.0)) == {}
 
 
 def test_a_table_without_offsets_is_refused(store: Store) -> None:

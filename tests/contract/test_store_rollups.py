@@ -17,7 +17,7 @@ from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_client
 from pipeline.storage.gcpu_series import slices
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, Store
 from tests.contract.rows import MINUTE, NASTY, gcpu, totals
 
 START = 1_700_000_400.0  # a whole ten minutes
@@ -76,10 +76,23 @@ def test_series_are_the_same_with_rollups_and_without(
             add(store, service, block, number, partition=partition)
         add(plain, service, block, number, partition=partition)
         if rolled is not None:
-            store.roll_up(service, START + rolled[0] * WIDTH, START + rolled[1] * WIDTH, WIDTH)
+            store.series(
+                SeriesQuery(
+                    "gcpu",
+                    service,
+                    START + rolled[0] * WIDTH,
+                    START + rolled[1] * WIDTH,
+                    WIDTH,
+                    names=(),
+                    rolls_up=True,
+                )
+            )
         for names in (None, [SeriesKey("subroutine", "a.g")]):
             span = (START, END, WIDTH)
-            same(store.series("gcpu", service, *span, names), plain.series("gcpu", service, *span, names))
+            same(
+                store.series(SeriesQuery("gcpu", service, *span, names)),
+                plain.series(SeriesQuery("gcpu", service, *span, names)),
+            )
 
 
 @pytest.mark.parametrize(
@@ -100,10 +113,10 @@ def test_other_windows_are_not_read_from_rollups(
     block = [(name, minute, 1 + minute) for name in ("a.f", "a.g") for minute in range(60)]
     for one in (store, plain):
         add(one, service_name, block, 0)
-    store.roll_up(service_name, START, END, WIDTH)
+    store.series(SeriesQuery("gcpu", service_name, START, END, WIDTH, names=(), rolls_up=True))
     same(
-        store.series("gcpu", service_name, start, end, width),
-        plain.series("gcpu", service_name, start, end, width),
+        store.series(SeriesQuery("gcpu", service_name, start, end, width)),
+        plain.series(SeriesQuery("gcpu", service_name, start, end, width)),
     )
 
 
@@ -111,7 +124,9 @@ def test_what_is_rolled_up_is_read_from_the_rollup(
     sql_store: ClickHouseStore, dsn: str, service_name: str
 ) -> None:
     add(sql_store, service_name, [("a.f", 1, 3), ("a.f", 11, 4)], 0)
-    sql_store.roll_up(service_name, START, START + 2 * WIDTH, WIDTH)
+    sql_store.series(
+        SeriesQuery("gcpu", service_name, START, START + 2 * WIDTH, WIDTH, names=(), rolls_up=True)
+    )
     assert rolled_up(dsn, service_name) == 2
     with closing(open_client(dsn)) as client:  # a mark that only the rollup has
         client.command(
@@ -120,10 +135,10 @@ def test_what_is_rolled_up_is_read_from_the_rollup(
             {"s": service_name},
         )
         client.command("OPTIMIZE TABLE gcpu_rollup FINAL")
-    found = sql_store.series("gcpu", service_name, START, START + 2 * WIDTH, WIDTH)
+    found = sql_store.series(SeriesQuery("gcpu", service_name, START, START + 2 * WIDTH, WIDTH))
     assert found.samples.tolist() == [[93, 94]]
     add(sql_store, service_name, [("a.f", 12, 1)], 1)  # late
-    found = sql_store.series("gcpu", service_name, START, START + 2 * WIDTH, WIDTH)
+    found = sql_store.series(SeriesQuery("gcpu", service_name, START, START + 2 * WIDTH, WIDTH))
     assert found.samples.tolist() == [[93, 5]]
 
 
@@ -142,20 +157,24 @@ def test_a_rollup_that_was_cut_off_is_not_read(
     monkeypatch.setattr(gcpu_series, "MOST_CELLS", 1)  # a query for each series
     monkeypatch.setattr(sql_store._gcpu, "_run", once)
     with pytest.raises(ConnectionError):
-        sql_store.roll_up(service_name, START, START + WIDTH, WIDTH)
+        sql_store.series(
+            SeriesQuery("gcpu", service_name, START, START + WIDTH, WIDTH, names=(), rolls_up=True)
+        )
     assert rolled_up(dsn, service_name) == 0
-    found = sql_store.series("gcpu", service_name, START, START + WIDTH, WIDTH)
+    found = sql_store.series(SeriesQuery("gcpu", service_name, START, START + WIDTH, WIDTH))
     assert (found.names, found.samples.tolist()) == (("a.f", "a.g"), [[3], [4]])
     monkeypatch.setattr(sql_store._gcpu, "_run", run)
-    sql_store.roll_up(service_name, START, START + WIDTH, WIDTH)
-    assert sql_store.series("gcpu", service_name, START, START + WIDTH, WIDTH).samples.tolist() == [[3], [4]]
+    sql_store.series(SeriesQuery("gcpu", service_name, START, START + WIDTH, WIDTH, names=(), rolls_up=True))
+    assert sql_store.series(
+        SeriesQuery("gcpu", service_name, START, START + WIDTH, WIDTH)
+    ).samples.tolist() == [[3], [4]]
 
 
 def test_nothing_is_rolled_up_twice(sql_store: ClickHouseStore, service_name: str) -> None:
     add(sql_store, service_name, [("a.f", 1, 3)], 0)
-    sql_store.roll_up(service_name, START, END, WIDTH)
+    sql_store.series(SeriesQuery("gcpu", service_name, START, END, WIDTH, names=(), rolls_up=True))
     sql_store._gcpu._run = lambda sql, values: pytest.fail("a statement")
-    sql_store.roll_up(service_name, START, END, WIDTH)
+    sql_store.series(SeriesQuery("gcpu", service_name, START, END, WIDTH, names=(), rolls_up=True))
 
 
 @pytest.mark.parametrize("most", [1, 7, 10**6])
@@ -169,10 +188,10 @@ def test_many_series_come_in_slices(
         add(one, service_name, [(name, 10 * (i % 6), 1 + i) for i, name in enumerate(names)], 0)
         one.insert("gcpu", {**gcpu(service_name, [("/checkout", START, 5)]), "kind": ["endpoint"]})
     span = (service_name, START, END, WIDTH)
-    wanted = plain.series("gcpu", *span)
-    same(store.series("gcpu", *span), wanted)
-    store.roll_up(*span)
-    same(store.series("gcpu", *span), wanted)
+    wanted = plain.series(SeriesQuery("gcpu", *span))
+    same(store.series(SeriesQuery("gcpu", *span)), wanted)
+    store.series(SeriesQuery("gcpu", *span, names=(), rolls_up=True))
+    same(store.series(SeriesQuery("gcpu", *span)), wanted)
 
 
 def test_no_query_returns_more_than_a_slice(
@@ -189,9 +208,9 @@ def test_no_query_returns_more_than_a_slice(
         return found
 
     monkeypatch.setattr(sql_store._gcpu, "_numbers", counted)
-    assert sql_store.series("gcpu", service_name, START, END, WIDTH).samples.sum() == 240
-    sql_store.roll_up(service_name, START, END, WIDTH)
-    assert sql_store.series("gcpu", service_name, START, END, WIDTH).samples.sum() == 240
+    assert sql_store.series(SeriesQuery("gcpu", service_name, START, END, WIDTH)).samples.sum() == 240
+    sql_store.series(SeriesQuery("gcpu", service_name, START, END, WIDTH, names=(), rolls_up=True))
+    assert sql_store.series(SeriesQuery("gcpu", service_name, START, END, WIDTH)).samples.sum() == 240
     assert max(sizes) == 60
 
 

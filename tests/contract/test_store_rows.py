@@ -9,7 +9,7 @@ import pytest
 from pipeline.model import Unjudged
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.inspection import Lacking, inspect_store
-from pipeline.storage.interface import RowTable, Store
+from pipeline.storage.interface import RowQuery, RowTable, Store
 from tests.contract.rows import NASTY, T0, Columns, change
 
 
@@ -17,7 +17,7 @@ def test_a_later_row_replaces_the_earlier_one(store: Store, service_name: str) -
     store.insert("changes", change(service_name, "1", T0 + 10, title="draft"))
     store.insert("changes", change(service_name, "2", T0))
     store.insert("changes", change(service_name, "1", T0 + 10, title="final", gates=["g"]))
-    found = store.rows("changes", service_name, T0, T0 + 60)
+    found = store.rows(RowQuery("changes", service_name, T0, T0 + 60))
     assert [(row["id"], row["title"]) for row in found] == [("2", "change 2"), ("1", "final")]
     assert found[1] == {
         **{"id": "1", "service": service_name, "time": T0 + 10, "title": "final", "author": "Ada"},
@@ -35,14 +35,14 @@ def test_rows_are_those_with_a_time_in_the_span(
 ) -> None:
     for number in range(3):
         store.insert("changes", change(service_name, str(number), T0 + 10 * number))
-    found = store.rows("changes", service_name, T0 + start, T0 + end)
+    found = store.rows(RowQuery("changes", service_name, T0 + start, T0 + end))
     assert [row["id"] for row in found] == wanted
 
 
 def test_rows_of_every_service(store: Store, service_name: str) -> None:
     for service in (f"{service_name}-a", f"{service_name}-b"):
         store.insert("changes", change(service, "one", T0))
-    every = [row["service"] for row in store.rows("changes", None, T0, T0 + 1, id="one")]
+    every = [row["service"] for row in store.rows(RowQuery("changes", None, T0, T0 + 1, equal={"id": "one"}))]
     assert {f"{service_name}-a", f"{service_name}-b"} <= set(every)
 
 
@@ -50,11 +50,13 @@ def test_rows_where_columns_equal_values(store: Store, service_name: str) -> Non
     for number, author in enumerate(NASTY):
         store.insert("changes", change(service_name, str(number), T0, author=author, title="t"))
     for number, author in enumerate(NASTY):
-        found = store.rows("changes", service_name, T0, T0 + 1, author=author, title="t")
+        found = store.rows(
+            RowQuery("changes", service_name, T0, T0 + 1, equal={"author": author, "title": "t"})
+        )
         assert [(row["id"], row["author"]) for row in found] == [(str(number), author)]
-    assert store.rows("changes", service_name, T0, T0 + 1, title="t'") == []
+    assert store.rows(RowQuery("changes", service_name, T0, T0 + 1, equal={"title": "t'"})) == []
     with pytest.raises(ValueError, match="no column"):
-        store.rows("changes", service_name, T0, T0 + 1, **{"1 = 1 OR title": "t"})
+        store.rows(RowQuery("changes", service_name, T0, T0 + 1, equal={"1 = 1 OR title": "t"}))
 
 
 def test_regressions_scans_and_memory_come_back_as_given(store: Store, service_name: str) -> None:
@@ -79,7 +81,7 @@ def test_regressions_scans_and_memory_come_back_as_given(store: Store, service_n
     for table, row in rows.items():
         for _ in range(2):
             store.insert(table, {name: [value] for name, value in row.items()}, token=service_name)
-        assert store.rows(table, service_name, T0, T0 + 1, workload="live") == [row]
+        assert store.rows(RowQuery(table, service_name, T0, T0 + 1, equal={"workload": "live"})) == [row]
 
 
 def test_what_is_said_of_a_metric_last_counts(store: Store, service_name: str) -> None:
@@ -87,7 +89,7 @@ def test_what_is_said_of_a_metric_last_counts(store: Store, service_name: str) -
         row = {"service": service_name, "metric": "latency", "time": T0, "unit": unit}
         row |= {"kind": "latency", "direction": "up"}
         store.insert("metric_metadata", {name: [value] for name, value in row.items()})
-    assert store.rows("metric_metadata", service_name, T0, T0 + 1) == [row]
+    assert store.rows(RowQuery("metric_metadata", service_name, T0, T0 + 1)) == [row]
 
 
 def test_each_state_of_a_delivery_is_a_row(store: Store, service_name: str) -> None:
@@ -96,7 +98,7 @@ def test_each_state_of_a_delivery_is_a_row(store: Store, service_name: str) -> N
     row |= {"changed_time": 0.0, "thread": "", "detail": "", "content": '{"é": "\'"}'}
     for state in ("sent", "waiting", "waiting"):
         store.insert("alerts", {name: [value] for name, value in {**row, "state": state}.items()})
-    found = store.rows("alerts", service_name, T0, T0 + 1)
+    found = store.rows(RowQuery("alerts", service_name, T0, T0 + 1))
     assert sorted(one["state"] for one in found) == ["sent", "waiting"]
     assert row in found
 
@@ -109,7 +111,7 @@ def test_names_come_back_as_given(store: Store, service_name: str) -> None:
     store.insert("names", row)
     store.insert("names", row)
     store.insert("names", {**row, "log": ["another log"]})
-    (found,) = store.rows("names", None, T0, T0 + 1, log=service_name)
+    (found,) = store.rows(RowQuery("names", None, T0, T0 + 1, equal={"log": service_name}))
     assert {name: [value] for name, value in found.items()} == row
 
 
@@ -120,7 +122,7 @@ def test_names_of_two_digests_are_two_rows(store: Store, service_name: str) -> N
     }
     store.insert("names", row)
     store.insert("names", {**row, "hashes": [[1, 2]], "offsets": [[7, 8]], "digest": [2]})
-    found = store.rows("names", None, T0, T0 + 1, log=service_name)
+    found = store.rows(RowQuery("names", None, T0, T0 + 1, equal={"log": service_name}))
     assert sorted(len(names["hashes"]) for names in found) == [1, 2]
 
 
@@ -148,7 +150,7 @@ def test_updates_and_ledger_come_back_as_given(
     for workload in ("draft", "live"):
         columns = {name: [value] for name, value in {**row, "workload": workload}.items()}
         store.insert(table, columns, token=service_name + workload)
-    assert store.rows(table, service_name, T0, T0 + 1, metric="a.f") == [row]
+    assert store.rows(RowQuery(table, service_name, T0, T0 + 1, equal={"metric": "a.f"})) == [row]
 
 
 def test_rows_whose_id_begins_so(store: Store, service_name: str) -> None:
@@ -157,32 +159,36 @@ def test_rows_whose_id_begins_so(store: Store, service_name: str) -> None:
         store.insert("ledger", columns)
 
     def found(prefix: str) -> list[str]:
-        return [row["id"] for row in store.rows("ledger", service_name, T0, T0 + 1, id_prefix=prefix)]
+        return [
+            row["id"] for row in store.rows(RowQuery("ledger", service_name, T0, T0 + 1, id_prefix=prefix))
+        ]
 
     assert found("c0ffee") == ["c0ffee11", "c0ffee12"]
     assert found("c0ffee12") == ["c0ffee12"]
     assert found("c0%") == ["c0%"]
     with pytest.raises(ValueError, match="no column 'id'"):
-        store.rows("scans", service_name, T0, T0 + 1, id_prefix="c0")
+        store.rows(RowQuery("scans", service_name, T0, T0 + 1, id_prefix="c0"))
 
 
 def test_rows_of_chosen_columns(store: Store, service_name: str) -> None:
     for number in range(2):
         row = {**LINE, "service": service_name, "id": f"c0ffee{number}", "time": T0 + 1 - number}
         store.insert("ledger", {name: [value] for name, value in row.items()})
-    found = store.rows("ledger", service_name, T0, T0 + 2, columns=("step", "id"), metric="a.f")
+    found = store.rows(
+        RowQuery("ledger", service_name, T0, T0 + 2, columns=("step", "id"), equal={"metric": "a.f"})
+    )
     assert found == [
         {"time": T0, "id": "c0ffee1", "step": "went_away"},
         {"time": T0 + 1, "id": "c0ffee0", "step": "went_away"},
     ]
     with pytest.raises(ValueError, match="no column 'colour'"):
-        store.rows("ledger", service_name, T0, T0 + 2, columns=("colour",))
+        store.rows(RowQuery("ledger", service_name, T0, T0 + 2, columns=("colour",)))
 
 
 def test_migrating_again_changes_nothing(sql_store: ClickHouseStore, service_name: str) -> None:
     sql_store.insert("updates", {n: [v] for n, v in {**UPDATE, "service": service_name}.items()})
     sql_store.migrate()
-    assert len(sql_store.rows("updates", service_name, T0, T0 + 1)) == 1
+    assert len(sql_store.rows(RowQuery("updates", service_name, T0, T0 + 1))) == 1
 
 
 def test_a_store_says_which_services_could_not_be_judged(

@@ -20,7 +20,16 @@ from pipeline.stages.blocks import FRESH_S
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import COUNTED, LATE_S, Extent, Extents, Store
+from pipeline.storage.interface import (
+    COUNTED,
+    LATE_S,
+    Extent,
+    Extents,
+    RowQuery,
+    SeriesQuery,
+    StackQuery,
+    Store,
+)
 from pipeline.storage.schema import EVER
 from tests.support.builders import build_profile
 
@@ -73,12 +82,12 @@ def stage(store: Store, stream: str, clock: Callable[[], float] = lambda: START 
 
 
 def assert_counted(store: Store, service: str, samples: int) -> None:
-    matrix = store.series("gcpu", service, START, START + 3600, 60.0)
+    matrix = store.series(SeriesQuery("gcpu", service, START, START + 3600, 60.0))
     assert (matrix.totals.sum(), matrix.samples.sum(axis=1).tolist()) == (samples, [samples, samples])
-    stacks = store.stacks(service, (START, START + 1800), (START + 1800, START + 3600))
+    stacks = store.counts(StackQuery(service, (START, START + 1800), (START + 1800, START + 3600)))
     assert stacks.before.sum() == samples
     sender = build_profile({"m;a": 10}, service=service).sender.id
-    by_stratum = store.stacks(service, (START, START), (START, START + 3600), ([], [sender]))
+    by_stratum = store.counts(StackQuery(service, (START, START), (START, START + 3600), ([], [sender])))
     assert by_stratum.after.tolist() == [samples]
 
 
@@ -237,7 +246,7 @@ def test_metrics_that_another_owner_has_stored_are_stored_once(
     for owner, part in turns:
         assert owner.handle(part)
     # All in one window, of which the store returns the mean: a point that was stored twice would move it.
-    matrix = shared_store.series("service", service_name, START, START + 600, 600.0)
+    matrix = shared_store.series(SeriesQuery("service", service_name, START, START + 600, 600.0))
     assert (matrix.names, matrix.samples.tolist()) == (("latency",), [[4.5]])
 
 
@@ -261,5 +270,5 @@ def test_ids_of_two_owners_are_both_known(
     again = [replace(record, offset=3 + record.offset) for record in sent]
     stage(store, service_name).handle(again)
     assert_counted(store, service_name, 30)
-    hashes = [key for row in store.rows("names", service_name, *EVER) for key in row["hashes"]]
+    hashes = [key for row in store.rows(RowQuery("names", service_name, *EVER)) for key in row["hashes"]]
     assert {hash_name(f"id {number}") for number in range(3)} <= set(hashes)

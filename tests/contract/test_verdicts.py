@@ -12,7 +12,7 @@ from pipeline.messages.inputs import decode_feedback, encode_feedback
 from pipeline.model import Record, Silence, Verdict
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.verdicts import gather_verdicts
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 T0 = 1_760_000_000.0
 
@@ -68,4 +68,4 @@ def test_verdicts_and_silences_share_a_batch(store: Store, service_name: str, sa
     mute = Silence("m1", service_name, "muted", T0, T0, T0 + 60, owner="ada")
     send(store, said, mute)
     assert len(gather_verdicts(store, service_name)) == 4
-    assert [row["id"] for row in store.rows("silences", service_name, T0, T0 + 1)] == ["m1"]
+    assert [row["id"] for row in store.rows(RowQuery("silences", service_name, T0, T0 + 1))] == ["m1"]

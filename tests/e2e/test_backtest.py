@@ -8,7 +8,7 @@ import pytest
 from pipeline.backtest.run import plan_scans, run_backtest
 from pipeline.messages.inputs import encode_change, encode_profile
 from pipeline.settings.workloads import load_workloads
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from tests.e2e.worker_process import WorkerProcess, publish, read_all, wait_done, wait_until
 from tests.support.fleets import BASE, SLOWER, START, as_dataset, record
 
@@ -36,7 +36,7 @@ def test_workers_publish_the_events_of_a_backtest(
         wait_done(broker, ends, worker, topic="changes")
         publish(broker, [(key, encode_profile(p)) for p in recording.profiles])
         wait_until(
-            lambda: len(shared_store.rows("scans", service_name, START, START + 200)) == scans,
+            lambda: len(shared_store.rows(RowQuery("scans", service_name, START, START + 200))) == scans,
             f"{scans} scans",
             worker,
         )

@@ -16,13 +16,12 @@ import yaml
 
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.kafka import apply_topics, read_topic
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.inputs import decode_feedback
 from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import Verdict, VerdictKind
 from pipeline.processes import Child
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from tests.e2e.worker_process import TOPICS
 from tests.support.axe import audit
 from tests.support.browser import CHROMIUM, DESKTOP, PHONE, Browser, chromium
@@ -81,7 +80,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def _judge(store: Store) -> None:
     """Call the largest regression right and the two smallest wrong, so that there is an ROC to draw."""
-    rows = sorted(store.rows("regressions", None, EARLIEST_S, LATEST_S), key=lambda row: -abs(row["delta"]))
+    rows = sorted(store.rows(RowQuery("regressions", None)), key=lambda row: -abs(row["delta"]))
     said: list[tuple[Any, VerdictKind]] = [(rows[0], "true"), *((row, "false") for row in rows[-2:])]
     verdicts = [
         verdict_to_row(Verdict(row["id"], row["service"], kind, time.time(), "ada")) for row, kind in said

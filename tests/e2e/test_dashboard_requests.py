@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.settings.workloads import known_workloads
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard import Login, Sources, create_app
 from tests.support.axe import audit
 from tests.support.browser import CHROMIUM, DESKTOP, PHONE, chromium
@@ -36,7 +36,7 @@ def test_requests_that_cost_more_are_for_everybody(pictures: Path | None) -> Non
     """Light and dark, desktop and phone: nothing that axe finds, nothing wider than the screen."""
     store = ArrayStore()
     end = release(store, STARTED)
-    (row,) = store.rows("regressions", SERVICE, EARLIEST_S, LATEST_S)
+    (row,) = store.rows(RowQuery("regressions", SERVICE))
     found: dict[str, list[str]] = {}
 
     async def look() -> None:

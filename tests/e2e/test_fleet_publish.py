@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.backtest.dataset import read_dataset
 from pipeline.cli import run
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, StackQuery, Store, StrataQuery
 from tests.e2e.worker_process import WorkerProcess, is_idempotent, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -40,21 +40,21 @@ def test_the_store_holds_what_the_data_set_does(
     data = read_dataset(tmp_path / "data")
 
     def arrived() -> bool:
-        series = shared_store.series("gcpu", service_name, data.start, data.end, 60.0)
-        metrics = shared_store.series("service", service_name, data.start, data.end, 60.0)
-        changes = shared_store.rows("changes", service_name, data.start - 1e6, data.end)
+        series = shared_store.series(SeriesQuery("gcpu", service_name, data.start, data.end, 60.0))
+        metrics = shared_store.series(SeriesQuery("service", service_name, data.start, data.end, 60.0))
+        changes = shared_store.rows(RowQuery("changes", service_name, data.start - 1e6, data.end))
         complete = series.totals.sum() == data.totals.sum() and len(changes) == len(data.changes)
         return complete and not np.isnan(metrics.samples).any() and len(metrics.names) == 7
 
     with WorkerProcess(own_broker, store_dsn, "aggregate", batch_size=500) as worker:
         wait_until(arrived, "all that was published", worker)
         assert worker.stop() == 0
-    matrix = shared_store.series("gcpu", service_name, data.start, data.end, 60.0)
+    matrix = shared_store.series(SeriesQuery("gcpu", service_name, data.start, data.end, 60.0))
     assert matrix.names == data.names
     assert np.array_equal(matrix.samples, data.samples)
     assert np.array_equal(matrix.totals, data.totals)
     middle = data.start + 1800
-    stacks = shared_store.stacks(service_name, (data.start, middle), (middle, data.end))
+    stacks = shared_store.counts(StackQuery(service_name, (data.start, middle), (middle, data.end)))
     expected = dict(zip(data.stacks, data.stack_samples[:, :3].sum(axis=1), strict=True))
     assert dict(zip(stacks.stacks, stacks.before, strict=True)) == {
         stack: expected[stack] for stack in stacks.stacks
@@ -76,13 +76,13 @@ def test_the_store_holds_who_sent_what(
     data = read_dataset(tmp_path / "data")
 
     def arrived() -> bool:
-        totals = shared_store.strata(service_name, data.start, data.end, 60.0, []).totals
+        totals = shared_store.counts(StrataQuery(service_name, data.start, data.end, 60.0, [])).totals
         return bool(totals.sum() == data.totals.sum())
 
     with WorkerProcess(own_broker, store_dsn, "aggregate", batch_size=500) as worker:
         wait_until(arrived, "all that was published", worker)
         assert worker.stop() == 0
-    found = shared_store.strata(service_name, data.start, data.end, 60.0)
+    found = shared_store.counts(StrataQuery(service_name, data.start, data.end, 60.0))
     assert found.strata == data.strata
     assert len(found.strata) == 3 * 3  # hosts and releases
     assert np.array_equal(found.totals, data.stratum_totals)

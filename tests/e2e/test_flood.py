@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.model.frames import OTHER
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, Store, UsageQuery
 from tests.e2e.worker_process import (
     SPAN_S,
     START,
@@ -132,11 +132,13 @@ def test_a_flood_of_one_service_costs_the_others_nothing(
         assert worker.stop() == 0
         assert not re.search(r"dead_letters=[1-9]", worker.log)
     assert_counted(shared_store, load)
-    matrix = shared_store.series("gcpu", hostile, START, START + SPAN_S, 60.0)
+    matrix = shared_store.series(SeriesQuery("gcpu", hostile, START, START + SPAN_S, 60.0))
     periods = int(SPAN_S / 300.0)
     stream = stream_of(own_broker)
     used = [
-        shared_store.usage(stream, "profiles", partition, [hostile], (START, START + SPAN_S), 300.0)
+        shared_store.counts(
+            UsageQuery(stream, "profiles", partition, [hostile], (START, START + SPAN_S), 300.0)
+        )
         for partition in range(12)
     ]
     assert 0 < sum(messages for found in used for messages, _ in found.values()) <= 3 * (periods + 1)

@@ -20,7 +20,7 @@ from agents.profiles.formats.collapsed import parse_collapsed
 from agents.profiles.naming import name_stack
 from agents.sampling.kernels.pyspy import find_py_spy
 from pipeline.model import SeriesKey
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, Store
 from tests.e2e.dead_letters import wait_all_read
 from tests.e2e.worker_process import WorkerProcess, is_idempotent
 from tests.support.paths import ROOT
@@ -79,7 +79,7 @@ def test_endpoints_of_an_application_are_series_of_the_store(
     start, end = began // 60 * 60, time.time() // 60 * 60 + 60
 
     def counted() -> Counter[SeriesKey]:
-        matrix = shared_store.series("gcpu", service_name, start, end, 60.0)
+        matrix = shared_store.series(SeriesQuery("gcpu", service_name, start, end, 60.0))
         counts = zip(matrix.series, matrix.samples.sum(axis=1).tolist(), strict=True)
         return Counter({key: int(count) for key, count in counts})
 

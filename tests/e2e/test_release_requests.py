@@ -13,7 +13,7 @@ from pipeline.cli import run
 from pipeline.messages.inputs import encode_change, encode_metric_points
 from pipeline.model import Change, FloatArray, MetricPoints
 from pipeline.model.clock import to_iso
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RequestQuery, RowQuery, SeriesQuery, Store
 from tests.e2e.worker_process import BrokerUrl, WorkerProcess, publish, read_all, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -66,12 +66,12 @@ def test_a_slower_release_is_one_event(
         assert run(["agent", "logs", str(path), "--release", release, *flags]) == 0
 
     def counted() -> set[tuple[str, float]]:
-        found = shared_store.requests(service_name, START, START + PERIOD_S * (OLD + NEW))
+        found = shared_store.counts(RequestQuery(service_name, START, START + PERIOD_S * (OLD + NEW)))
         rows, periods = np.nonzero(found.requests)
         return {(found.releases[row], found.starts[at]) for row, at in zip(rows, periods, strict=True)}
 
     def events() -> list[dict[str, object]]:
-        return shared_store.rows("regressions", service_name, *EVER)
+        return shared_store.rows(RowQuery("regressions", service_name, *EVER))
 
     times = np.asarray(START + PERIOD_S * (np.arange(OLD + NEW) + 0.5), np.float64)
     points = MetricPoints(service_name, "cpu", times, cpu(counts))
@@ -86,7 +86,11 @@ def test_a_slower_release_is_one_event(
     span = (START, START + PERIOD_S * (OLD + NEW), PERIOD_S)
     with WorkerProcess(own_broker, store_dsn, *STAGES, batch_size=3) as worker:
         wait_until(lambda: len(counted()) == OLD - 2, "the old release", worker)
-        wait_until(lambda: bool(shared_store.series("service", service_name, *span).names), "CPU", worker)
+        wait_until(
+            lambda: bool(shared_store.series(SeriesQuery("service", service_name, *span)).names),
+            "CPU",
+            worker,
+        )
         send("v2", OLD, OLD + NEW)
         wait_until(lambda: bool(events()), "an event", worker)
         worker.kill()
@@ -97,7 +101,7 @@ def test_a_slower_release_is_one_event(
         wait_until(lambda: bool(read_all(own_broker, "regressions")), "the event on its topic", worker)
         assert worker.stop() == 0, worker.log
 
-    found = shared_store.requests(service_name, *span[:2], ("v1", "v2"))
+    found = shared_store.counts(RequestQuery(service_name, *span[:2], ("v1", "v2")))
     whole = [*range(1, OLD - 1), *range(OLD + 1, OLD + NEW - 1)]
     sums: Counter[str] = Counter()
     for name, many in zip(found.types, found.requests.sum(axis=1).tolist(), strict=True):
@@ -111,7 +115,7 @@ def test_a_slower_release_is_one_event(
     (dearer,) = data["requests"]
     assert (dearer["type"], dearer["release"], dearer["former_release"]) == ("GET /cart/:id", "v2", "v1")
     assert data["root_causes"][0]["change"]["id"] == "c0ffee"
-    (ledger,) = shared_store.rows("ledger", service_name, *EVER)
+    (ledger,) = shared_store.rows(RowQuery("ledger", service_name, *EVER))
     assert (ledger["id"], ledger["step"]) == (events()[0]["id"], "")
     refused = [dict(one.headers) for one in read_all(own_broker, "dead-letters") if one.key == b"shop/bad"]
     reasons = {(headers["topic"], headers["reason"]) for headers in refused}

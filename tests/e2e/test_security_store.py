@@ -6,7 +6,7 @@ import base64
 import http.client
 import ssl
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from pipeline.model.errors import ConfigError, StoreUnavailable
 from pipeline.processes import Child
 from pipeline.settings.config import load_settings
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import Extent, RowTable, Store
+from pipeline.storage.interface import Extent, RowQuery, RowTable, SeriesQuery, StackQuery, Store
 from tests.contract.rows import MINUTE, STREAM, T0, change, gcpu, metrics, stacks, total_samples
 from tests.support.certificates import Authority, Certificate
 
@@ -80,7 +80,7 @@ class TestGuardedStore:
         dsn = f"https://{USER}@{host}/guarded?ca_cert={guarded.authority.certificate}"
         environ = {"SMIDGEN_STORE": dsn, "SMIDGEN_STORE_PASSWORD_FILE": str(tmp_path / "secret")}
         with closing(open_store(load_settings({}, environ=environ).store)) as store:
-            assert store.rows("changes", "nobody", T0, T0 + 1) == []
+            assert store.rows(RowQuery("changes", "nobody", T0, T0 + 1)) == []
 
     @pytest.mark.parametrize(
         ("user", "password"), [(USER, "wrong"), (USER, ""), ("nobody", PASSWORD), ("", "")], ids=str
@@ -211,33 +211,36 @@ def test_a_hostile_name_is_a_name(shared_store: Store, service_name: str, name: 
         shared_store.insert("metrics", metrics(owner, [(name, T0, float(count))]), token=f"m{log}")
         shared_store.insert("changes", change(owner, log, T0))
     for owner, count in ((service, 3), (neighbour, 5)):
-        matrix = shared_store.series("gcpu", owner, T0, T0 + MINUTE, MINUTE)
+        matrix = shared_store.series(SeriesQuery("gcpu", owner, T0, T0 + MINUTE, MINUTE))
         assert (matrix.names, matrix.samples.sum()) == ((name,), count)
         chosen = shared_store.series(
-            "gcpu",
-            owner,
-            T0,
-            T0 + MINUTE,
-            MINUTE,
-            [SeriesKey("subroutine", name), SeriesKey("subroutine", "other'")],
+            SeriesQuery(
+                "gcpu",
+                owner,
+                T0,
+                T0 + MINUTE,
+                MINUTE,
+                [SeriesKey("subroutine", name), SeriesKey("subroutine", "other'")],
+            )
         )
         assert (chosen.names, chosen.samples.sum()) == ((name,), count)
-        points = shared_store.series("service", owner, T0, T0 + MINUTE, MINUTE, [SeriesKey("service", name)])
+        points = shared_store.series(
+            SeriesQuery("service", owner, T0, T0 + MINUTE, MINUTE, [SeriesKey("service", name)])
+        )
         assert (points.names, points.samples.sum()) == ((name,), count)
-        found = shared_store.stacks(owner, (T0, T0 + MINUTE), (T0 + MINUTE, T0 + 2 * MINUTE))
+        found = shared_store.counts(StackQuery(owner, (T0, T0 + MINUTE), (T0 + MINUTE, T0 + 2 * MINUTE)))
         assert (found.stacks, found.before.sum()) == (((name, "a.f"),), count)
         rows = shared_store.rows(
-            "changes", owner, T0, T0 + 1, id_prefix=f"{owner}{name}", id=f"{owner}{name}"
+            RowQuery("changes", owner, T0, T0 + 1, id_prefix=f"{owner}{name}", equal={"id": f"{owner}{name}"})
         )
         assert [(row["service"], row["id"]) for row in rows] == [(owner, f"{owner}{name}")]
-        assert shared_store.rows("changes", owner, T0, T0 + 1, id=name) == []
+        assert shared_store.rows(RowQuery("changes", owner, T0, T0 + 1, equal={"id": name})) == []
         assert shared_store.extents("gcpu", f"{owner}{name}") == {(name, 0): Extent(0)}
         assert (f"{name}'", 0) not in shared_store.extents("gcpu", STREAM)
 
 
 def test_a_hostile_column_is_refused(shared_store: Store) -> None:
     table: RowTable = "changes"
-    asked: Callable[..., object] = shared_store.rows
     for column in ("id = '' OR 1", "id`", "1", "{x:String}"):
         with pytest.raises(ValueError, match="has no column"):
-            asked(table, "s", T0, T0 + 1, **{column: "x"})
+            shared_store.rows(RowQuery(table, "s", T0, T0 + 1, equal={column: "x"}))

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from pipeline.cli import run
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from tests.e2e.worker_process import BrokerUrl, WorkerProcess, publish, read_all, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -42,10 +42,14 @@ def test_a_killed_judge_publishes_each_verdict_once(
         assert run(["trial", "publish", str(path), "--experiment", experiment, *flags, *more]) == 0
 
     def stored() -> Counter[str]:
-        return Counter(row["experiment"] for row in shared_store.rows("trials", service_name, *EVER))
+        return Counter(
+            row["experiment"] for row in shared_store.rows(RowQuery("trials", service_name, *EVER))
+        )
 
     def published() -> dict[str, str]:
-        rows = shared_store.rows("trial_verdicts", service_name, *EVER, state="published")
+        rows = shared_store.rows(
+            RowQuery("trial_verdicts", service_name, *EVER, equal={"state": "published"})
+        )
         return {row["experiment"]: row["decision"] for row in rows}
 
     publish(own_broker, [(b"shop/bad", b'{"kind": "A/B", "service": "shop"}')], topic="trials")

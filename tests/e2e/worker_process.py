@@ -26,7 +26,7 @@ from pipeline.kafka import Entry, apply_topics, cluster_id, read_topic, topic_id
 from pipeline.messages.inputs import encode_profile
 from pipeline.model import Profile
 from pipeline.settings.topics import load_topics
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, StackQuery, Store
 from tests.support.builders import build_profile
 
 TOPICS = load_topics()
@@ -307,15 +307,17 @@ def stream_of(broker: str, topic: str = "profiles") -> str:
 
 def stored_samples(store: Store, service: str) -> int:
     """Return how many samples of a service the store has counted."""
-    return int(store.series("gcpu", service, START, START + SPAN_S, 60.0).totals.sum())
+    return int(store.series(SeriesQuery("gcpu", service, START, START + SPAN_S, 60.0)).totals.sum())
 
 
 def assert_counted(store: Store, load: Load) -> None:
     """Check totals, every subroutine and every stack against the load, to the unit."""
-    matrix = store.series("gcpu", load.service, START, START + SPAN_S, 60.0)
+    matrix = store.series(SeriesQuery("gcpu", load.service, START, START + SPAN_S, 60.0))
     assert int(matrix.totals.sum()) == load.samples, f"{int(matrix.totals.sum())} counted of {load.samples}"
     counted = {n: int(c) for n, c in zip(matrix.names, matrix.samples.sum(axis=1), strict=True) if c}
     wrong = {name: (counted.get(name), n) for name, n in load.by_subroutine.items() if counted.get(name) != n}
     assert counted == load.by_subroutine, f"counted, sent: {wrong}"
-    stacks = store.stacks(load.service, (START, START + SPAN_S / 2), (START + SPAN_S / 2, START + SPAN_S))
+    stacks = store.counts(
+        StackQuery(load.service, (START, START + SPAN_S / 2), (START + SPAN_S / 2, START + SPAN_S))
+    )
     assert int(stacks.before.sum() + stacks.after.sum()) == load.samples

@@ -20,7 +20,7 @@ from pipeline.model.errors import BrokerUnavailable, ConfigError
 from pipeline.settings.topics import load_topics
 from pipeline.stages.base import Stage
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from pipeline.storage.schema import EVER
 from pipeline.worker.starts import LogWatch, Starts
 from tests.e2e.worker_process import (
@@ -116,7 +116,9 @@ def test_a_topic_that_was_made_anew_is_counted_from_its_start(
     count(kafka_broker, dsn, publish_load(kafka_broker, second))
     assert_counted(store, first)
     assert_counted(store, second)
-    logs = {row["topic_id"] for row in store.rows("logs", None, *EVER) if row["topic"] == "profiles"}
+    logs = {
+        row["topic_id"] for row in store.rows(RowQuery("logs", None, *EVER)) if row["topic"] == "profiles"
+    }
     assert len(logs) == 2
 
 
@@ -168,7 +170,7 @@ def test_two_sets_of_topics_share_a_database(
     with WorkerProcess(kafka_broker, dsn, "aggregate", more=["--topics", str(tmp_path / "b.yaml")]) as worker:
         worker.wait_ready()
         assert worker.stop() == 0
-    logs = {row["broker_topic"]: row["stream"] for row in store.rows("logs", None, *EVER)}
+    logs = {row["broker_topic"]: row["stream"] for row in store.rows(RowQuery("logs", None, *EVER))}
     assert logs["profiles"] != logs["profiles-b"]
     assert_counted(store, load)
 
@@ -187,7 +189,7 @@ def test_a_store_that_was_restored_is_brought_up_from_where_it_is(
         elsewhere.migrate()
         recount(kafka_broker, other, elsewhere, first)  # an empty one: everything again
         assert_counted(elsewhere, first)
-        assert len(elsewhere.rows("changes", first.service, *EVER)) == 1
+        assert len(elsewhere.rows(RowQuery("changes", first.service, *EVER))) == 1
         count(kafka_broker, other, publish_load(kafka_broker, second))
         assert_counted(elsewhere, second)
     recount(kafka_broker, dsn, store, second)  # the first one, which knows nothing of what came since
@@ -216,7 +218,9 @@ def test_a_log_that_ends_early_stops_the_worker(
     """As after a broker was restored, and the store was not: the next messages would look counted."""
     ends = publish_load(kafka_broker, build_load(service_name, 40))
     count(kafka_broker, dsn, ends)
-    stream = next(row["stream"] for row in store.rows("logs", None, *EVER) if row["topic"] == "profiles")
+    stream = next(
+        row["stream"] for row in store.rows(RowQuery("logs", None, *EVER)) if row["topic"] == "profiles"
+    )
     partition, end = next(iter(ends.items()))
     row = {"stream": stream, "topic": "profiles", "partition": partition, "time": START, "last_offset": 5000}
     store.insert("positions", {name: [value] for name, value in row.items()})

@@ -19,7 +19,7 @@ from pipeline.model.units import DAY_S
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import Table
+from pipeline.storage.interface import SeriesQuery, StackQuery, Table, UsageQuery
 from tests.support.builders import build_profile
 
 DAY = 19_000 * DAY_S
@@ -110,15 +110,17 @@ def contents(store: ArrayStore) -> dict[Any, Any]:
     """Everything that was counted, by service and window, and what was refused."""
     found: dict[Any, Any] = {}
     for service in (*SERVICES, OTHER):
-        matrix = store.series("gcpu", service, DAY, DAY + SPAN_S, 60.0)
+        matrix = store.series(SeriesQuery("gcpu", service, DAY, DAY + SPAN_S, 60.0))
         found |= {(service, "total", j): n for j, n in enumerate(matrix.totals) if n}
         for kind, name, row in zip(matrix.kinds, matrix.names, matrix.samples, strict=True):
             found |= {(service, kind, name, j): n for j, n in enumerate(row) if n}
-        stacks = store.stacks(service, (DAY, DAY + DAY_S), (DAY + DAY_S, DAY + SPAN_S))
+        stacks = store.counts(StackQuery(service, (DAY, DAY + DAY_S), (DAY + DAY_S, DAY + SPAN_S)))
         for stack, before, after in zip(stacks.stacks, stacks.before, stacks.after, strict=True):
             found[service, "stack", stack] = (before, after)
         for partition in (0, 1):
-            used = store.usage("log", "profiles", partition, [service], (DAY, DAY + SPAN_S), 300.0)
+            used = store.counts(
+                UsageQuery("log", "profiles", partition, [service], (DAY, DAY + SPAN_S), 300.0)
+            )
             found |= {(partition, *key): value for key, value in used.items()}
     return found
 
@@ -197,7 +199,7 @@ def test_a_replayed_message_is_no_copy_of_itself_but_of_what_came_meanwhile() ->
             worker.handle([record])
             worker.handle([record])
         stage(store).handle(order[-1:])
-        assert store.series("gcpu", "generous", DAY, DAY + DAY_S, 60.0).totals.sum() == 3
+        assert store.series(SeriesQuery("gcpu", "generous", DAY, DAY + DAY_S, 60.0)).totals.sum() == 3
 
 
 def test_copies_of_a_replayed_message_without_an_id_of_its_own_count_once() -> None:
@@ -215,7 +217,7 @@ def test_copies_of_a_replayed_message_without_an_id_of_its_own_count_once() -> N
         worker.handle(batch)
         worker.handle(batch)
         if topic == "profiles":
-            assert store.series("gcpu", "generous", DAY, DAY + DAY_S, 60.0).totals.sum() == 5 * 3
+            assert store.series(SeriesQuery("gcpu", "generous", DAY, DAY + DAY_S, 60.0)).totals.sum() == 5 * 3
         else:
             assert store.points == 5
 
@@ -229,8 +231,8 @@ def test_every_sample_is_counted_or_refused(log: list[tuple[int, Profile]], cuts
     sent = sum(int(profile.counts.sum()) for _, profile in log)
     counted = stacked = 0.0
     for service in SERVICES:
-        counted += store.series("gcpu", service, DAY, DAY + SPAN_S, 60.0).totals.sum()
-        stacks = store.stacks(service, (DAY, DAY + DAY_S), (DAY + DAY_S, DAY + SPAN_S))
+        counted += store.series(SeriesQuery("gcpu", service, DAY, DAY + SPAN_S, 60.0)).totals.sum()
+        stacks = store.counts(StackQuery(service, (DAY, DAY + DAY_S), (DAY + DAY_S, DAY + SPAN_S)))
         stacked += stacks.total_before + stacks.total_after
     assert counted + sum(store.refused_samples.values()) == sent
     assert stacked == counted
@@ -278,7 +280,7 @@ def test_names_are_counted_to_the_unit_or_folded(log: list[tuple[int, Profile]],
                 labels = {profile.frames[f] for f in flat} | {marked[f] for f in flat if f in marked}
                 truth.update(dict.fromkeys(labels, samples))
                 holding.setdefault("all", []).append((labels, samples))
-        matrix = store.series("gcpu", "shop", DAY + day * DAY_S, DAY + (day + 1) * DAY_S, DAY_S)
+        matrix = store.series(SeriesQuery("gcpu", "shop", DAY + day * DAY_S, DAY + (day + 1) * DAY_S, DAY_S))
         counted = {
             name if kind == "subroutine" else f"{kind}={name}": int(row.sum())
             for kind, name, row in zip(matrix.kinds, matrix.names, matrix.samples, strict=True)

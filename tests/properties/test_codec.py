@@ -39,6 +39,7 @@ from pipeline.model import (
     Annotation,
     Candidate,
     Change,
+    CostlierRequests,
     Decision,
     Dropped,
     MetricPoints,
@@ -122,7 +123,17 @@ passes = st.builds(
     bound=finite,
     code=st.just("dearer"),
     subjects=st.lists(name, max_size=4).map(tuple),
-    chances=st.lists(st.floats(0, 1), max_size=4).map(tuple),
+    requests=st.none()
+    | st.builds(
+        CostlierRequests,
+        type=name,
+        release=name,
+        former_release=name,
+        share=finite,
+        share_error=finite,
+        or_types=st.lists(name, max_size=4).map(tuple),
+        chances=st.lists(st.floats(0, 1), max_size=4).map(tuple),
+    ),
 )
 flat_candidates = st.builds(
     Candidate,

@@ -16,6 +16,7 @@ from pipeline.delivery.alerts.targets import Http, Target
 from pipeline.kafka import Entry
 from pipeline.model.units import DAY_S
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import RowQuery
 from tests.support.alert_events import NOW, encoded
 
 Heard = list[tuple[str, str, str]]  # occasion, title, thread
@@ -64,7 +65,7 @@ class World:
 
     def states(self) -> list[tuple[str, str]]:
         """Target and state of each row."""
-        rows = self.store.rows("alerts", None, 0.0, NOW + 100 * DAY_S)
+        rows = self.store.rows(RowQuery("alerts", None, 0.0, NOW + 100 * DAY_S))
         return sorted((row["target"], row["state"]) for row in rows)
 
 

@@ -30,7 +30,8 @@ from pipeline.model.errors import BrokerUnavailable
 from pipeline.model.units import DAY_S
 from pipeline.settings.config import Settings
 from pipeline.settings.topics import load_topics
-from pipeline.stages.base import Stage, handle_whole
+from pipeline.stages.abilities import handle_whole
+from pipeline.stages.base import Stage
 from pipeline.stages.factory import STAGES
 from pipeline.storage.arrays import ArrayStore
 from pipeline.telemetry.metrics import (

@@ -14,7 +14,6 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import plan_scans
 from pipeline.counting.count import stack_ids
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.scans import encode_progress
 from pipeline.model import Progress
 from pipeline.model.units import HOUR_S
@@ -22,7 +21,7 @@ from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload
 from pipeline.stages.factory import SCAN_STAGES
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import CountTable, RowTable, Store
+from pipeline.storage.interface import CountTable, RowQuery, RowTable, Store
 from pipeline.storage.strata_points import strata_columns
 
 WEEKLY_FIELDS: Mapping[str, Any] = {
@@ -102,7 +101,7 @@ def _moved(dataset: Dataset, end: float) -> Dataset:
 
 
 def _copy(arrays: ArrayStore, store: Store, table: RowTable) -> None:
-    rows = arrays.rows(table, None, EARLIEST_S, LATEST_S)
+    rows = arrays.rows(RowQuery(table, None))
     if rows:
         store.insert(table, {name: [row[name] for row in rows] for name in rows[0]})
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from loadgen.requests.simulate import PERIOD_S, PRESETS, Preset, simulate
 from pipeline.backtest.flow import Flow
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.inputs import encode_metric_points
 from pipeline.messages.ledger import entry_from_row, entry_to_json
 from pipeline.messages.requests import encode_requests
@@ -19,6 +18,7 @@ from pipeline.releases.requests import Releases
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import load_workloads
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import RowQuery
 
 START = 1_700_000_010.0
 STAGES = ("aggregate", "releases", "dedup", "rootcause")
@@ -58,7 +58,7 @@ def recorded_releases() -> dict[str, list[Any]]:
         requests = list(_requests(service, releases))
         for first in range(0, len(requests), 10):
             flow.send("requests", requests[first : first + 10])
-    ledger = [entry_to_json(entry_from_row(row)) for row in store.rows("ledger", None, EARLIEST_S, LATEST_S)]
+    ledger = [entry_to_json(entry_from_row(row)) for row in store.rows(RowQuery("ledger", None))]
     return {"events": flow.events(), "ledger": ledger}
 
 

@@ -15,9 +15,9 @@ from pipeline.analysis.mix.request_decision import KEY
 from pipeline.model import Record, RequestCounts, SeriesKey, TypeCounts
 from pipeline.settings.workloads import load_workloads
 from pipeline.stages.ablation import NOTHING, Without
-from pipeline.stages.detect import search_config
 from pipeline.stages.gather.counted_rows import request_columns
 from pipeline.stages.mix_search import Searched, find_at_constant_mix
+from pipeline.stages.scanner import search_config
 from pipeline.storage.arrays import ArrayStore
 from tests.support.served import END, HISTORY, WINDOW_S, Served, keys, serve
 

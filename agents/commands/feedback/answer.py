@@ -13,7 +13,6 @@ from agents.publishing.broker import publish_once, quiet_client
 from pipeline.analysis.feedback import Reported
 from pipeline.commands.options import Duration, Moment, settings_options
 from pipeline.commands.terminal import escape_controls
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.inputs import decode_feedback, encode_feedback, feedback_message
 from pipeline.model import Verdict, VerdictKind
 from pipeline.model.clock import system_clock
@@ -22,7 +21,7 @@ from pipeline.settings.config import Settings
 from pipeline.stages.gather.reported import find_reported
 from pipeline.stages.gather.verdicts import gather_verdicts
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 _POLL_S = 0.2
 _MOST_NAMED = 5
@@ -114,7 +113,7 @@ def _the_change(store: Store, reported: Reported, prefix: str) -> str:
     """Return the id of the one change of an event's service whose id begins so; empty for none asked."""
     if not prefix:
         return ""
-    rows = store.rows("changes", reported.service, EARLIEST_S, LATEST_S, id_prefix=prefix)
+    rows = store.rows(RowQuery("changes", reported.service, id_prefix=prefix))
     ids = sorted({row["id"] for row in rows})
     if prefix in ids:
         return prefix

@@ -15,10 +15,9 @@ from pipeline.messages.inputs import change_from_row
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S, counted
 from pipeline.settings.config import Settings
-from pipeline.stages.gather.labelled import truth_of
-from pipeline.stages.gather.reported import Answered, gather_answered
+from pipeline.stages.gather.reported import Answered, gather_answered, truth_of
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 
 AFTER_S = DAY_S
 """How long series go on after the last answered event, so that it is seen whole."""
@@ -66,8 +65,8 @@ def _dataset(
     times = [one.reported.change_time for one in answered]
     start = (min(times) - history_s) // stack_width * stack_width
     end = -(-(max(times) + AFTER_S) // stack_width) * stack_width
-    found = store.series("gcpu", service, start, end, width)
-    rows = store.rows("changes", service, start, end)
+    found = store.series(SeriesQuery("gcpu", service, start, end, width))
+    rows = store.rows(RowQuery("changes", service, start, end))
     return Dataset(
         service=service,
         start=start,

@@ -17,8 +17,7 @@ from pipeline.model import Verdict, VerdictKind
 from pipeline.model.clock import to_iso
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import known_workloads
-from pipeline.stages.gather.fixes import gather_fixes
-from pipeline.stages.gather.reported import Answered, gather_answered
+from pipeline.stages.gather.reported import Answered, gather_answered, gather_fixes
 from pipeline.storage.connect import open_store
 
 _FIXES = {"waiting": "not seen yet", "confirmed": "it is gone", "contradicted": "it is still there"}

@@ -17,7 +17,7 @@ from loadgen.bench.faults.truth import SENDER_WINDOW_S, Truth
 from pipeline.backtest.dataset import Dataset
 from pipeline.settings.topics import Topics
 from pipeline.stages.gather.streams import COUNTED_TOPICS, stored_up_to
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, StackQuery, Store, StrataQuery
 from pipeline.storage.schema import EVER
 
 
@@ -101,7 +101,7 @@ def compare(
     difference as long as it says the same.
     """
     data = truth.dataset
-    matrix = store.series("gcpu", data.service, data.start, data.end, data.window_s)
+    matrix = store.series(SeriesQuery("gcpu", data.service, data.start, data.end, data.window_s))
     excess = matrix.totals - data.totals
     reported = [orjson.loads(event) for event in events]
     wanted = {event["id"]: event for event in truth.events}
@@ -152,7 +152,7 @@ def compare_all(
 
 def wrong_positions(store: Store, topics: Topics, ends: Mapping[tuple[str, int], int]) -> int:
     """Return how many partitions were counted less or more far than to their end, by what the store says."""
-    streams = {row["topic"]: row["stream"] for row in store.rows("logs", None, *EVER)}
+    streams = {row["topic"]: row["stream"] for row in store.rows(RowQuery("logs", None, *EVER))}
     wrong = 0
     for topic in COUNTED_TOPICS:
         partitions = range(topics[topic].partitions)
@@ -174,7 +174,7 @@ def _wrong_stacks(store: Store, data: Dataset) -> int:
     windows = data.stack_samples.shape[1]
     half = windows // 2
     middle = data.start + half * data.stack_window_s
-    found = store.stacks(data.service, (data.start, middle), (middle, data.end))
+    found = store.counts(StackQuery(data.service, (data.start, middle), (middle, data.end)))
     sums = np.column_stack(
         [data.stack_samples[:, :half].sum(axis=1), data.stack_samples[:, half:].sum(axis=1)]
     )
@@ -186,7 +186,7 @@ def _wrong_stacks(store: Store, data: Dataset) -> int:
 
 def _wrong_strata(store: Store, data: Dataset) -> int:
     """Return the windows whose samples by sender are not the samples; all where no sender is known."""
-    found = store.strata(data.service, data.start, data.end, data.window_s)
+    found = store.counts(StrataQuery(data.service, data.start, data.end, data.window_s))
     sums = found.totals.sum(axis=0) if len(found.totals) else np.zeros_like(data.totals)
     return int(np.count_nonzero(sums != data.totals))
 
@@ -201,9 +201,9 @@ def _wrong_strata_stacks(store: Store, data: Dataset) -> int:
         -(-data.end // SENDER_WINDOW_S) * SENDER_WINDOW_S,
     )
     middle = start + (end - start) // SENDER_WINDOW_S // 2 * SENDER_WINDOW_S
-    found = store.strata(data.service, start, end, end - start)
+    found = store.counts(StrataQuery(data.service, start, end, end - start))
     ids = [stratum.id for stratum in found.strata]
-    stacks = store.stacks(data.service, (start, middle), (middle, end), strata=(ids, ids))
+    stacks = store.counts(StackQuery(data.service, (start, middle), (middle, end), strata=(ids, ids)))
     starts = data.start + data.stack_window_s * np.arange(data.stack_samples.shape[1])
     sums = [data.stack_samples[:, half].sum(axis=1) for half in (starts < middle, starts >= middle)]
     wrong = _wrong_cells(
@@ -211,14 +211,17 @@ def _wrong_strata_stacks(store: Store, data: Dataset) -> int:
         dict(zip(data.stacks, np.column_stack(sums), strict=True)),
     )
     for key, samples in zip(ids, found.totals.sum(axis=1).tolist(), strict=True):
-        wrong += store.stacks(data.service, (start, start), (start, end), ([], [key])).total_after != samples
+        wrong += (
+            store.counts(StackQuery(data.service, (start, start), (start, end), ([], [key]))).total_after
+            != samples
+        )
     return wrong
 
 
 def _wrong_points(store: Store, data: Dataset) -> int:
     wrong = 0
     for source in ("service", "setup"):
-        matrix = store.series(source, data.service, data.start, data.end, data.window_s)
+        matrix = store.series(SeriesQuery(source, data.service, data.start, data.end, data.window_s))
         row_of = {name: row for row, name in enumerate(matrix.names)}
         for points in data.metrics:
             if points.setup != (source == "setup"):

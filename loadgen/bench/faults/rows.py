@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from loadgen.bench.faults.truth import ROW_TABLES, Truth
-from pipeline.storage.interface import RowTable, Store
+from pipeline.storage.interface import RowQuery, RowTable, Store
 from pipeline.storage.schema import EVER
 
 _BY_SCAN: tuple[RowTable, ...] = ("scans", "unjudged", "outcomes")
@@ -25,7 +25,7 @@ def wrong_rows(store: Store, truth: Truth) -> dict[str, int]:
     wrong: dict[str, int] = {}
     for table in ROW_TABLES:
         until = truth.certain_until if table in _BY_SCAN else math.inf
-        both = store.rows(table, truth.dataset.service, *EVER), truth.rows.get(table, ())
+        both = store.rows(RowQuery(table, truth.dataset.service, *EVER)), truth.rows.get(table, ())
         found, wanted = (_lines(table, [row for row in rows if row["time"] <= until]) for rows in both)
         # A row that says something else is one that is missing and one too many.
         differing = max((found - wanted).total(), (wanted - found).total())
@@ -52,7 +52,7 @@ def _plain(value: Any) -> Any:
 
 def _incomplete(store: Store, service: str) -> int:
     """Return how many outcomes lack a piece of the attempt that counts."""
-    rows = store.rows("outcomes", service, *EVER)
+    rows = store.rows(RowQuery("outcomes", service, *EVER))
     pieces = Counter((row["stage"], row["workload"], row["time"], row["attempt"]) for row in rows)
     marks = [row for row in rows if not row["attempt"]]
     return sum(

@@ -24,7 +24,7 @@ from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload
 from pipeline.stages.factory import SCAN_STAGES
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import RowTable, Table
+from pipeline.storage.interface import RowQuery, RowTable, Table
 from pipeline.storage.schema import EVER
 
 WINDOW_S = 300.0
@@ -75,7 +75,7 @@ def undisturbed(counted: Counted, workloads: Sequence[Workload]) -> Truth:
     return Truth(
         dataset,
         tuple(flow.events()),
-        {table: store.rows(table, dataset.service, *EVER) for table in ROW_TABLES},
+        {table: store.rows(RowQuery(table, dataset.service, *EVER)) for table in ROW_TABLES},
         parted=sum(len(split_scan(scan, PART_ITEMS)) > 1 for scan in scans),
     )
 

@@ -21,7 +21,7 @@ from pipeline.model.errors import SmidgenError
 from pipeline.processes import Group, Process, smidgen_command, tail_of
 from pipeline.settings.topics import load_topics
 from pipeline.storage.connect import open_store
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 
 WORKLOAD = "live"
 
@@ -121,7 +121,7 @@ def _wait_scanned(run: Run, dsn: str, end: float) -> None:
     """Wait until every program is scanned up to its end, less a few intervals."""
     with closing(open_store(dsn)) as store:
         while system_clock() < end + _SETTLE_S:
-            scanned = {row["service"] for row in store.rows("scans", None, end - _LAST_S, LATEST_S)}
+            scanned = {row["service"] for row in store.rows(RowQuery("scans", None, end - _LAST_S))}
             if scanned >= set(run.names):
                 break
             time.sleep(1.0)
@@ -138,7 +138,7 @@ def _program_found(run: Run, store: Store, name: str, began: float) -> Found:
     slow, slow_at = name in run.slow, began + run.slow_after_s
     function = programs.slowed(name)
     false, hits = [], []
-    for row in store.rows("regressions", *every):
+    for row in store.rows(RowQuery("regressions", *every)):
         event = json.loads(row["event"])
         data = event["data"]
         named = {data["metric"], *(member["metric"] for member in data["group"])}
@@ -147,10 +147,10 @@ def _program_found(run: Run, store: Store, name: str, began: float) -> Found:
         elif event["type"] == DETECTED:
             levels = f"{data['before']:.3f} → {data['after']:.3f}"
             false.append(f"{data['metric']} {levels} at {row['time'] - began:.0f} s")
-    unjudged = Counter(str(row["code"]) for row in store.rows("unjudged", *every))
-    matrix = store.series("gcpu", name, began, began + run.seconds, run.seconds, [])
+    unjudged = Counter(str(row["code"]) for row in store.rows(RowQuery("unjudged", *every)))
+    matrix = store.series(SeriesQuery("gcpu", name, began, began + run.seconds, run.seconds, []))
     delay_s, delta = min(hits, default=(None, None))
-    scans = len(store.rows("scans", *every))
+    scans = len(store.rows(RowQuery("scans", *every)))
     return Found(
         name, scans, dict(unjudged), float(matrix.totals.sum()), slow, function, delay_s, delta, false
     )

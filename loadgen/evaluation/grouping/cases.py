@@ -24,7 +24,7 @@ from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.evidence import stacks_around
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, Store
 
 EARLY_S = 3600.0
 """By how much a change point may be estimated before the deployment that caused it: that of a small step lies
@@ -113,7 +113,9 @@ def _only_held(matrix: StackMatrix, candidates: Sequence[Candidate]) -> StackMat
 
 def _values(store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload) -> FloatArray:
     wanted = [c.series for c in candidates]
-    matrix = store.series("gcpu", scan.service, scan.start, scan.end, workload.resolution_s, wanted)
+    matrix = store.series(
+        SeriesQuery("gcpu", scan.service, scan.start, scan.end, workload.resolution_s, wanted)
+    )
     row = {key: index for index, key in enumerate(matrix.series)}
     totals = np.where(matrix.totals > 0, matrix.totals, np.nan)
     return np.asarray(matrix.samples[[row[key] for key in wanted]] / totals)

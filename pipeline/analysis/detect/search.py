@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -116,7 +116,7 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
     candidates: dict[tuple[str, str, str], Candidate] = {}
     unjudged: tuple[Unjudged, ...] = () if matrix.names else (NO_DATA,)
     for detector in config.detectors:
-        steps, lacking = _search(detector, matrix, windows, config, histories)
+        steps, lacking = _search(detector, _Searched(matrix, windows, config, histories))
         unjudged = unjudged or tuple(lacking)
         for candidate in steps:
             candidates.setdefault((candidate.metric_kind, candidate.metric, candidate.kind), candidate)
@@ -184,32 +184,55 @@ def _with_history(
     return passed, gone
 
 
-def _search(
-    detector: Detector,
-    matrix: SeriesMatrix,
-    windows: Windows,
-    config: SearchConfig,
-    histories: CountHistories | None,
-) -> Steps:
-    if detector == "short_term":
-        return find_steps(
-            matrix, windows, direction=config.direction, config=config.short_term, histories=histories
-        )
-    return _candidates(detector, matrix, windows, config), ()
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """What a detector looks at."""
+
+    matrix: SeriesMatrix
+    windows: Windows
+    config: SearchConfig
+    histories: CountHistories | None
+
+    def without_lead(self) -> tuple[SeriesMatrix, Windows]:
+        """Return the matrix and its windows from the history on."""
+        lead, windows = self.windows.history, self.windows
+        own = Windows(windows.analysis - lead, windows.extended - lead, windows.end - lead)
+        return (drop_windows(self.matrix, lead) if lead else self.matrix), own
 
 
-def _candidates(
-    detector: Detector, matrix: SeriesMatrix, windows: Windows, config: SearchConfig
-) -> tuple[Candidate, ...]:
-    # What lies before the history one detector alone compares with.
-    lead = windows.history
-    own = Windows(windows.analysis - lead, windows.extended - lead, windows.end - lead)
-    matrix = drop_windows(matrix, lead) if lead else matrix
-    if detector in config.published:
-        return config.published[detector](matrix, own, direction=config.direction)
-    return find_long_term(
-        matrix, own, direction=config.direction, absolute=config.absolute, relative=config.relative
+def _short_term(searched: _Searched) -> Steps:
+    config = searched.config
+    return find_steps(
+        searched.matrix,
+        searched.windows,
+        direction=config.direction,
+        config=config.short_term,
+        histories=searched.histories,
     )
+
+
+def _long_term(searched: _Searched) -> Steps:
+    matrix, windows = searched.without_lead()
+    config = searched.config
+    found = find_long_term(
+        matrix, windows, direction=config.direction, absolute=config.absolute, relative=config.relative
+    )
+    return found, ()
+
+
+OWN_DETECTORS: Mapping[Detector, Callable[[_Searched], Steps]] = {
+    "short_term": _short_term,
+    "long_term": _long_term,
+}
+"""Our own detectors by name: each returns its candidates, and what it cannot judge."""
+
+
+def _search(detector: Detector, searched: _Searched) -> Steps:
+    if detector in OWN_DETECTORS:
+        return OWN_DETECTORS[detector](searched)
+    matrix, windows = searched.without_lead()
+    config = searched.config
+    return config.published[detector](matrix, windows, direction=config.direction), ()
 
 
 def _as_share(candidate: Candidate) -> Candidate:

@@ -21,7 +21,6 @@ from pipeline.counting.routes import (
     route_named,
 )
 from pipeline.model import Candidate, Change, RouteReach
-from pipeline.model.costlier_requests import costlier_requests
 from pipeline.model.frames import series_of
 
 
@@ -31,7 +30,7 @@ def request_types(candidate: Candidate) -> dict[str, float]:
     Each change of cost counts by its share, and each type that it may be by its probability; where that is
     not known, one is as likely as another.
     """
-    changes = costlier_requests(candidate)
+    changes = candidate.costlier_requests
     whole = sum(each.share for each in changes)
     found: dict[str, float] = defaultdict(float)
     for each in changes:

@@ -30,7 +30,7 @@ from pipeline.releases.gcpu import (
     measure,
 )
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import StackQuery, Store, StrataQuery
 
 _MOST_BLOCKS = 168
 """Blocks of time that are kept apart, a week of hours: of a longer time several are one."""
@@ -138,7 +138,7 @@ def _read(source: Source, asked: Asked, span: tuple[float, float]) -> Samples:
     block_s = source.block_s
     last = source.origin + math.ceil((span[1] - source.origin) / block_s) * block_s
     first = _first(source, source.start_of(span[0]), last)
-    totals = source.store.strata(source.service, first, last, block_s, ())
+    totals = source.store.counts(StrataQuery(source.service, first, last, block_s, ()))
     old, new = (_samples_of(totals, name) for name in (asked.baseline, asked.candidate))
     for name, samples in ((asked.baseline, old), (asked.candidate, new)):
         if not samples.any():
@@ -149,7 +149,9 @@ def _read(source: Source, asked: Asked, span: tuple[float, float]) -> Samples:
         chosen = np.flatnonzero((old > 0) | (new > 0))
     blocks = np.arange(chosen[0], chosen[-1] + 1)[-_MOST_BLOCKS:]
     starts = (first + blocks * block_s).tolist()
-    found = collect(source.store.strata(source.service, start, start + block_s, block_s) for start in starts)
+    found = collect(
+        source.store.counts(StrataQuery(source.service, start, start + block_s, block_s)) for start in starts
+    )
     if found is None or not all(found.of(name).any() for name in (asked.baseline, asked.candidate)):
         counts = f"--service {source.service}: there are totals by release, but no counts of both"
         if source.end is not None:
@@ -163,7 +165,7 @@ def _first(source: Source, first: float, last: float) -> float:
     coarse_s = _MOST_BLOCKS * source.block_s
     if last - first <= coarse_s:
         return first
-    there = source.store.strata(source.service, first, last, coarse_s, ()).totals.any(axis=0)
+    there = source.store.counts(StrataQuery(source.service, first, last, coarse_s, ())).totals.any(axis=0)
     return first + coarse_s * int(np.argmax(there)) if there.any() else last - coarse_s
 
 
@@ -210,7 +212,7 @@ def _causes(
     rows = [row for row, state in enumerate(decided.state) if state in ("slower", "faster")]
     if not rows:
         return cause, True
-    stacks = source.store.stacks(source.service, (span[0], span[0]), span)
+    stacks = source.store.counts(StackQuery(source.service, (span[0], span[0]), span))
     if not stacks.total_after:
         return cause, False
     index = index_stacks(stacks)

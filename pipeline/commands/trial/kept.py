@@ -17,6 +17,7 @@ from pipeline.files.listing import listed
 from pipeline.model.clock import system_clock
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.settings.config import Settings
+from pipeline.storage.interface import StackQuery
 
 if TYPE_CHECKING:
     from pipeline.analysis.stacks import StackIndex
@@ -107,5 +108,7 @@ def _with_endpoints(
         tests = gather_kept(store, service, known_workloads(settings.workloads))
         if not tests:
             return []
-        index = index_stacks(store.stacks(service, (now - span_s, now - span_s), (now - span_s, now)))
+        index = index_stacks(
+            store.counts(StackQuery(service, (now - span_s, now - span_s), (now - span_s, now)))
+        )
     return [(test, endpoints_of(index, test)) for test in tests]

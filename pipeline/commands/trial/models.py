@@ -13,10 +13,10 @@ from rich.text import Text
 
 from pipeline.commands.options import settings_options
 from pipeline.commands.terminal import escape_controls, table_console
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model.clock import to_iso
 from pipeline.settings.config import Settings
 from pipeline.stages.gather.trial_models import load_models
+from pipeline.storage.interface import RowQuery
 
 _FIGURES = ("trials", "threshold", "A/A", "false +", "false -")
 
@@ -50,7 +50,7 @@ def _choices(settings: Settings, service: str | None) -> list[dict[str, Any]]:
     from pipeline.storage.connect import open_store
 
     with closing(open_store(settings.store, existing=True)) as store:
-        rows = store.rows("trial_models", service, EARLIEST_S, LATEST_S)
+        rows = store.rows(RowQuery("trial_models", service))
     return [
         {**row, "time": to_iso(row["time"]), "scores": orjson.loads(row["scores"]), "changed": _changed(row)}
         for row in rows

@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.settings.config import Settings
 from pipeline.storage.connect import open_store
+from pipeline.storage.interface import RowQuery
 
 POLL_S = 0.5
 
@@ -25,7 +25,7 @@ def await_verdict(settings: Settings, service: str, experiment: str, wait_s: flo
     deadline = time.monotonic() + wait_s
     with closing(open_store(settings.store, existing=True)) as store:
         while True:
-            rows = store.rows("trial_verdicts", service, EARLIEST_S, LATEST_S, experiment=experiment)
+            rows = store.rows(RowQuery("trial_verdicts", service, equal={"experiment": experiment}))
             if rows:
                 latest = max(rows, key=lambda row: (row["revision"], row["time"]))
                 event: dict[str, Any] = orjson.loads(latest["event"])

@@ -12,7 +12,7 @@ from pipeline.delivery.alerts.alert import decode_alert, encode_alert
 from pipeline.delivery.alerts.delivery import Delivery
 from pipeline.messages.records import columns_of
 from pipeline.model.errors import InvalidMessage, StoreUnavailable
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from pipeline.storage.schema import EVER
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class Record:
 
         One whose alert cannot be read is left out, and the log says so: the others are sent.
         """
-        found = await _patiently(lambda: self._store.rows("alerts", None, since, EVER[1]))
+        found = await _patiently(lambda: self._store.rows(RowQuery("alerts", None, since, EVER[1])))
         return [read for row in found if (read := _readable(row))]
 
     async def write(self, deliveries: Sequence[Delivery]) -> None:
@@ -45,7 +45,7 @@ class Record:
     async def answered(self, service: str, events: Sequence[str]) -> bool:
         """Return whether a person has said something of one of these events."""
         for event in events:
-            asked = partial(self._store.rows, "verdicts", service, *EVER, event=event)
+            asked = partial(self._store.rows, RowQuery("verdicts", service, *EVER, equal={"event": event}))
             if await _patiently(asked):
                 return True
         return False

@@ -38,6 +38,24 @@ class Progress(TypedDict):
 
 
 @message
+class DecidedRequests(TypedDict):
+    """Requests that cost more in a new release, as the comparison of releases decided."""
+
+    type: LongText
+    """The likeliest type."""
+    release: LongText
+    former_release: LongText
+    share: float
+    """Of the metric, that the change makes."""
+    share_error: float
+    """Its standard error."""
+    or_types: NotRequired[Several[LongText] | None]
+    """Other types that it may be instead, the likeliest first."""
+    chances: NotRequired[Several[Share] | None]
+    """Probability of the type, then of each other one; empty where it is not known."""
+
+
+@message
 class Decision(TypedDict):
     """A step's decision: the number that it looked at and the bound that it held it against."""
 
@@ -54,7 +72,12 @@ class Decision(TypedDict):
     """What the answer names: the metric that it was compared with and its event, or a cost domain."""
     chances: NotRequired[Several[Share] | None]
     """Of requests that cost more: the probability of the first type that subjects name, then of each other
-    one, after the two releases. Former versions leave it out: all are as likely."""
+    one, after the two releases.
+
+    Deprecated: use requests."""
+    requests: NotRequired[DecidedRequests | None]
+    """The requests that cost more, by a comparison of releases. Former versions leave it out: subjects name
+    the type, both releases and other types."""
 
 
 @message

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.model import Candidate, Decision, Dropped, FloatArray, SeriesMatrix
-from pipeline.model.costlier_requests import CostlierRequests
+from pipeline.model import Candidate, CostlierRequests, Decision, Dropped, FloatArray, SeriesMatrix
 from pipeline.model.step_codes import RELEASE_COSTS as STEP
 from pipeline.releases.requests.compare import CompareConfig, ReleaseComparison, compare_releases
 from pipeline.releases.requests.costs import CostChange, spelt

@@ -8,7 +8,7 @@ from pipeline.counting.quota.admission import Admission
 from pipeline.counting.quota.limits import PERIOD_S
 from pipeline.model import Profile, Record
 from pipeline.model.units import DAY_S
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store, UsageQuery
 
 
 def gather_admission(
@@ -28,11 +28,15 @@ def gather_admission(
         fresh: Those of them that are not counted yet.
     """
     for log, day in admission.missing_names(batch):
-        admission.learn_names(log, day, store.rows("names", None, day, day + DAY_S, log=log))
+        admission.learn_names(
+            log, day, store.rows(RowQuery("names", None, day, day + DAY_S, equal={"log": log}))
+        )
     profiles = [record for record in fresh if isinstance(record.payload, Profile)]
     for missing in admission.missing_usage(profiles):
         span = (missing.day, missing.day + DAY_S)
-        used = store.usage(
-            streams[missing.topic], missing.topic, missing.partition, missing.services, span, PERIOD_S
+        used = store.counts(
+            UsageQuery(
+                streams[missing.topic], missing.topic, missing.partition, missing.services, span, PERIOD_S
+            )
         )
         admission.learn_usage(missing, used)

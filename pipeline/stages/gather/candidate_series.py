@@ -11,7 +11,7 @@ from pipeline.model import Scan, SeriesMatrix
 from pipeline.settings.workloads import Workload
 from pipeline.stages.ablation import NOTHING, Without, normalise_config
 from pipeline.stages.gather.history import read_history
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, Store
 
 
 def filter_config(workload: Workload, without: Without = NOTHING) -> FilterConfig:
@@ -56,9 +56,9 @@ def _candidates_series(store: Store, scan: Scan, workload: Workload, normalise_s
     wanted = sorted({candidate.series for candidate in scan.candidates})
     windows = round((scan.end - scan.start) / workload.resolution_s)
     if not normalise_shares or scan.share_factor == ():
-        return store.series(*span, wanted)
+        return store.series(SeriesQuery(*span, wanted))
     if scan.share_factor is not None and len(scan.share_factor) == windows:
-        return with_share_factor(store.series(*span, wanted), scan.share_factor)
-    matrix = store.series(*span)
+        return with_share_factor(store.series(SeriesQuery(*span, wanted)), scan.share_factor)
+    matrix = store.series(SeriesQuery(*span))
     factor = share_factor(matrix, history=round((scan.analysis_start - scan.start) / workload.resolution_s))
     return with_share_factor(select_series(matrix, set(wanted)), factor)

@@ -21,8 +21,8 @@ from pipeline.analysis.mix.releases import (
 from pipeline.analysis.mix.standardise import block_windows, common_series, standardise
 from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StrataMatrix
 from pipeline.model.units import HOUR_S
-from pipeline.stages.gather.store_view import StoreView
-from pipeline.storage.interface import SeriesSource, Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, Store, StrataQuery
+from pipeline.storage.view import StoreView
 
 MARGIN_S = HOUR_S
 """About the width of the windows by which strata are counted."""
@@ -46,20 +46,12 @@ class ConstantMixStore(StoreView):
         self._block_s = resolution_s * block_windows(round((span[1] - span[0]) / resolution_s))
         self._effects = effects or {}
 
-    def series(
-        self,
-        source: SeriesSource,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> SeriesMatrix:
+    def series(self, query: SeriesQuery) -> SeriesMatrix:
         """Return series at a constant mix; see Store.series."""
-        matrix = self._store.series(source, service, start, end, resolution_s, names)
-        if source != "gcpu" or service != self._service or not matrix.names:
+        matrix = self._store.series(query)
+        if query.source != "gcpu" or query.service != self._service or not matrix.names:
             return matrix
-        mix, strata = self.fit(matrix, names)
+        mix, strata = self.fit(matrix, query.names)
         constant = matrix
         if mix is not None:
             constant = standardise(matrix, mix.series, mix.factors(strata.strata, strata.totals))
@@ -75,7 +67,7 @@ class ConstantMixStore(StoreView):
             names: Those that were asked for; None if all were.
         """
         end = matrix.start + len(matrix.totals) * matrix.resolution_s
-        windows = self._store.strata(self._service, matrix.start, end, matrix.resolution_s, [])
+        windows = self._store.counts(StrataQuery(self._service, matrix.start, end, matrix.resolution_s, []))
         if len(windows.strata) < 2:
             return None, windows
         asked = None if names is None else list(matrix.series)
@@ -116,7 +108,7 @@ class ConstantMixStore(StoreView):
     @cached_property
     def _senders(self) -> StrataMatrix:
         """Totals of strata by the windows of the span."""
-        return self._store.strata(self._service, *self._span, self._resolution_s, [])
+        return self._store.counts(StrataQuery(self._service, *self._span, self._resolution_s, []))
 
     @cached_property
     def _starts(self) -> dict[str, float]:
@@ -130,7 +122,7 @@ class ConstantMixStore(StoreView):
         found = releases.find_rollouts(self._senders, self._span[0])
         if not found:
             return []
-        changes = self._store.rows("changes", self._service, *self._span)
+        changes = self._store.rows(RowQuery("changes", self._service, *self._span))
         deployed = [float(row["time"]) for row in changes]
         return releases.since_deployed(self._senders, found, deployed)
 
@@ -140,10 +132,10 @@ class ConstantMixStore(StoreView):
         As counts of strata are of whole coarse windows, it begins a little earlier and ends later.
         """
         outer = (max(rollout.start - MARGIN_S, self._span[0]), min(rollout.end + MARGIN_S, self._span[1]))
-        counts = self._store.strata(self._service, *outer, self._resolution_s, None)
+        counts = self._store.counts(StrataQuery(self._service, *outer, self._resolution_s, None))
         first, last = counts.counted
-        senders = self._store.strata(self._service, first, last, self._resolution_s, [])
-        matrix = self._store.series("gcpu", self._service, first, last, self._resolution_s)
+        senders = self._store.counts(StrataQuery(self._service, first, last, self._resolution_s, []))
+        matrix = self._store.series(SeriesQuery("gcpu", self._service, first, last, self._resolution_s))
         return common_series(counts, matrix, senders)
 
     def _counts(
@@ -153,5 +145,7 @@ class ConstantMixStore(StoreView):
         names: Sequence[SeriesKey] | None,
     ) -> tuple[StrataMatrix, FloatArray]:
         """Return counts of series by stratum, and by blocks of the same time: (series, blocks)."""
-        strata = self._store.strata(self._service, *span, block_s, names)
-        return common_series(strata, self._store.series("gcpu", self._service, *span, block_s, names), strata)
+        strata = self._store.counts(StrataQuery(self._service, *span, block_s, names))
+        return common_series(
+            strata, self._store.series(SeriesQuery("gcpu", self._service, *span, block_s, names)), strata
+        )

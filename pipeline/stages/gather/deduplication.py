@@ -35,7 +35,7 @@ from pipeline.stages.gather.evidence import (
 )
 from pipeline.stages.gather.history import MEMBERS, read_history
 from pipeline.stages.gather.rises import read_rises
-from pipeline.storage.interface import SeriesSource, Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, SeriesSource, Store
 
 
 def dedup_config(workload: Workload, without: frozenset[str] = frozenset()) -> DedupConfig:
@@ -137,7 +137,7 @@ def _deployed(store: Store, scan: Scan, known: Sequence[Candidate], config: Dedu
     if "onset" in asked_features(config.pairwise, every):
         earliest = min(earliest, scan.start - (scan.end - scan.start))
     latest = max(times) + EARLY_WINDOWS * config.resolution_s + 1e-3
-    rows = store.rows("changes", scan.service, earliest, latest)
+    rows = store.rows(RowQuery("changes", scan.service, earliest, latest))
     # Diffs and routes are large; only the ranking of suspects reads those.
     return Deployed([change_from_row({**row, "content": "", "routes": ""}) for row in rows])
 
@@ -153,7 +153,9 @@ def _levels(store: Store, scan: Scan, known: Sequence[Candidate], config: DedupC
         source: SeriesSource = "gcpu" if is_gcpu(candidate.metric_kind) else "service"
         by_source.setdefault(source, set()).add(candidate.series)
     span = (scan.service, scan.start, scan.end, config.resolution_s)
-    return Levels([store.series(source, *span, sorted(names)) for source, names in by_source.items()])
+    return Levels(
+        [store.series(SeriesQuery(source, *span, sorted(names))) for source, names in by_source.items()]
+    )
 
 
 def _event_of(scan: Scan, candidate: Candidate) -> str:

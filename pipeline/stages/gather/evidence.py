@@ -9,7 +9,7 @@ from dataclasses import replace
 from pipeline.model import Candidate, Scan, StackMatrix
 from pipeline.model.units import DAY_S
 from pipeline.settings.workloads import Workload
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import StackQuery, Store
 
 Stack = tuple[str, ...]
 
@@ -82,7 +82,9 @@ def stacks_just_before(
     span_s = max(end - last, workload.resolution_s)
     found = []
     while first - 2 * span_s >= scan.start - 1e-6:
-        matrix = store.stacks(scan.service, (first - 2 * span_s, first - span_s), (first - span_s, first))
+        matrix = store.counts(
+            StackQuery(scan.service, (first - 2 * span_s, first - span_s), (first - span_s, first))
+        )
         if matrix.total_before and matrix.total_after:
             found.append(matrix)
         first -= 2 * span_s
@@ -97,10 +99,10 @@ def _stacks_of(
     A service that runs in office hours has none just before what changed in the morning.
     """
     first, last = before
-    matrix = store.stacks(scan.service, before, after)
+    matrix = store.counts(StackQuery(scan.service, before, after))
     while matrix.total_after and not matrix.total_before and first > scan.start:
         first = max(last - 2 * (last - first), scan.start)
-        matrix = store.stacks(scan.service, (first, last), after)
+        matrix = store.counts(StackQuery(scan.service, (first, last), after))
     return matrix
 
 

@@ -16,7 +16,7 @@ from pipeline.messages.events import regression_id
 from pipeline.messages.records import columns_of
 from pipeline.model import Candidate, Scan
 from pipeline.settings.workloads import Workload
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 MemoryRows = tuple[tuple[str, Mapping[str, Sequence[Any]]], ...]
 """Rows of the table ``memory`` as part of a scan's outcome; empty without any."""
@@ -72,7 +72,7 @@ def read_history(
         return Reported(candidate, row["regression"], row["scan_end"], seen, leads=leads, onset=onset)
 
     equal = {"stage": stage} | ({"workload": scan.workload} if same_workload else {})
-    rows = store.rows("memory", scan.service, scan.start - back_s, scan.end, **equal)
+    rows = store.rows(RowQuery("memory", scan.service, scan.start - back_s, scan.end, equal=equal))
     return [
         reported_of(row)
         for row in rows

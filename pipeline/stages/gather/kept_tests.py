@@ -18,12 +18,10 @@ from pipeline.experiments.trials.verdict import steady_differences
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import FloatArray
 from pipeline.settings.workloads import Workload
-from pipeline.stages.gather.fixes import gather_fixes
-from pipeline.stages.gather.past_changes import caused_by
-from pipeline.stages.gather.reported import Answered, gather_answered, gather_repairs
-from pipeline.stages.gather.trial_findings import all_findings
+from pipeline.stages.gather.change_findings import all_findings, caused_by
+from pipeline.stages.gather.reported import Answered, gather_answered, gather_fixes, gather_repairs
 from pipeline.stages.gather.trials import gather_experiments, gather_history
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 
 def gather_kept(store: Store, service: str, workloads: Mapping[str, Workload]) -> tuple[KeptTest, ...]:
@@ -74,7 +72,7 @@ def _modified(store: Store, service: str, change: str, data: Mapping[str, Any]) 
     A person may have named it by the beginning of its id.
     """
     columns = ("id", "subroutines")
-    rows = store.rows("changes", service, EARLIEST_S, LATEST_S, columns=columns, id_prefix=change)
+    rows = store.rows(RowQuery("changes", service, columns=columns, id_prefix=change))
     suspects = [one["change"] for one in data.get("root_causes") or ()]
     found = rows or [one for one in suspects if one["id"].startswith(change)]
     exact = [one for one in found if one["id"] == change]

@@ -29,15 +29,14 @@ from pipeline.analysis.lifecycle import (
     share_factor,
 )
 from pipeline.analysis.rootcause import candidate_changes
-from pipeline.messages.fields import LATEST_S
 from pipeline.messages.lifecycle import open_regression
 from pipeline.model import Change, Scan, SeriesKey
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.units import DAY_S
 from pipeline.settings.workloads import Workload
-from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.scan_store import as_scanned
 from pipeline.stages.gather.verdicts import is_resolved_with_original, states_before
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 
 log = logging.getLogger(__name__)
 
@@ -118,14 +117,14 @@ class FallbackContext:
         one, span_s = fallback.regression, scan.end - since
         before = (one.candidate.change_time - span_s, one.candidate.change_time)
         if one.id in self._peers:
-            then = store.series("gcpu", scan.service, *before, span_s, self._peers[one.id])
+            then = store.series(SeriesQuery("gcpu", scan.service, *before, span_s, self._peers[one.id]))
         else:
-            whole = store.series("gcpu", scan.service, *before, span_s)
+            whole = store.series(SeriesQuery("gcpu", scan.service, *before, span_s))
             if len(self._peers) >= _MOST_PEERS:
                 self._peers.clear()
             self._peers[one.id] = largest_subroutines(whole)
             then = select_series(whole, frozenset(self._peers[one.id]))
-        now = store.series("gcpu", scan.service, since, scan.end, span_s, self._peers[one.id])
+        now = store.series(SeriesQuery("gcpu", scan.service, since, scan.end, span_s, self._peers[one.id]))
         return share_factor(then, now)
 
 
@@ -158,9 +157,9 @@ def open_regressions(store: Store, scan: Scan, *, regression: str = "") -> list[
     """
     since = scan.end - FOLLOW_S
     whose = {"id": regression} if regression else {"workload": scan.workload}
-    rows = store.rows("regressions", scan.service, since, scan.end, **whose)
+    rows = store.rows(RowQuery("regressions", scan.service, since, scan.end, equal=whose))
     of_them = {"regression": regression} if regression else whose
-    updates = store.rows("updates", scan.service, since, LATEST_S, **of_them) if rows else []
+    updates = store.rows(RowQuery("updates", scan.service, since, equal=of_them)) if rows else []
     this = (scan.workload, scan.end)
     resolved = {
         row["regression"]
@@ -195,11 +194,13 @@ def _courses(
     windows = math.ceil((scan.end - start) / workload.resolution_s - 1e-6)
     names = {one.candidate.series for one in followed}
     matrix = store.series(
-        workload.series,
-        scan.service,
-        scan.end - windows * workload.resolution_s,
-        scan.end,
-        workload.resolution_s,
-        sorted(names),
+        SeriesQuery(
+            workload.series,
+            scan.service,
+            scan.end - windows * workload.resolution_s,
+            scan.end,
+            workload.resolution_s,
+            sorted(names),
+        )
     )
     return courses_of(matrix, scan.end, service_level=workload.series == "service")

@@ -1,27 +1,36 @@
-"""Reported regressions with what people said of them, for commands and pages."""
+"""Reported regressions with what people said of them: for commands and pages, and as truth of backtests.
+
+Truth files let backtests try other settings (KDD 2018 §3.2).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from pipeline.analysis.feedback import (
+    FixState,
     Judged,
     Reported,
     confirmed_causes,
+    fix_state,
     is_right,
     latest_verdicts,
 )
 from pipeline.analysis.feedback.labeller import Answers
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.analysis.lifecycle.recovery import span_s
+from pipeline.messages.fields import EARLIEST_S
 from pipeline.messages.ledger import candidate_of_event
 from pipeline.model import Verdict
+from pipeline.model.clock import to_iso
 from pipeline.model.errors import InvalidMessage
+from pipeline.model.metric_kind import is_gcpu
+from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.verdicts import gather_verdicts
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,7 @@ def reported_of_row(row: Mapping[str, Any], resolved: float | None = None) -> Re
 
 def find_reported(store: Store, prefix: str) -> list[Reported]:
     """Return the reported regressions whose id begins so; the one that is it, if one is."""
-    rows = store.rows("regressions", None, EARLIEST_S, LATEST_S, id_prefix=prefix)
+    rows = store.rows(RowQuery("regressions", None, id_prefix=prefix))
     exact = [row for row in rows if row["id"] == prefix]
     return [reported_of_row(row) for row in exact or rows]
 
@@ -85,7 +94,7 @@ def gather_answered(
         return []
     resolved = {
         row["regression"]: row["time"]
-        for row in store.rows("updates", service, since, LATEST_S, type="resolved")
+        for row in store.rows(RowQuery("updates", service, since, equal={"type": "resolved"}))
     }
     return [
         Answered(
@@ -94,7 +103,7 @@ def gather_answered(
             causes.get(row["id"]),
             row["event"],
         )
-        for row in store.rows("regressions", service, since, LATEST_S)
+        for row in store.rows(RowQuery("regressions", service, since))
         if all_events or row["id"] in states or row["id"] in causes
     ]
 
@@ -123,7 +132,7 @@ def gather_repairs(
     """Return the changes that ended each resolved regression, as far as they are known, by the event's id."""
     return {
         row["regression"]: _repaired_by(row["event"])
-        for row in store.rows("updates", service, since, LATEST_S, type="resolved")
+        for row in store.rows(RowQuery("updates", service, since, equal={"type": "resolved"}))
     }
 
 
@@ -134,3 +143,57 @@ def _repaired_by(event: str) -> tuple[str, ...]:
         return tuple(change["id"] for change in named)
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         return ()
+
+
+def due_s(workload: Workload) -> float:
+    """Return how long after a repair scans of a workload must have seen that a regression is gone."""
+    return (
+        span_s(workload.analysis_s + workload.extended_s, workload.historical_s) + workload.rerun_interval_s
+    )
+
+
+def gather_fixes(
+    store: Store, answered: Sequence[Answered], workloads: Mapping[str, Workload]
+) -> dict[str, FixState]:
+    """Return what became of each regression whose state is ``fixed``, by the event's id.
+
+    One of a workload that is not known waits.
+    """
+    fixed = [one for one in answered if one.state and one.state.verdict == "fixed"]
+    last_scans: dict[tuple[str, str], float] = {}
+    found: dict[str, FixState] = {}
+    for one in fixed:
+        reported, said = one.reported, one.state
+        workload = workloads.get(reported.workload)
+        if workload is None or said is None:
+            continue
+        key = (reported.service, reported.workload)
+        if key not in last_scans:
+            rows = store.rows(RowQuery("scans", reported.service, equal={"workload": reported.workload}))
+            last_scans[key] = max((row["time"] for row in rows), default=EARLIEST_S)
+        found[reported.id] = fix_state(said, reported, last_scans[key], due_s(workload))
+    return found
+
+
+_KINDS = {"false": "transient", "cost-shift": "cost_shift"}
+"""Verdict → kind of truth, of what is not to be reported. A duplicate has the truth of the other event."""
+
+
+def truth_of(answered: Sequence[Answered]) -> list[dict[str, Any]]:
+    """Return what people answered of gCPU series as rows of a truth file, one an event."""
+    rows = []
+    for one in answered:
+        reported, state = one.reported, one.state
+        right = is_right(state, one.cause)
+        kind = "regression" if right else _KINDS.get(state.verdict) if state else None
+        if right is None or kind is None or not is_gcpu(reported.metric_kind):
+            continue
+        rows.append(
+            {
+                **{"id": reported.id, "kind": kind, "service": reported.service},
+                **{"subroutines": [reported.metric], "metric_kind": reported.metric_kind},
+                **{"start": to_iso(reported.change_time), "end": None, "delta": reported.delta},
+                "change": one.cause.subject if one.cause else None,
+            }
+        )
+    return rows

@@ -5,8 +5,7 @@ Shares of types are learnt over the history of a scan, so every stage that judge
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pipeline.analysis.mix.request_shares import (
@@ -17,9 +16,9 @@ from pipeline.analysis.mix.request_shares import (
     fit_request_mix,
 )
 from pipeline.analysis.mix.standardise import standardise
-from pipeline.model import SeriesKey, SeriesMatrix
-from pipeline.stages.gather.store_view import StoreView
-from pipeline.storage.interface import SeriesSource, Store
+from pipeline.model import SeriesMatrix
+from pipeline.storage.interface import RequestQuery, SeriesQuery, Store
+from pipeline.storage.view import StoreView
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +55,11 @@ def find_request_mix(store: Store, span: RequestSpan, matrix: SeriesMatrix) -> M
 def _moved(store: Store, span: RequestSpan, matrix: SeriesMatrix) -> MovedByRequests | None:
     """Return the same of a service that has requests."""
     end = matrix.start + len(matrix.totals) * matrix.resolution_s
-    every = store.requests(span.service, matrix.start, end, step_s=end - matrix.start)
+    every = store.counts(RequestQuery(span.service, matrix.start, end, step_s=end - matrix.start))
     releases = sorted(set(every.releases))
-    periods = store.requests(span.service, matrix.start, end, releases, step_s=matrix.resolution_s)
+    periods = store.counts(
+        RequestQuery(span.service, matrix.start, end, releases, step_s=matrix.resolution_s)
+    )
     first, last = (round((at - matrix.start) / matrix.resolution_s) for at in (span.start, span.analysis))
     traffic = build_traffic(periods, matrix, slice(max(first, 0), last))
     mix = None if traffic is None else fit_request_mix(traffic, matrix, span.least)
@@ -72,21 +73,14 @@ class RequestMixStore(StoreView):
         super().__init__(store)
         self._span = span
 
-    def series(
-        self,
-        source: SeriesSource,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> SeriesMatrix:
+    def series(self, query: SeriesQuery) -> SeriesMatrix:
         """Return series at a constant mix of requests; see Store.series."""
-        matrix = self._store.series(source, service, start, end, resolution_s, names)
+        matrix = self._store.series(query)
         span = self._span
-        if source != "gcpu" or service != span.service or not matrix.names or not self._served:
+        if query.source != "gcpu" or query.service != span.service or not matrix.names or not self._served:
             return matrix
-        whole = self._store.series(source, service, span.start, span.end, span.resolution_s, names)
+        asked = replace(query, start=span.start, end=span.end, resolution_s=span.resolution_s)
+        whole = self._store.series(asked)
         found = _moved(self._store, span, whole)
         if found is None:
             return matrix
@@ -100,4 +94,4 @@ class RequestMixStore(StoreView):
 
 def _has_requests(store: Store, span: RequestSpan) -> bool:
     length_s = span.end - span.analysis
-    return bool(store.requests(span.service, span.analysis, span.end, step_s=length_s).releases)
+    return bool(store.counts(RequestQuery(span.service, span.analysis, span.end, step_s=length_s)).releases)

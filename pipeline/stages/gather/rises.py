@@ -11,7 +11,7 @@ from pipeline.model import Candidate, Scan
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.units import DAY_S, HOUR_S
 from pipeline.settings.workloads import Workload
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, Store, StrataQuery
 
 Span = tuple[float, float]
 
@@ -31,11 +31,11 @@ def read_rises(store: Store, scan: Scan, workload: Workload) -> dict[Candidate, 
     if not asked:
         return {}
     resolution_s = scan.resolution_s or workload.resolution_s
-    usual = store.strata(scan.service, scan.start, scan.end, resolution_s, [])
+    usual = store.counts(StrataQuery(scan.service, scan.start, scan.end, resolution_s, []))
     if len(usual.strata) < 2:
         return {}
     names = sorted({candidate.series for candidate in asked})
-    levels = store.series("gcpu", scan.service, scan.start, scan.end, resolution_s, names)
+    levels = store.series(SeriesQuery("gcpu", scan.service, scan.start, scan.end, resolution_s, names))
     # Counts by stratum are of whole hours or so: candidates of one hour have the same.
     by_hour: dict[float, list[Candidate]] = {}
     for candidate in asked:
@@ -44,7 +44,9 @@ def read_rises(store: Store, scan: Scan, workload: Workload) -> dict[Candidate, 
     for candidates in by_hour.values():
         spans = _spans(scan, candidates, workload)
         series = sorted({candidate.series for candidate in candidates})
-        after, *before = (store.strata(scan.service, *span, resolution_s, series) for span in spans)
+        after, *before = (
+            store.counts(StrataQuery(scan.service, *span, resolution_s, series)) for span in spans
+        )
         rises = rises_within(usual, before, after)
         for candidate in candidates:
             if candidate.series in rises:

@@ -9,7 +9,7 @@ from pipeline.analysis.mix.scope import BAYES_FACTOR, KEY, find_scopes
 from pipeline.model import Candidate, Decision, Scan
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.settings.workloads import Workload
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import Store, StrataQuery
 
 
 def with_scopes(
@@ -22,7 +22,7 @@ def with_scopes(
     if workload.series != "gcpu" or not candidates:
         return tuple(candidates)
     resolution_s = scan.resolution_s or workload.resolution_s
-    if len(store.strata(scan.service, scan.start, scan.end, resolution_s, []).strata) < 2:
+    if len(store.counts(StrataQuery(scan.service, scan.start, scan.end, resolution_s, [])).strata) < 2:
         return tuple(candidates)
     return tuple(_with_scope(store, scan, candidate, resolution_s) for candidate in candidates)
 
@@ -32,7 +32,7 @@ def _with_scope(store: Store, scan: Scan, candidate: Candidate, resolution_s: fl
     if not is_gcpu(candidate.metric_kind) or not scan.start < first < last < scan.end:
         return candidate
     before, after = (
-        store.strata(scan.service, *span, resolution_s, [candidate.series])
+        store.counts(StrataQuery(scan.service, *span, resolution_s, [candidate.series]))
         for span in ((scan.start, first), (last, scan.end))
     )
     if (scope := find_scopes(before, after).get(candidate.series)) is None:

@@ -15,7 +15,6 @@ from pipeline.analysis.lifecycle import (
     asks_for_stacks,
 )
 from pipeline.analysis.stacks import index_stacks
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.inputs import silence_of_row
 from pipeline.messages.silenced_regressions import silenced_of_row
 from pipeline.model import Change, Regression, Scan, Silence
@@ -23,9 +22,9 @@ from pipeline.model.errors import InvalidMessage
 from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.evidence import stacks_around
 from pipeline.stages.gather.lifecycle import FOLLOW_S
-from pipeline.stages.gather.scanned import as_scanned
+from pipeline.stages.gather.scan_store import as_scanned
 from pipeline.stages.gather.verdicts import gather_expected
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +45,7 @@ def gather_silenced(store: Store, scan: Scan) -> SilencedSoFar:
 
     A scan leaves out what it and later scans noted, so that one that comes again decides as the first time.
     """
-    rows = store.rows("silenced", scan.service, scan.end - FOLLOW_S, scan.end)
+    rows = store.rows(RowQuery("silenced", scan.service, scan.end - FOLLOW_S, scan.end))
     latest: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row["scan_end"]):
         if row["scan_end"] < scan.end:
@@ -55,7 +54,7 @@ def gather_silenced(store: Store, scan: Scan) -> SilencedSoFar:
         return SilencedSoFar()
     reported = {
         row["id"]
-        for row in store.rows("regressions", scan.service, scan.end - FOLLOW_S, scan.end)
+        for row in store.rows(RowQuery("regressions", scan.service, scan.end - FOLLOW_S, scan.end))
         if row["detected_time"] < scan.end
     }
     followed = []
@@ -78,7 +77,7 @@ def gather_silences(
     store: Store, scan: Scan, spendings: Sequence[Spending], changes: Callable[[], Sequence[Change]]
 ) -> SilenceEvidence:
     """Return what people said of a service's regressions: changes announce costs, verdicts expect them."""
-    rows = store.rows("silences", scan.service, EARLIEST_S, LATEST_S)
+    rows = store.rows(RowQuery("silences", scan.service))
     silences = [silence_of_row(row) for row in rows]
     announced = [silence for change in changes() for silence in announced_costs(change)]
     answered = gather_expected(store, scan)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
-from pipeline.storage.interface import CountTable, Store
+from pipeline.storage.interface import CountTable, RowQuery, Store
 
 SCANNED_TOPICS: Mapping[str, CountTable] = {"profiles": "totals", "metrics": "metrics"}
 """The topics (logical names) that scans look at, with the table that covers no more than others do."""
@@ -48,7 +47,7 @@ def streams_of(
         topics: By logical name.
         now: Epoch seconds, for who reads the table; None if nothing is to be noted.
     """
-    known = store.rows("logs", None, EARLIEST_S, LATEST_S, cluster=cluster)
+    known = store.rows(RowQuery("logs", None, equal={"cluster": cluster}))
     streams = {(row["topic"], row["broker_topic"], row["topic_id"]): str(row["stream"]) for row in known}
     of_topics = {topic for topic, *_ in streams}
     new: list[dict[str, object]] = []
@@ -79,7 +78,7 @@ def streams_of(
 
 def noted_positions(store: Store, stream: str, topic: str) -> dict[int, int]:
     """Return the last offset that was noted as done with, of each partition that has one."""
-    rows = store.rows("positions", None, EARLIEST_S, LATEST_S, stream=stream, topic=topic)
+    rows = store.rows(RowQuery("positions", None, equal={"stream": stream, "topic": topic}))
     return {int(row["partition"]): int(row["last_offset"]) for row in rows}
 
 

@@ -18,12 +18,11 @@ from pipeline.analysis.rootcause import (
 )
 from pipeline.model import Change, Scan, SeriesKey
 from pipeline.settings.workloads import Workload
-from pipeline.stages.gather.change_words import ChangeWords
-from pipeline.stages.gather.changes import HISTORY_S
+from pipeline.stages.gather.change_findings import trial_findings
+from pipeline.stages.gather.changes import HISTORY_S, ChangeWords
 from pipeline.stages.gather.evidence import stacks_around, stacks_on_earlier_days
-from pipeline.stages.gather.scanned import as_scanned
-from pipeline.stages.gather.trial_findings import trial_findings
-from pipeline.storage.interface import Store
+from pipeline.stages.gather.scan_store import as_scanned
+from pipeline.storage.interface import SeriesQuery, Store
 
 
 def cause_config(
@@ -77,7 +76,9 @@ class CauseEvidence:
         span_s = max(scan.end - scan.start, 1.0)
         return latest_value(
             self._store.series(
-                "setup", scan.service, scan.start, scan.end, span_s / 100, [SeriesKey("service", SERVERS)]
+                SeriesQuery(
+                    "setup", scan.service, scan.start, scan.end, span_s / 100, [SeriesKey("service", SERVERS)]
+                )
             )
         )
 
@@ -94,7 +95,7 @@ class CauseEvidence:
             # What many hosts announced is one text: as many copies would make its own words common.
             texts=self._words.texts(scan.service, history),
             gates=self._gates,
-            series=store.series(workload.series, *span, asked),
-            setup=store.series("setup", *span),
+            series=store.series(SeriesQuery(workload.series, *span, asked)),
+            setup=store.series(SeriesQuery("setup", *span)),
             trials=trial_findings(store, scan.service, scan.end - HISTORY_S, scan.end),
         )

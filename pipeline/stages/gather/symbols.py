@@ -22,11 +22,18 @@ from pipeline.counting.names.merging import (
     merged_strata,
     symbol_key,
 )
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
 from pipeline.model.units import DAY_S
-from pipeline.stages.gather.store_view import StoreView
-from pipeline.storage.interface import RowTable, SeriesSource, Store, StrataSides
+from pipeline.storage.interface import (
+    Answer,
+    CountQuery,
+    RowQuery,
+    SeriesQuery,
+    StackQuery,
+    Store,
+    StrataQuery,
+)
+from pipeline.storage.view import StoreView
 
 MARGIN_S = DAY_S
 """How long after the first counts by a service's naming workers of the version before may still count.
@@ -47,80 +54,60 @@ class SymbolStore(StoreView):
         self._since: dict[str, float] = {}
         self._plain: dict[str, tuple[float, float]] = {}  # spans of services in which no name changes
 
-    def series(
-        self,
-        source: SeriesSource,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> SeriesMatrix:
+    def series(self, query: SeriesQuery) -> SeriesMatrix:
         """Return series by symbols; see Store.series. Those that are asked for keep the names they have."""
-        naming, span = self._namings.of(service), (service, start, end, resolution_s)
-        if source != "gcpu" or (names is not None and not names):
-            return self._store.series(source, *span, names)
+        naming, names = self._namings.of(query.service), query.names
+        if query.source != "gcpu" or (names is not None and not names):
+            return self._store.series(query)
         symbols = None if names is None else [symbol_key(name, naming) for name in names]
-        if self._is_uniform(service, start, naming) or (names is not None and self._is_plain(*span, naming)):
-            matrix = self._store.series(source, *span, symbols)
+        if self._is_uniform(query.service, query.start, naming) or (
+            names is not None and self._is_plain(query, naming)
+        ):
+            matrix = self._store.series(replace(query, names=symbols))
         else:
-            matrix = self._whole(*span, naming)
+            matrix = self._whole(query, naming)
         return matrix if names is None or symbols is None else as_asked(matrix, names, symbols)
 
-    def strata(
-        self,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> StrataMatrix:
-        """Return who sent samples, counts by symbols; see Store.strata. Those asked for keep their names."""
-        naming, span = self._namings.of(service), (service, start, end, resolution_s)
-        if self._is_uniform(service, start, naming):
-            symbols = None if names is None else [symbol_key(name, naming) for name in names]
-            return self._store.strata(*span, symbols)
-        return merged_strata(self._store.strata(*span), naming)
+    def counts(self, query: CountQuery[Answer]) -> Answer:
+        """Return counts of stacks and strata by symbols, others as they are; see Store.counts.
 
-    def stacks(
-        self,
-        service: str,
-        before: tuple[float, float],
-        after: tuple[float, float],
-        strata: StrataSides | None = None,
-    ) -> StackMatrix:
-        """Return stacks by symbols; see Store.stacks."""
-        matrix = self._store.stacks(service, before, after, strata)
-        naming = self._namings.of(service)
-        if self._is_uniform(service, min(before[0], after[0]), naming):
+        Series whose counts by stratum are asked for keep the names they have.
+        """
+        if isinstance(query, StackQuery):
+            return self._stacks(query)
+        if isinstance(query, StrataQuery):
+            return self._strata(query)
+        return self._store.counts(query)
+
+    def _strata(self, query: StrataQuery) -> StrataMatrix:
+        naming = self._namings.of(query.service)
+        if self._is_uniform(query.service, query.start, naming):
+            symbols = None if query.names is None else [symbol_key(name, naming) for name in query.names]
+            return self._store.counts(replace(query, names=symbols))
+        return merged_strata(self._store.counts(replace(query, names=None)), naming)
+
+    def _stacks(self, query: StackQuery) -> StackMatrix:
+        matrix = self._store.counts(query)
+        naming = self._namings.of(query.service)
+        if self._is_uniform(query.service, min(query.before[0], query.after[0]), naming):
             return matrix
         return merged_stacks(matrix, naming)
 
-    def rows(
-        self,
-        table: RowTable,
-        service: str | None,
-        start: float,
-        end: float,
-        *,
-        id_prefix: str = "",
-        columns: Sequence[str] = (),
-        **equal: str,
-    ) -> list[dict[str, Any]]:
+    def rows(self, query: RowQuery) -> list[dict[str, Any]]:
         """Return rows by symbols; see Store.rows.
 
         The subroutines of ``changes`` are symbols, and so is the ``metric`` of ``memory``, whose spelling
         in the store is in ``stored_metric``. Where these are chosen the whole row is read.
         """
-        if columns and not _NAMED.get(table, frozenset()).intersection(columns):
-            return self._store.rows(table, service, start, end, id_prefix=id_prefix, columns=columns, **equal)
-        rows = self._store.rows(table, service, start, end, id_prefix=id_prefix, **equal)
-        if table == "changes":
+        if query.columns and not _NAMED.get(query.table, frozenset()).intersection(query.columns):
+            return self._store.rows(query)
+        rows = self._store.rows(replace(query, columns=()))
+        if query.table == "changes":
             return [
                 {**row, "subroutines": [*self._namings.of(row["service"]).symbols(row["subroutines"])]}
                 for row in rows
             ]
-        if table == "memory":
+        if query.table == "memory":
             return [{**row, "metric": self._symbol_of(row), "stored_metric": row["metric"]} for row in rows]
         return rows
 
@@ -138,27 +125,26 @@ class SymbolStore(StoreView):
             self._since[service] = since
         return start >= self._since[service]
 
-    def _is_plain(self, service: str, start: float, end: float, resolution_s: float, naming: Naming) -> bool:
+    def _is_plain(self, query: SeriesQuery, naming: Naming) -> bool:
         """Return whether no name of a service changes in a span, the most of which was read whole before."""
+        service = query.service
         first, last = self._plain.get(service, (math.inf, -math.inf))
-        if not first <= start <= last:
+        if not first <= query.start <= last:
             return False
-        if end > last:
-            self._whole(service, max(first, last - MARGIN_S), end, resolution_s, naming)
+        if query.end > last:
+            self._whole(replace(query, start=max(first, last - MARGIN_S)), naming)
             if service in self._plain:
-                self._plain[service] = (first, end)
+                self._plain[service] = (first, query.end)
         return service in self._plain
 
-    def _whole(
-        self, service: str, start: float, end: float, resolution_s: float, naming: Naming
-    ) -> SeriesMatrix:
+    def _whole(self, query: SeriesQuery, naming: Naming) -> SeriesMatrix:
         """Read all series of a service by symbols, and note whether any name changed."""
-        matrix = self._store.series("gcpu", service, start, end, resolution_s)
+        matrix = self._store.series(replace(query, names=None))
         merged = merged_series(matrix, naming)
         if merged is matrix:
-            self._plain[service] = (start, end)
+            self._plain[query.service] = (query.start, query.end)
         else:
-            self._plain.pop(service, None)
+            self._plain.pop(query.service, None)
         return merged
 
 
@@ -180,9 +166,20 @@ def as_asked(matrix: SeriesMatrix, names: Sequence[SeriesKey], symbols: Sequence
 def _naming_since(store: Store, service: str, version: str) -> float:
     """Return from when on a service was counted by nothing but a version of names; infinite if it is not."""
     since = math.inf
-    for row in store.rows("naming", service, EARLIEST_S, LATEST_S):
+    for row in store.rows(RowQuery("naming", service)):
         if row["version"] != version:
             since = math.inf
         elif since == math.inf:
             since = row["time"] + MARGIN_S if row["before"] else -math.inf
     return since
+
+
+def is_noted(store: Store, service: str, version: str) -> bool:
+    """Return whether a version of names is noted as the latest by which a service is counted."""
+    rows = store.rows(RowQuery("naming", service))
+    return bool(rows) and rows[-1]["version"] == version
+
+
+def was_counted(store: Store, stream: str, service: str) -> bool:
+    """Return whether anything was counted or scanned of a service before."""
+    return bool(store.extents("totals", stream, service)) or bool(store.rows(RowQuery("scans", service)))

@@ -27,13 +27,11 @@ from pipeline.experiments.trials.experiment import (
     metrics_of,
     sides_of,
 )
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.trials import choice_of_row, metric_of_row, side_of_row
 from pipeline.model import TrialMetric
 from pipeline.model.units import DAY_S
-from pipeline.stages.gather.past_changes import caused_regressions
-from pipeline.stages.gather.trial_findings import trial_findings
-from pipeline.storage.interface import Store
+from pipeline.stages.gather.change_findings import caused_regressions, trial_findings
+from pipeline.storage.interface import RowQuery, Store
 
 ALPHA = 0.05
 """Share of false ones among metrics that differ."""
@@ -77,14 +75,14 @@ class ExperimentEvidence:
 def gather_experiments(store: Store, service: str) -> tuple[Experiment, ...]:
     """Return everything that came of a service's experiments, as long as it is kept."""
     sides: dict[str, list[Side]] = defaultdict(list)
-    for row in store.rows("trials", service, EARLIEST_S, LATEST_S):
+    for row in store.rows(RowQuery("trials", service)):
         sides[row["experiment"]].append(side_of_row(row))
     return tuple(Experiment(service, name, tuple(own)) for name, own in sorted(sides.items()))
 
 
 def gather_verdicts(store: Store, service: str) -> list[dict[str, Any]]:
     """Return the verdicts on a service's experiments, each in every state that it was in, oldest first."""
-    return store.rows("trial_verdicts", service, EARLIEST_S, LATEST_S)
+    return store.rows(RowQuery("trial_verdicts", service))
 
 
 def gather_differences(store: Store, standing: Standing, metric: str) -> dict[str, float]:
@@ -93,7 +91,7 @@ def gather_differences(store: Store, standing: Standing, metric: str) -> dict[st
     Trials whose points the store has forgotten, or that did not measure it, are absent.
     """
     service, name = standing.experiment.service, standing.experiment.name
-    rows = store.rows("trial_points", service, EARLIEST_S, LATEST_S, experiment=name, metric=metric)
+    rows = store.rows(RowQuery("trial_points", service, equal={"experiment": name, "metric": metric}))
     measured = _measured(rows)
     whole = [
         trial for trial in standing.whole if all((one.digest, metric) in measured for one in trial.sides)
@@ -117,7 +115,7 @@ def gather_evidence(
         models: That may be chosen, by name.
     """
     service, name = standing.experiment.service, standing.experiment.name
-    rows = store.rows("trial_points", service, EARLIEST_S, LATEST_S, experiment=name)
+    rows = store.rows(RowQuery("trial_points", service, equal={"experiment": name}))
     pairs = metrics_of(standing.whole, _measured(rows))
     bounds = {metric: bounds_of(own, ALPHA) for metric, own in pairs.items()}
     prepared = {metric: sides_of(own) for metric, own in pairs.items()}
@@ -181,7 +179,7 @@ def gather_history(
     if not chosen:
         return {}
     since = min(side.time for trial in chosen for side in trial.sides)
-    rows = store.rows("trial_points", service, since, last + _INSTANT_S, kind="A/A")
+    rows = store.rows(RowQuery("trial_points", service, since, last + _INSTANT_S, equal={"kind": "A/A"}))
     wanted = {side.digest for trial in chosen for side in trial.sides}
     past = metrics_of(chosen, _measured(row for row in rows if row["digest"] in wanted))
     return {metric: sides_of(own)[0] for metric, own in past.items() if of is None or metric in of}
@@ -196,7 +194,9 @@ def _choices(
 ) -> tuple[dict[str, Choice], dict[str, str]]:
     """Return the choices that still hold by metric, and the models that were chosen last."""
     last = standing.last_time
-    rows = store.rows("trial_models", standing.experiment.service, last - FORMER_S, last + _INSTANT_S)
+    rows = store.rows(
+        RowQuery("trial_models", standing.experiment.service, last - FORMER_S, last + _INSTANT_S)
+    )
     latest: dict[ChoiceKey, dict[str, Any]] = {
         (row["metric"], int(row["trials"]), row["threshold"], row["alpha"]): row for row in rows
     }

@@ -15,7 +15,7 @@ from pipeline.model import SeriesKey
 from pipeline.model.steps import FUNNEL
 from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.reported import gather_answered
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 AFTER = ("", *FUNNEL[FUNNEL.index(TRIED[0]) :])
 """Steps of the ledger's rows that a bound of threshold or significance could change; empty: reported."""
@@ -75,11 +75,13 @@ def _candidates(
 ) -> list[LedgerCandidate]:
     scanned = {
         (row["service"], row["time"]): int(row["series"])
-        for row in store.rows("scans", service, *span, workload=workload)
+        for row in store.rows(RowQuery("scans", service, *span, equal={"workload": workload}))
     }
     found = []
     for step in AFTER:
-        for row in store.rows("ledger", service, *span, columns=_COLUMNS, workload=workload, step=step):
+        for row in store.rows(
+            RowQuery("ledger", service, *span, columns=_COLUMNS, equal={"workload": workload, "step": step})
+        ):
             entry = entry_from_row(row)
             series = scanned.get((row["service"], row["time"]), 0)
             found.append(

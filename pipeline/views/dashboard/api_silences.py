@@ -9,7 +9,6 @@ from typing import Any, get_args
 import orjson
 from aiohttp import web
 
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.inputs import (
     decode_feedback,
     encode_silence,
@@ -20,6 +19,7 @@ from pipeline.model import Silence, SilenceKind
 from pipeline.model.clock import from_iso
 from pipeline.model.errors import ConfigError, InvalidMessage
 from pipeline.model.units import parse_duration_s
+from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard.json_body import json_response, read_json
 from pipeline.views.dashboard.site import Site, site_of
 
@@ -105,7 +105,7 @@ async def _say(site: Site, silence: Silence) -> web.Response:
 
 
 def _stored(site: Site, service: str | None) -> list[Silence]:
-    rows = site.store.rows("silences", service, EARLIEST_S, LATEST_S)
+    rows = site.store.rows(RowQuery("silences", service))
     return sorted(map(silence_of_row, rows), key=lambda one: (-one.time, one.id))
 
 

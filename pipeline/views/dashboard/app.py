@@ -17,6 +17,7 @@ from plotly.offline import get_plotlyjs
 from pipeline import __version__
 from pipeline.http.serving import listening
 from pipeline.model.errors import ConfigError, SmidgenError
+from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard import api_flames, top_functions
 from pipeline.views.dashboard.access import HEADERS, Login, Person
 from pipeline.views.dashboard.api import routes as api_routes
@@ -75,7 +76,7 @@ class Readiness:
         async with self._asking:
             if time.monotonic() - self._asked_at > READY_S:
                 try:
-                    await site.read(lambda: site.store.rows("naming", None, 0.0, 1.0))
+                    await site.read(lambda: site.store.rows(RowQuery("naming", None, 0.0, 1.0)))
                     self._failure = ""
                 except SmidgenError as error:
                     self._failure = str(error)

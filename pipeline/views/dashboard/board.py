@@ -21,7 +21,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S, HOUR_S
 from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.verdicts import gather_verdicts
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 from pipeline.views.dashboard.item import (
     COLUMNS,
     OPEN,
@@ -100,7 +100,7 @@ class Board:
         with self._refreshing:
             self._read_events()
             updates = self._store.rows(
-                "updates", *_EVER, columns=("regression", "type", "level", "share_remaining")
+                RowQuery("updates", *_EVER, columns=("regression", "type", "level", "share_remaining"))
             )
             said = (*gather_verdicts(self._store), *self._said.values())
             if self._clock() >= self._services_at + SERVICES_S:
@@ -148,30 +148,30 @@ class Board:
         )
 
     def _read_events(self) -> None:
-        there = self._store.rows("regressions", *_EVER, columns=("id", "detected_time"))
+        there = self._store.rows(RowQuery("regressions", *_EVER, columns=("id", "detected_time")))
         there.sort(key=lambda row: row["detected_time"])
         wanted = {row["id"]: row["time"] for row in there[-self._most :]}
         self._reported = {key: item for key, item in self._reported.items() if key in wanted}
         times = sorted(time for key, time in wanted.items() if key not in self._reported)
         for first in range(0, len(times), SLICE):
             start, last = times[first], times[min(first + SLICE, len(times)) - 1]
-            rows = self._store.rows("regressions", None, start, last + 0.001, columns=COLUMNS)
+            rows = self._store.rows(RowQuery("regressions", None, start, last + 0.001, columns=COLUMNS))
             self._reported |= {row["id"]: item_of(row) for row in rows if row["id"] in wanted}
 
     def _read_services(self) -> Iterator[ServiceState]:
-        names = {row["service"] for row in self._store.rows("naming", *_EVER, columns=("service",))}
+        names = {row["service"] for row in self._store.rows(RowQuery("naming", *_EVER, columns=("service",)))}
         now = self._clock()
         recent = (now - 2 * DAY_S, now + DAY_S)
-        scans = _by_service(self._store.rows("scans", None, *recent))
-        unjudged = _by_service(self._store.rows("unjudged", None, *recent))
+        scans = _by_service(self._store.rows(RowQuery("scans", None, *recent)))
+        unjudged = _by_service(self._store.rows(RowQuery("unjudged", None, *recent)))
         for name in sorted({*names, *scans}):
             made: Sequence[Mapping[str, Any]] = scans.get(name, [])
             lacking: Sequence[Mapping[str, Any]] = unjudged.get(name, [])
             if not made:  # silent for days, or not scanned yet
-                made = self._store.rows("scans", name, EARLIEST_S, LATEST_S)
-                lacking = self._store.rows("unjudged", name, EARLIEST_S, LATEST_S)
+                made = self._store.rows(RowQuery("scans", name))
+                lacking = self._store.rows(RowQuery("unjudged", name))
             end = made[-1]["time"] if made else now
-            counted = self._store.series("gcpu", name, end - HOUR_S, end, HOUR_S, [])
+            counted = self._store.series(SeriesQuery("gcpu", name, end - HOUR_S, end, HOUR_S, []))
             yield service_state(name, made, lacking, float(counted.totals.sum()) / HOUR_S)
 
 

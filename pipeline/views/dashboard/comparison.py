@@ -12,7 +12,7 @@ from pipeline.analysis.statistics.dispersion import between_senders, between_win
 from pipeline.model import SeriesKey, StackMatrix, StrataMatrix
 from pipeline.model.frames import series_of
 from pipeline.model.units import format_duration
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, StackQuery, Store, StrataQuery, StrataWidthQuery
 from pipeline.views.dashboard.selection import Senders, Span, View
 from pipeline.views.report.flame import SURE, largest_shares
 
@@ -74,14 +74,14 @@ def read_comparison(
     before, after = (side.span for side in sides)
     compared = before[1] > before[0]
     names = [series_of(within_name)] if within_name else []
-    strata = store.strata(service, *after, _part(after), names)
+    strata = store.counts(StrataQuery(service, *after, _part(after), names))
     spans, ids, width_s = (before, after), None, 0.0
     if not _everybody(sides):
-        width_s = store.strata_width(service, after[1])
+        width_s = store.counts(StrataWidthQuery(service, after[1]))
         if widened:
             spans = _whole(before, width_s) if compared else before, _whole(after, width_s)
         ids = _ids(store, service, spans, sides)
-    stacks = store.stacks(service, *spans, strata=ids)
+    stacks = store.counts(StackQuery(service, *spans, strata=ids))
     dispersion = 1.0
     if compared and min(stacks.total_before, stacks.total_after) > 0:
         differ = ids is not None and ids[0] != ids[1]
@@ -107,7 +107,9 @@ def _ids(
 ) -> tuple[set[int], set[int]]:
     """Return the ids of the strata of each side, those of an empty span being none."""
     others, senders = (side.senders for side in sides)
-    found = [store.strata(service, *span, _part(span), []).strata for span in dict.fromkeys(spans)]
+    found = [
+        store.counts(StrataQuery(service, *span, _part(span), [])).strata for span in dict.fromkeys(spans)
+    ]
     known = {stratum.id: stratum for part in found for stratum in part}
     chosen = {key for key, one in known.items() if senders is None or senders.include(one)}
     if spans[0][1] <= spans[0][0]:
@@ -130,10 +132,10 @@ def _dispersion(
     if not names:
         return 1.0
     start, end = spans[1]
-    matrix = store.series("gcpu", service, start, end, (end - start) / _WINDOWS, names)
+    matrix = store.series(SeriesQuery("gcpu", service, start, end, (end - start) / _WINDOWS, names))
     found = [between_windows(matrix.samples, matrix.totals)]
     if ids is not None and spans[0] == spans[1]:
-        by = store.strata(service, start, end, end - start, names)
+        by = store.counts(StrataQuery(service, start, end, end - start, names))
         side = {key: number for number, keys in enumerate(ids) for key in keys}
         column = [at for at, one in enumerate(by.strata) if one.id in side]
         of = np.array([side[by.strata[at].id] for at in column], dtype=np.int64)

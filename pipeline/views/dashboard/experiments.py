@@ -14,7 +14,7 @@ from pipeline.messages.events import decode_event
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.trials import side_of_row
 from pipeline.model.errors import ConfigError
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 RUNNING = "running"
 """Of an experiment of which trials come, and that has no verdict yet."""
@@ -147,10 +147,12 @@ def read_experiment(
         StoreUnavailable: the store did not answer.
     """
     columns = ("revision", "event")
-    rows = store.rows("trial_verdicts", service, *_EVER, columns=columns, experiment=name, state="published")
+    rows = store.rows(
+        RowQuery("trial_verdicts", service, columns=columns, equal={"experiment": name, "state": "published"})
+    )
     by_revision = {int(row["revision"]): row["event"] for row in rows}
     events = tuple(decode_event(by_revision[one].encode()) for one in sorted(by_revision, reverse=True))
-    sides = store.rows("trials", service, *_EVER, experiment=name)
+    sides = store.rows(RowQuery("trials", service, equal={"experiment": name}))
     if not events and not sides:
         return None
     standing = _standing(service, name, sides) if sides else None
@@ -162,7 +164,7 @@ def read_experiment(
 
 def _latest_verdicts(store: Store) -> dict[tuple[str, str], ExperimentLine]:
     columns = ("service", "experiment", "revision", "decision")
-    rows = store.rows("trial_verdicts", None, *_EVER, columns=columns, state="published")
+    rows = store.rows(RowQuery("trial_verdicts", None, columns=columns, equal={"state": "published"}))
     latest: dict[tuple[str, str], Mapping[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row["revision"]):
         latest[row["service"], row["experiment"]] = row
@@ -172,7 +174,7 @@ def _latest_verdicts(store: Store) -> dict[tuple[str, str], ExperimentLine]:
 def _started(store: Store, now: float) -> list[Standing]:
     """Return experiments of which a trial came within the time after which they are overdue."""
     sides: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in store.rows("trials", None, now - OVERDUE_S, now + OVERDUE_S):
+    for row in store.rows(RowQuery("trials", None, now - OVERDUE_S, now + OVERDUE_S)):
         sides[row["service"], row["experiment"]].append(row)
     return [_standing(*key, rows) for key, rows in sides.items()]
 
@@ -199,7 +201,9 @@ def _with_events(
     start, end = min(times), max(times) + _INSTANT_S
     wanted = {"state": "published", **({"decision": query.verdict} if query.verdict else {})}
     columns = ("service", "experiment", "revision", "event")
-    rows = store.rows("trial_verdicts", query.service or None, start, end, columns=columns, **wanted)
+    rows = store.rows(
+        RowQuery("trial_verdicts", query.service or None, start, end, columns=columns, equal=wanted)
+    )
     events: dict[tuple[str, str], str] = {}
     for row in sorted(rows, key=lambda row: row["revision"]):
         events[row["service"], row["experiment"]] = row["event"]

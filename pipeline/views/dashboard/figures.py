@@ -15,7 +15,7 @@ from markupsafe import Markup
 from pipeline.model import SeriesKey
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.units import DAY_S, WEEK_S
-from pipeline.storage.interface import SeriesSource, Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, SeriesSource, Store
 from pipeline.views.report.figures import moment, series_figure
 from pipeline.views.report.windows import ScanWindows, line_of
 
@@ -91,7 +91,7 @@ def draw_series(store: Store, data: Mapping[str, Any], windows: ScanWindows, spa
     start, end, resolution = span
     key = SeriesKey(data["metric_kind"], data["metric"])
     source: SeriesSource = "gcpu" if is_gcpu(key.kind) else "service"
-    matrix = store.series(source, data["service"], start, end, resolution, [key])
+    matrix = store.series(SeriesQuery(source, data["service"], start, end, resolution, [key]))
     line = line_of(matrix, key)
     if line is None:
         return None
@@ -111,7 +111,7 @@ def draw_series(store: Store, data: Mapping[str, Any], windows: ScanWindows, spa
             hovertemplate="%{x|%d %b %H:%M}<br>%{y:.3~g}" + (" %" if line.ratio else "") + "<extra></extra>"
         )
     columns = ("id", "title", "author")
-    changes = store.rows("changes", data["service"], start, end, columns=columns)
+    changes = store.rows(RowQuery("changes", data["service"], start, end, columns=columns))
     suspects = {str((one.get("change") or {}).get("id")) for one in data.get("root_causes") or ()}
     _mark_releases(figure, changes, suspects)
     return figure
@@ -122,7 +122,7 @@ def draw_plain(
 ) -> Any:
     """Return a series as times and values, for programs."""
     source: SeriesSource = "gcpu" if is_gcpu(key.kind) else "service"
-    line = line_of(store.series(source, service, *span, resolution_s, [key]), key)
+    line = line_of(store.series(SeriesQuery(source, service, *span, resolution_s, [key])), key)
     return ([], []) if line is None else (line.times.tolist(), line.values.tolist())
 
 

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from pipeline.experiments.trials import Choice
 from pipeline.experiments.trials.choice import Score
 from pipeline.experiments.trials.experiment import HISTORY_S
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.trials import choice_of_row
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 
 
 class ChosenFor(NamedTuple):
@@ -81,9 +80,7 @@ def read_services(store: Store) -> set[str]:
     Raises:
         StoreUnavailable: the store did not answer.
     """
-    return {
-        row["service"] for row in store.rows("trial_models", None, EARLIEST_S, LATEST_S, columns=("service",))
-    }
+    return {row["service"] for row in store.rows(RowQuery("trial_models", None, columns=("service",)))}
 
 
 def read_courses(store: Store, since: float, service: str = "", metric: str = "") -> tuple[ModelCourse, ...]:
@@ -93,7 +90,7 @@ def read_courses(store: Store, since: float, service: str = "", metric: str = ""
         StoreUnavailable: the store did not answer.
     """
     wanted = {"metric": metric} if metric else {}
-    rows = store.rows("trial_models", service or None, since, LATEST_S, **wanted)
+    rows = store.rows(RowQuery("trial_models", service or None, since, equal=wanted))
     return courses_of(rows)
 
 
@@ -115,7 +112,7 @@ def count_tests(store: Store, now: float) -> dict[str, int]:
         StoreUnavailable: the store did not answer.
     """
     columns = ("service", "experiment", "trial", "side")
-    rows = store.rows("trials", None, now - HISTORY_S, now, columns=columns, kind="A/A")
+    rows = store.rows(RowQuery("trials", None, now - HISTORY_S, now, columns=columns, equal={"kind": "A/A"}))
     sides: dict[str, dict[tuple[str, str], set[str]]] = defaultdict(lambda: defaultdict(set))
     for row in rows:
         sides[row["service"]][row["experiment"], row["trial"]].add(row["side"])

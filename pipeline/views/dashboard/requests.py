@@ -16,8 +16,8 @@ from pipeline.messages.inputs import change_from_row
 from pipeline.model import Change, FloatArray, RouteReach
 from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
 from pipeline.releases.requests import ModelCourse, Rollout, model_course
-from pipeline.stages.gather.release_course import gather_release
-from pipeline.storage.interface import Store
+from pipeline.stages.gather.rollouts import gather_release
+from pipeline.storage.interface import RowQuery, Store
 from pipeline.views.dashboard.figures import MOST_POINTS, figure_block
 from pipeline.views.report.figures import Trace, lines_figure
 
@@ -154,7 +154,7 @@ def _loads(rollout: Rollout, costlier: Sequence[str]) -> tuple[TypeLoad, ...]:
 def _reached(store: Store, data: Mapping[str, Any], costlier: Sequence[str]) -> tuple[ReachedChange, ...]:
     """Return the changes of a release that its costlier requests run, by what they say of their routes."""
     begun = data["change_time"]
-    rows = store.rows("changes", data["service"], begun - _BEFORE_S, begun + _AFTER_S)
+    rows = store.rows(RowQuery("changes", data["service"], begun - _BEFORE_S, begun + _AFTER_S))
     found = []
     for change in first_announcements(map(change_from_row, rows)):
         routes = [(type_, route) for type_ in costlier if (route := route_reached(change, type_))]

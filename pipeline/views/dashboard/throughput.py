@@ -16,7 +16,7 @@ from pipeline.model.units import (
     MINUTE_S,
     WEEK_S,
 )
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, Store
 from pipeline.views.report.figures import FONT, moment
 
 SPANS: Mapping[str, tuple[float, float]] = {
@@ -61,7 +61,7 @@ def read_throughput(store: Store, services: Sequence[str], span: str, now: float
     times = start + width_s * np.arange(round(length_s / width_s))
     rates = np.zeros((len(services), len(times)))
     for row, service in enumerate(services):
-        rates[row] = store.series("gcpu", service, start, end, width_s, []).totals / width_s
+        rates[row] = store.series(SeriesQuery("gcpu", service, start, end, width_s, [])).totals / width_s
     order = [row for row in np.argsort(-rates.sum(axis=1), kind="stable").tolist() if rates[row].any()]
     return Throughput(times.astype(np.float64), tuple(services[row] for row in order), rates[order])
 

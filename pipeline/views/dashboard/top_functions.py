@@ -11,7 +11,7 @@ from aiohttp import web
 from pipeline.model import StackMatrix
 from pipeline.model.frames import series_of
 from pipeline.model.units import HOUR_S, MINUTE_S
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import StackQuery, Store, StrataQuery
 from pipeline.telemetry.metrics import TOP_FUNCTION_GCPU, Sample, exposition
 from pipeline.views.dashboard.site import Site, site_of
 
@@ -64,7 +64,7 @@ def read_top_functions(
     for service in services:
         end = (now - LATE_S) // SPAN_S * SPAN_S
         span, nothing = (end - SPAN_S, end), (end - SPAN_S, end - SPAN_S)
-        matrix = store.strata(service, *span, SPAN_S, [])
+        matrix = store.counts(StrataQuery(service, *span, SPAN_S, []))
         strata: defaultdict[str, list[int]] = defaultdict(list)
         samples: defaultdict[str, float] = defaultdict(float)
         for stratum, total in zip(matrix.strata, matrix.totals.sum(axis=1).tolist(), strict=True):
@@ -73,7 +73,7 @@ def read_top_functions(
         releases = sorted(strata, key=lambda release: -samples[release])[:MOST_RELEASES]
         for release in releases or [""]:
             sides = ((), strata[release]) if releases else None
-            stacks = store.stacks(service, nothing, span, strata=sides)
+            stacks = store.counts(StackQuery(service, nothing, span, strata=sides))
             for function, gcpu in self_shares(stacks, most):
                 yield TopFunction(service, release, function, gcpu)
 

@@ -20,7 +20,7 @@ from pipeline.messages.ledger import LedgerEntry, entry_from_json, entry_from_ro
 from pipeline.model import FloatArray, Scan, SeriesKey
 from pipeline.model.errors import ConfigError, InvalidMessage, file_errors
 from pipeline.settings.workloads import Workload
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 from pipeline.views.report.windows import Line, line_of, scan_windows
 
 _SHOWN = 5
@@ -67,20 +67,26 @@ def case_in_store(store: Store, prefix: str, known: Known) -> Case:
         StoreUnavailable: the store did not answer.
     """
     every = (None, fields.EARLIEST_S, fields.LATEST_S)
-    found = {row["id"]: entry_from_row(row) for row in store.rows("ledger", *every, id_prefix=prefix)}
+    found = {
+        row["id"]: entry_from_row(row) for row in store.rows(RowQuery("ledger", *every, id_prefix=prefix))
+    }
     events = {
         row["id"]: decode_event(row["event"].encode())
-        for row in store.rows("regressions", *every, id_prefix=prefix)
+        for row in store.rows(RowQuery("regressions", *every, id_prefix=prefix))
     }
-    for row in store.rows("updates", *every, id_prefix=prefix):
-        for reported in store.rows("regressions", row["service"], *every[1:], id=row["regression"]):
+    for row in store.rows(RowQuery("updates", *every, id_prefix=prefix)):
+        for reported in store.rows(
+            RowQuery("regressions", row["service"], *every[1:], equal={"id": row["regression"]})
+        ):
             events[row["id"]] = decode_event(reported["event"].encode())
     key = _the_one(prefix, (*found, *events), "neither the ledger nor the table of regressions has it")
     event = events.get(key)
     if event is None:
         return Case(found[key], frame=_frame_of_entry(store, found[key]))
     entry = found.get(key) or _entry_of_event(event, known)
-    updates = store.rows("updates", entry.scan.service, *every[1:], regression=event["id"])
+    updates = store.rows(
+        RowQuery("updates", entry.scan.service, *every[1:], equal={"regression": event["id"]})
+    )
     followed = tuple(decode_event(row["event"].encode()) for row in updates)
     return Case(entry, event, followed, _frame_of_entry(store, entry))
 
@@ -93,7 +99,7 @@ def frame_of(store: Store, service: str, series: SeriesKey) -> str:
     """
     if series.kind != "subroutine":
         return ""
-    rows = store.rows("symbols", service, fields.EARLIEST_S, fields.LATEST_S, symbol=series.name)
+    rows = store.rows(RowQuery("symbols", service, equal={"symbol": series.name}))
     return str(rows[-1]["name"]) if rows else ""
 
 
@@ -105,7 +111,7 @@ def entries_in_store(store: Store, wanted: Filter) -> list[LedgerEntry]:
         StoreUnavailable: the store did not answer.
     """
     equal = {} if wanted.metric is None else {"metric": wanted.metric}
-    rows = store.rows("ledger", wanted.service, wanted.since, fields.LATEST_S, **equal)
+    rows = store.rows(RowQuery("ledger", wanted.service, wanted.since, equal=equal))
     return [entry_from_row(row) for row in reversed(rows)]
 
 
@@ -155,7 +161,9 @@ def series_of(store: Store, entry: LedgerEntry, workload: Workload) -> tuple[Lin
     scan, candidate = entry.scan, entry.candidate
     later = scan.end + (scan.end - scan.analysis_start)
     matrix = store.series(
-        workload.series, scan.service, scan.start, later, workload.resolution_s, [candidate.series]
+        SeriesQuery(
+            workload.series, scan.service, scan.start, later, workload.resolution_s, [candidate.series]
+        )
     )
     line = line_of(matrix, candidate.series)
     if line is None:

@@ -26,7 +26,7 @@ from pipeline.model.clock import to_iso
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S
 from pipeline.settings.workloads import Workload
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import SeriesQuery, Store
 
 SIZES = (0.00005, 0.0005, 0.005, 0.05)
 """Of the service's CPU: the smallest that FBDetect reports, and each ten times the last."""
@@ -57,7 +57,7 @@ def outlooks_of(store: Store, service: str, workload: Workload, end: float) -> t
     resolution = workload.resolution_s
     end = math.floor(end / resolution) * resolution
     start = end - workload.span_s
-    matrix = store.series("gcpu", service, start, end, resolution)
+    matrix = store.series(SeriesQuery("gcpu", service, start, end, resolution))
     if not matrix.names or not matrix.totals.any():
         span = f"between {to_iso(start)[:16]} and {to_iso(end)[:16]} UTC"
         raise ConfigError(f"--service {service}: no samples in the store {span}; --until names another time")

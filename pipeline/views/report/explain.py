@@ -9,9 +9,8 @@ from typing import Any
 
 from pipeline.messages.events import UPDATED
 from pipeline.messages.ledger import LedgerEntry
-from pipeline.model import Candidate, Decision, DomainDecision, DomainFinding
+from pipeline.model import Candidate, CostlierRequests, Decision, DomainDecision, DomainFinding
 from pipeline.model.clock import to_iso
-from pipeline.model.costlier_requests import CostlierRequests, costlier_requests
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.steps import code_of, sentence, step_of
 from pipeline.model.units import format_duration
@@ -133,7 +132,7 @@ def _facts(entry: LedgerEntry, frame: str, *, ratio: bool) -> tuple[tuple[str, s
         ("scan", f"{scan.workload}, up to {moment(scan.end)}: {', '.join(windows)}"),
         *([("partial", f"silent partitions: {silent}")] if (silent := scan.silent_partitions) else []),
     ]
-    facts += [("requests", _requests(one)) for one in costlier_requests(candidate)]
+    facts += [("requests", _requests(one)) for one in candidate.costlier_requests]
     if candidate.group:
         names = ", ".join(member.metric for member in candidate.group[:8])
         more = f" and {len(candidate.group) - 8} more" if len(candidate.group) > 8 else ""

@@ -10,7 +10,7 @@ from pipeline.messages.events import decode_event
 from pipeline.model import SeriesKey
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.settings.workloads import Workload
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, StackQuery, Store
 from pipeline.views.report.case import frame_of
 from pipeline.views.report.page import ReportData
 from pipeline.views.report.windows import scan_windows
@@ -23,7 +23,7 @@ def find_event(store: Store, event_id: str) -> dict[str, Any] | None:
         InvalidMessage: the stored event cannot be read.
         StoreUnavailable: the store did not answer.
     """
-    rows = store.rows("regressions", None, fields.EARLIEST_S, fields.LATEST_S, id=event_id)
+    rows = store.rows(RowQuery("regressions", None, equal={"id": event_id}))
     return decode_event(rows[0]["event"].encode()) if rows else None
 
 
@@ -45,12 +45,14 @@ def gather(store: Store, event: Mapping[str, Any], workload: Workload) -> Report
     source: Literal["gcpu", "service"] = "gcpu" if is_gcpu(data["metric_kind"]) else "service"
     shown = [data, *fields.listing(data, "group", optional=True)]
     names = [SeriesKey(one["metric_kind"], str(one["metric"])) for one in shown if isinstance(one, Mapping)]
-    series = store.series(source, service, windows.start, later, workload.resolution_s, names)
+    series = store.series(SeriesQuery(source, service, windows.start, later, workload.resolution_s, names))
     after_end = max(windows.end, change_time + workload.analysis_s + workload.extended_s)
-    stacks = store.stacks(
-        service,
-        (windows.start, change_time - workload.resolution_s),
-        (change_time + workload.resolution_s, after_end),
+    stacks = store.counts(
+        StackQuery(
+            service,
+            (windows.start, change_time - workload.resolution_s),
+            (change_time + workload.resolution_s, after_end),
+        )
     )
     frame = frame_of(store, service, names[0]) if names else ""
     return ReportData(event=event, windows=windows, series=series, stacks=stacks, frame=frame)

@@ -12,7 +12,7 @@ from pipeline.messages.inputs import silence_to_row
 from pipeline.messages.records import columns_of
 from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import CostMeasure, Silence, Verdict, VerdictKind
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from tests.contract.rows import metrics
 from tests.contract.stages.stores import every_store
 from tests.contract.stages.test_following import EVERY, LATENCY, START, Scans, shares, types
@@ -48,9 +48,11 @@ def test_what_was_expected_stays_silent_when_it_comes_again(scans: Scans) -> Non
     event = until_resolved(scans)
     answer(scans, event, "expected", 100, comment="nightly batch")
     assert scans.run(scans.at(140, AGAIN)) == []
-    steps = {row["metric"]: row["step"] for row in scans.store.rows("ledger", scans.service, *EVERY)}
+    steps = {
+        row["metric"]: row["step"] for row in scans.store.rows(RowQuery("ledger", scans.service, *EVERY))
+    }
     assert steps == {"cart.tax": "expected"}
-    (row,) = scans.store.rows("silenced", scans.service, *EVERY)
+    (row,) = scans.store.rows(RowQuery("silenced", scans.service, *EVERY))
     assert row["silence"] == f"verdict-{event['id']}"
 
 
@@ -98,7 +100,7 @@ def test_an_expected_metric_stays_silent_up_to_its_own_change(
     if again:
         (silence,) = again[0]["data"]["silences"]
         assert (silence["cost"], silence["total"]) == (pytest.approx(20.0), pytest.approx(60.0))
-    (row,) = store.rows("silenced", service_name, *EVERY)
+    (row,) = store.rows(RowQuery("silenced", service_name, *EVERY))
     assert (row["silence"], row["size"]) == (f"verdict-{event['id']}", pytest.approx(after - 100.0))
 
 

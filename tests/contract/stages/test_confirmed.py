@@ -10,7 +10,7 @@ from pipeline.analysis.feedback import Confirmation
 from pipeline.messages.records import columns_of
 from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import Verdict
-from pipeline.stages.gather.confirmed import ConfirmedCauses
+from pipeline.stages.gather.verdicts import ConfirmedCauses
 from tests.contract.stages.test_following import START, Scans
 from tests.contract.stages.test_following import scans as scans
 from tests.contract.test_feedback_commands import regression_row

@@ -7,11 +7,11 @@ import pytest
 from pipeline.messages.scans import decode_progress, decode_scan, encode_progress
 from pipeline.model import Outgoing, Progress, Record, Scan
 from pipeline.settings.workloads import Workload
+from pipeline.stages.abilities import handle_whole
 from pipeline.stages.aggregate import AggregateStage
-from pipeline.stages.base import handle_whole
 from pipeline.stages.detect import DetectStage
 from pipeline.stages.gather.streams import one_stream
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from tests.support.builders import build_profile
 
 START = 1_700_000_000.0 // 3600 * 3600
@@ -154,7 +154,7 @@ def test_a_scan_that_could_not_judge_is_stored_and_counted_once(
         (message,) = stage.handle([record])
     stage.settled()
     (unjudged,) = scan_of(message).unjudged
-    (row,) = shared_store.rows("unjudged", service_name, START, START + 3600)
+    (row,) = shared_store.rows(RowQuery("unjudged", service_name, START, START + 3600))
     assert (row["code"], row["series"], row["value"]) == (unjudged.code, unjudged.series, unjudged.value)
     labels = {"stage": "detect", "service": service_name, "reason": unjudged.code}
     counted = [sample for sample in stage.samples() if sample[0] == "unjudged_scans_total"]

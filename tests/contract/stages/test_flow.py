@@ -16,7 +16,7 @@ from pipeline.model import MetricPoints, Record, Scan
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 from tests.support.builders import build_change, build_profile
 from tests.support.fleets import LIVE
 
@@ -107,7 +107,7 @@ def test_the_event_is_kept_where_people_query_it(flow: Flow, service_name: str, 
     service = Service(flow, service_name)
     service.run(50, BASE)
     service.run(30, SLOWER)
-    (row,) = shared_store.rows("regressions", service_name, START, START + 500)
+    (row,) = shared_store.rows(RowQuery("regressions", service_name, START, START + 500))
     assert row["id"] == flow.events()[0]["id"]
     assert row["metric"] == "cart.tax"
 
@@ -195,7 +195,7 @@ def test_late_data_is_counted(flow: Flow, service_name: str, shared_store: Store
     service.run(10, BASE)
     late = build_profile({"main;late": 7}, service=service_name, start=START + 2)
     flow.send("profiles", [encode_profile(late)], partition=1)
-    matrix = shared_store.series("gcpu", service_name, START, START + 10, 1.0)
+    matrix = shared_store.series(SeriesQuery("gcpu", service_name, START, START + 10, 1.0))
     assert matrix.samples[matrix.names.index("late")].tolist() == [0, 0, 7, 0, 0, 0, 0, 0, 0, 0]
     assert matrix.totals.tolist() == [1000, 1000, 1007, *[1000] * 7]
 
@@ -247,4 +247,6 @@ def test_a_replayed_message_is_counted_once(flow: Flow, service_name: str, share
     stage.handle(records[:2])
     flow.restart("aggregate")
     flow.stages["aggregate"].handle(records)
-    assert shared_store.series("gcpu", service_name, START, START + 1, 1.0).totals.tolist() == [15]
+    assert shared_store.series(SeriesQuery("gcpu", service_name, START, START + 1, 1.0)).totals.tolist() == [
+        15
+    ]

@@ -20,7 +20,7 @@ from pipeline.model import Candidate, FloatArray, Record, Scan
 from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.lifecycle import FOLLOW_S
 from pipeline.stages.rootcause import RootcauseStage
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from tests.contract.rows import change, gcpu, metrics, totals
 from tests.contract.stages.stores import every_store
 from tests.support.builders import build_candidate, build_decision, build_dropped
@@ -108,7 +108,7 @@ def test_what_was_rolled_back_is_resolved_once(scans: Scans) -> None:
     assert data["regression_time"] == detected["data"]["change_time"]
     assert data["change_time"][:19] == "2023-11-14T22:14:40"  # 80 seconds after the start
     assert data["detected_time"][:19] in {"2023-11-14T22:15:00", "2023-11-14T22:15:05"}
-    (row,) = scans.store.rows("updates", scans.service, *EVERY)
+    (row,) = scans.store.rows(RowQuery("updates", scans.service, *EVERY))
     assert (row["id"], row["type"], row["regression"]) == (event["id"], "resolved", detected["id"])
 
 
@@ -139,7 +139,7 @@ def test_a_replay_after_a_restart_repeats_the_same_events(scans: Scans) -> None:
     again = [event for scan in every for event in scans.run(scan)]
     assert again == first
     assert types(first) == ["detected", "resolved"]
-    assert len(scans.store.rows("updates", scans.service, *EVERY)) == 1
+    assert len(scans.store.rows(RowQuery("updates", scans.service, *EVERY))) == 1
 
 
 def test_what_lasts_is_not_resolved(store: Store, service_name: str) -> None:
@@ -304,7 +304,7 @@ def test_every_candidate_of_a_scan_lands_in_the_ledger(scans: Scans) -> None:
     scan = replace(scans.at(60, reported), dropped=(lost,))
     for _ in range(2):
         (event,) = scans.run(scan, scans.at(65))
-    rows = {row["metric"]: row for row in scans.store.rows("ledger", scans.service, *EVERY)}
+    rows = {row["metric"]: row for row in scans.store.rows(RowQuery("ledger", scans.service, *EVERY))}
     assert set(rows) == {"cart.tax", "search"}
     assert (rows["cart.tax"]["id"], rows["cart.tax"]["step"]) == (event["id"], "")
     assert entry_from_row(rows["cart.tax"]).candidate == reported
@@ -320,4 +320,4 @@ def test_every_candidate_of_a_scan_lands_in_the_ledger(scans: Scans) -> None:
 
 def test_a_scan_without_candidates_leaves_no_trace(scans: Scans) -> None:
     assert scans.run(scans.at(60)) == []
-    assert scans.store.rows("ledger", scans.service, *EVERY) == []
+    assert scans.store.rows(RowQuery("ledger", scans.service, *EVERY)) == []

@@ -13,7 +13,7 @@ from pipeline.model.units import DAY_S
 from pipeline.settings.workloads import Rule, load_workloads
 from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from tests.contract.group_pipeline import CHANGE, OTHER, START, Pipeline, caller, reported
 from tests.contract.rows import change, gcpu, stacks, totals
 from tests.contract.stages.stores import every_store
@@ -43,7 +43,9 @@ def test_one_that_is_found_later_joins_and_is_reported_as_an_update(pipeline: Pi
     assert updated["type"] == "smidgen.regression.updated"
     assert updated["data"]["regression"] == detected["id"]
     assert [member["metric"] for member in updated["data"]["joined"]] == ["shop.list"]
-    (row,) = pipeline.store.rows("ledger", pipeline.service, START, START + 1e3, metric="shop.list")
+    (row,) = pipeline.store.rows(
+        RowQuery("ledger", pipeline.service, START, START + 1e3, equal={"metric": "shop.list"})
+    )
     assert row["step"] == "pairwise_dedup"
     assert "cart." in row["reason"]
 
@@ -122,7 +124,7 @@ def test_an_event_that_cannot_be_read_stops_nothing(
     pipeline: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
     (event,) = pipeline.run(pipeline.scan(65, caller("cart.total")))
-    (row,) = pipeline.store.rows("regressions", pipeline.service, START - 1e3, START + 1e3)
+    (row,) = pipeline.store.rows(RowQuery("regressions", pipeline.service, START - 1e3, START + 1e3))
     columns = {name: [value] for name, value in row.items() if name != "inserted"}
     pipeline.store.insert("regressions", {**columns, "event": ['{"data": {}}']})
     assert pipeline.run(pipeline.scan(70)) == []
@@ -199,7 +201,7 @@ def test_a_caller_that_hardly_rises_otherwise_is_no_news(
         pipeline.scan(65, caller("lib.slow")), pipeline.scan(70, replace(view, p_value=p_value))
     )
     assert [kind for kind, _ in reported(events)] == kinds
-    rows = store.rows("ledger", service_name, START, START + 1e3, metric="shop.view")
+    rows = store.rows(RowQuery("ledger", service_name, START, START + 1e3, equal={"metric": "shop.view"}))
     reasons = [row["reason"] for row in rows if row["step"] == "pairwise_dedup" and row["reason"]]
     expected = "hardly more than what rises below it: lib.slow, reported before"
     assert reasons == ([expected] if "updated" in kinds else [])
@@ -323,5 +325,5 @@ def test_what_a_rule_links_within_one_scan_is_one_event(store: Store, service_na
     pipeline.dedup = DedupStage(store=store, workloads=[LIVE.model_copy(update={"merge_rules": rules})])
     (event,) = pipeline.run(pipeline.scan(65, caller("part.first"), caller("part.second")))
     assert [member["metric"] for member in event["data"]["group"]] == ["part.second"]
-    (row,) = store.rows("ledger", service_name, START, START + 1e3, metric="part.second")
+    (row,) = store.rows(RowQuery("ledger", service_name, START, START + 1e3, equal={"metric": "part.second"}))
     assert (row["step"], row["reason"]) == ("som_dedup", "has a name like that of part.first")

@@ -17,7 +17,7 @@ from pipeline.model.errors import StoreUnavailable
 from pipeline.model.units import DAY_S
 from pipeline.stages.judge import JudgeStage
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from tests.contract.rows import T0
 from tests.contract.stages.stores import every_store
 
@@ -222,7 +222,7 @@ def test_a_model_is_chosen_by_the_a_a_trials_of_the_service_and_kept(store: Stor
     for name, start in (("e1", T0), ("e2", T0 + 60.0), ("e3", late)):
         end = end_of(service_name, name, time=start + 60.0)
         judge.take([*trials_of(service_name, name, 1, start=start), end])
-    rows = store.rows("trial_models", service_name, 0.0, late + DAY_S)
+    rows = store.rows(RowQuery("trial_models", service_name, 0.0, late + DAY_S))
     assert [row["time"] for row in rows] == [T0 + 60.0, late + 60.0]
     assert [row["former"] for row in rows] == ["", rows[0]["model"]]
     for event in judge.events:
@@ -239,7 +239,7 @@ def test_what_is_beyond_the_quota_is_refused_and_counted(store: Store, service_n
     judge.take(messages)
     judge.restart()
     judge.take([*messages, end_of(service_name)])
-    assert len(store.rows("trials", service_name, 0.0, T0 + DAY_S)) == 4
+    assert len(store.rows(RowQuery("trials", service_name, 0.0, T0 + DAY_S))) == 4
 
 
 class Flaky:

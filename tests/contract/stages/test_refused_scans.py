@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.model import Progress, Record
+from pipeline.model import Progress, Record, SeriesMatrix
 from pipeline.model.errors import QueryRefused
-from pipeline.stages.base import handle_whole
-from pipeline.storage.interface import Store
+from pipeline.stages.abilities import handle_whole
+from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 from pipeline.storage.schema import EVER
 from tests.contract.stages.stores import every_store
 from tests.contract.stages.test_stage_failures import START, build
@@ -27,10 +27,10 @@ class RefusingStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def series(self, source: Any, service: str, *arguments: Any, **more: Any) -> Any:
-        if service == self._service and () not in arguments:
+    def series(self, query: SeriesQuery) -> SeriesMatrix:
+        if query.service == self._service and query.names != ():
             raise QueryRefused("memory limit exceeded")
-        return self._store.series(source, service, *arguments, **more)
+        return self._store.series(query)
 
 
 def filled(store: Store, service: str, stream: str) -> list[Record]:
@@ -52,12 +52,12 @@ def test_a_refused_scan_is_named_left_out_and_not_tried_again(store: Store, serv
         with pytest.raises(QueryRefused, match=f"the scan of {service_name} by live that ends at 2023-11-1"):
             detect.handle(progress)
         detect.left_out(progress[0])
-        ends = {row["time"] for row in store.rows("scans", service_name, *EVER)}
+        ends = {row["time"] for row in store.rows(RowQuery("scans", service_name, *EVER))}
         if not detect.unfinished:
             break
     assert len(ends) > 1
     assert detect.handle(progress) == []
-    rows = store.rows("unjudged", service_name, *EVER)
+    rows = store.rows(RowQuery("unjudged", service_name, *EVER))
     assert {row["code"] for row in rows} == {"store_refused"}
     assert {row["time"] for row in rows} == ends
 
@@ -74,7 +74,7 @@ def test_other_services_are_scanned(store: Store, service_name: str) -> None:
     with pytest.raises(QueryRefused):
         handle_whole(detect, batch)
     assert handle_whole(detect, batch[1:])
-    scans = store.rows("scans", other, *EVER)
+    scans = store.rows(RowQuery("scans", other, *EVER))
     assert all(isinstance(row["time"], float) for row in scans)
     assert scans
-    assert not store.rows("scans", service_name, *EVER)
+    assert not store.rows(RowQuery("scans", service_name, *EVER))

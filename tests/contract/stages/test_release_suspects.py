@@ -9,8 +9,7 @@ import pytest
 
 from pipeline.messages.inputs import encode_change
 from pipeline.messages.scans import scan_messages
-from pipeline.model import Change, MetricKind, RouteReach, Scan
-from pipeline.model.costlier_requests import CostlierRequests
+from pipeline.model import Change, CostlierRequests, MetricKind, RouteReach, Scan
 from pipeline.settings.workloads import RELEASE_COSTS
 from pipeline.storage.interface import Store
 from tests.contract.rows import stacks

@@ -13,13 +13,14 @@ from pipeline.backtest.flow import Flow
 from pipeline.messages.inputs import encode_metric_points
 from pipeline.messages.requests import encode_requests
 from pipeline.messages.scans import scan_messages
-from pipeline.model import FloatArray, MetricPoints, RequestCounts, RequestPeriods, Scan, TypeCounts
+from pipeline.model import FloatArray, MetricPoints, RequestCounts, Scan, TypeCounts
 from pipeline.releases.requests import LooksMade
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import RELEASE_COSTS, Workload
+from pipeline.stages.abilities import Counted
 from pipeline.stages.gather.rollouts import gather_looks, gather_releases
-from pipeline.stages.gather.store_view import StoreView
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import Answer, CountQuery, RequestQuery, RowQuery, Store
+from pipeline.storage.view import StoreView
 from tests.contract.stages.stores import every_store
 from tests.support.builders import build_candidate
 
@@ -104,7 +105,7 @@ class Releases:
 
     @property
     def looks(self) -> list[float]:
-        rows = self.store.rows("scans", self.service, *EVER, workload=RELEASE_COSTS.name)
+        rows = self.store.rows(RowQuery("scans", self.service, *EVER, equal={"workload": RELEASE_COSTS.name}))
         return [float(row["time"]) for row in rows]
 
     @property
@@ -113,7 +114,7 @@ class Releases:
 
     @property
     def ledger(self) -> list[tuple[str, str, str]]:
-        rows = self.store.rows("ledger", self.service, *EVER)
+        rows = self.store.rows(RowQuery("ledger", self.service, *EVER))
         return [(row["metric"], row["step"], row["code"]) for row in rows]
 
 
@@ -153,7 +154,9 @@ def test_a_release_that_costs_the_same_is_looked_at_again(subject: Releases) -> 
     assert subject.events == []
     assert subject.looks == [BEGUN + PERIOD_S * many for many in (30, 60, 120)]
     assert subject.ledger == []
-    outcomes = {sample[1]["outcome"]: sample[2] for sample in subject.flow.stages["releases"].samples()}
+    stage = subject.flow.stages["releases"]
+    assert isinstance(stage, Counted)
+    outcomes = {sample[1]["outcome"]: sample[2] for sample in stage.samples()}
     assert outcomes == {"slower": 0, "no change": 3, "not judged": 0}
 
 
@@ -163,7 +166,7 @@ def test_what_cannot_be_judged_is_in_the_ledger(subject: Releases) -> None:
     subject.run(messages(subject.service, new), cpu(subject.service, new, 0.3, name="latency_p99"))
     assert subject.events == []
     assert subject.ledger == [("cpu", "release_costs", "no_metric")]
-    (row,) = subject.store.rows("ledger", subject.service, *EVER)
+    (row,) = subject.store.rows(RowQuery("ledger", subject.service, *EVER))
     assert row["reason"].startswith("release v2 not judged against v1: the service sends no metric of CPU")
 
 
@@ -173,14 +176,12 @@ class Counting(StoreView):
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.together, self.by_type = 0, 0
-        self.series = store.series
 
-    def requests(
-        self, service: str, start: float, end: float, releases: Sequence[str] | None = None, step_s: float = 0
-    ) -> RequestPeriods:
-        self.together += releases is None
-        self.by_type += releases is not None
-        return super().requests(service, start, end, releases, step_s=step_s)
+    def counts(self, query: CountQuery[Answer]) -> Answer:
+        if isinstance(query, RequestQuery):
+            self.together += query.releases is None
+            self.by_type += query.releases is not None
+        return super().counts(query)
 
 
 @every_store
@@ -195,7 +196,9 @@ def test_types_are_read_for_looks_alone(store: Store, service_name: str) -> None
 
 def test_a_look_that_compares_nothing_takes_no_share_of_the_level(subject: Releases) -> None:
     subject.run(messages(subject.service, 70), cpu(subject.service, 70, 0.0, missing=35))
-    rows = subject.store.rows("scans", subject.service, *EVER, workload=RELEASE_COSTS.name)
+    rows = subject.store.rows(
+        RowQuery("scans", subject.service, *EVER, equal={"workload": RELEASE_COSTS.name})
+    )
     assert [row["time"] for row in rows] == [BEGUN + PERIOD_S * many for many in (30, 60)]
     assert [row["series"] for row in rows] == [0, 1]
     succession = gather_releases(subject.store, subject.service, BEGUN + PERIOD_S * 70).succession

@@ -11,7 +11,7 @@ from pipeline.messages.inputs import change_to_row, silence_of_row, silence_to_r
 from pipeline.messages.ledger import entry_from_row
 from pipeline.messages.records import columns_of
 from pipeline.model import Candidate, Change, ExpectedCost, Joined, Scan, Silence
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, Store
 from tests.contract.rows import stacks
 from tests.contract.stages.stores import every_store
 from tests.contract.stages.test_following import EVERY, LATENCY, START, Scans, shares, types
@@ -39,7 +39,7 @@ def say(scans: Scans, silence: Silence, **changes: Any) -> Silence:
 
 def ends(scans: Scans) -> dict[str, str]:
     """Which step dropped each candidate; empty of a reported one."""
-    rows = scans.store.rows("ledger", scans.service, *EVERY)
+    rows = scans.store.rows(RowQuery("ledger", scans.service, *EVERY))
     return {row["metric"]: row["step"] for row in rows}
 
 
@@ -51,10 +51,13 @@ def later(scans: Scans, first: int, last: int) -> list[Scan]:
 def test_rows_come_back_as_they_were_said(scans: Scans) -> None:
     for silence in (MUTED, EXPECTED, replace(MUTED, id="m2", removed=START + 5, reason="Ünruhe")):
         said = say(scans, silence)
-        (row,) = scans.store.rows("silences", scans.service, *EVERY, id=said.id)
+        (row,) = scans.store.rows(RowQuery("silences", scans.service, *EVERY, equal={"id": said.id}))
         assert silence_of_row(row) == said
     say(scans, MUTED, owner="bob")
-    assert [row["owner"] for row in scans.store.rows("silences", scans.service, *EVERY, id="m1")] == ["bob"]
+    assert [
+        row["owner"]
+        for row in scans.store.rows(RowQuery("silences", scans.service, *EVERY, equal={"id": "m1"}))
+    ] == ["bob"]
 
 
 @every_store
@@ -72,7 +75,7 @@ def test_a_muted_regression_is_reported_once_when_the_mute_ends_and_it_is_still_
     assert (silence["id"], silence["owner"], silence["kind"]) == ("m1", "ada", "muted")
     assert data["passed"][-1]["code"] == "ended"
     assert ends(scans) == {"cart.tax": ""}
-    (row,) = scans.store.rows("ledger", scans.service, *EVERY)
+    (row,) = scans.store.rows(RowQuery("ledger", scans.service, *EVERY))
     entry = entry_from_row(row)
     assert (entry.id, entry.dropped, entry.candidate.passed[-1].code) == (event["id"], None, "ended")
 
@@ -103,7 +106,7 @@ def test_nothing_is_published_of_what_came_and_went_muted(store: Store, service_
     made.fill_totals(200)
     say(made, MUTED)
     assert made.run(made.at(60, SLOW), *later(made, 65, 195)) == []
-    states = [row["state"] for row in store.rows("silenced", made.service, *EVERY)]
+    states = [row["state"] for row in store.rows(RowQuery("silenced", made.service, *EVERY))]
     assert sorted(states) == ["gone", "muted"]
 
 
@@ -133,7 +136,7 @@ def test_a_mute_of_something_else_changes_nothing(scans: Scans, change: dict[str
     say(scans, MUTED, **change)
     (event,) = scans.run(scans.at(60, SLOW))
     assert "silences" not in event["data"]
-    assert scans.store.rows("silenced", scans.service, *EVERY) == []
+    assert scans.store.rows(RowQuery("silenced", scans.service, *EVERY)) == []
 
 
 def test_what_rises_beside_a_muted_subroutine_is_reported(scans: Scans) -> None:
@@ -159,7 +162,7 @@ def test_what_rises_beside_a_muted_subroutine_is_reported(scans: Scans) -> None:
 def test_what_joins_a_muted_regression_beside_the_mute_has_it_reported(scans: Scans) -> None:
     say(scans, MUTED, subroutine="cart.tax")
     scans.run(scans.at(60, SLOW))
-    (row,) = scans.store.rows("silenced", scans.service, *EVERY)
+    (row,) = scans.store.rows(RowQuery("silenced", scans.service, *EVERY))
     other = build_candidate("cart.find", before=0.10, after=0.30, change_time=START + 55, statistic=900.0)
     (event,) = scans.run(replace(scans.at(65), joined=(Joined(row["id"], other),)))
     assert event["id"] == row["id"]
@@ -185,7 +188,7 @@ def test_beyond_an_announced_cost_a_regression_is_reported_and_names_it(scans: S
 def test_what_grows_beyond_an_announced_cost_is_reported_then(scans: Scans) -> None:
     say(scans, EXPECTED)
     assert scans.run(scans.at(60, SLOW)) == []
-    (row,) = scans.store.rows("silenced", scans.service, *EVERY)
+    (row,) = scans.store.rows(RowQuery("silenced", scans.service, *EVERY))
     higher = build_candidate("cart.tax", before=0.20, after=0.35, change_time=START + 70)
     (event,) = scans.run(scans.at(80, grown=[higher]))
     assert (event["id"], event["data"]["after"]) == (row["id"], 0.35)

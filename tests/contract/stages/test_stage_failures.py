@@ -15,10 +15,11 @@ from pipeline.messages.scans import decode_progress, decode_scan, encode_scan
 from pipeline.model import Outgoing, Profile, Record, Scan
 from pipeline.model.errors import ConfigError, StoreUnavailable
 from pipeline.settings.config import Settings
-from pipeline.stages.base import Stage, handle_whole
+from pipeline.stages.abilities import handle_whole
+from pipeline.stages.base import Stage
 from pipeline.stages.factory import STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import one_stream
-from pipeline.storage.interface import Store, Table
+from pipeline.storage.interface import RowQuery, SeriesQuery, StackQuery, Store, Table
 from tests.support.builders import build_candidate, build_profile
 from tests.support.fleets import LIVE
 
@@ -51,7 +52,7 @@ class FailingStore:
             raise StoreUnavailable(f"{failure} it was applied")
 
 
-def build(name: str, store: Store | FailingStore, stream: str, now: float = START + 500) -> Stage:
+def build(name: str, store: Store | FailingStore, stream: str, now: float = START + 500) -> Any:
     return build_stage(
         name,
         StageNeeds(
@@ -79,8 +80,8 @@ def records(profiles: Sequence[Profile], first: int = 0, partition: int = 0) -> 
 
 def counted(store: Store, service: str) -> tuple[float, float, float]:
     """Samples by the totals, by the series that every stack holds, and by the stacks."""
-    matrix = store.series("gcpu", service, START, START + 100, 1.0)
-    stacks = store.stacks(service, (START, START + 50), (START + 50, START + 100))
+    matrix = store.series(SeriesQuery("gcpu", service, START, START + 100, 1.0))
+    stacks = store.counts(StackQuery(service, (START, START + 50), (START + 50, START + 100)))
     of_main = matrix.samples[matrix.names.index("main")].sum()
     return matrix.totals.sum(), float(of_main), stacks.total_before + stacks.total_after
 
@@ -209,7 +210,7 @@ def test_settling_is_repeated_when_the_store_fails(shared_store: Store, service_
     with pytest.raises(StoreUnavailable):
         detect.settled()
     detect.settled()
-    assert len(shared_store.rows("scans", service_name, START, START + 100)) == 1
+    assert len(shared_store.rows(RowQuery("scans", service_name, START, START + 100))) == 1
 
 
 def test_a_dead_clock_does_not_ask_for_every_scan_since(shared_store: Store, service_name: str) -> None:

@@ -17,7 +17,7 @@ from pipeline.stages import rootcause
 from pipeline.stages.gather.changes import HISTORY_S, recent_changes
 from pipeline.stages.gather.suspects import CauseEvidence, cause_config
 from pipeline.stages.rootcause import RootcauseStage
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import CountQuery, RowQuery, SeriesQuery, Store
 from tests.contract.rows import change, gcpu, metrics, stacks, totals
 from tests.contract.stages.stores import every_store
 from tests.support.builders import build_dropped
@@ -292,16 +292,17 @@ def test_of_two_changes_of_the_same_code_the_one_whose_trials_failed_comes_first
 
 
 class Counting:
-    """A store that counts how often each verb is called, with which table or source."""
+    """A store that counts how often each verb is called: of which table or source, or which counts."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.calls: list[tuple[str, str]] = []
 
     def __getattr__(self, verb: str) -> Any:
-        def call(*args: Any, **given: Any) -> Any:
-            self.calls.append((verb, args[0]))
-            return getattr(self._store, verb)(*args, **given)
+        def call(query: RowQuery | SeriesQuery | CountQuery[Any]) -> Any:
+            asked = {RowQuery: "table", SeriesQuery: "source"}.get(type(query))
+            self.calls.append((verb, getattr(query, asked) if asked else type(query).__name__))
+            return getattr(self._store, verb)(query)
 
         return call
 
@@ -315,13 +316,13 @@ def test_a_scan_asks_once_for_what_its_candidates_share(store: Store, service: s
     ]
     causes(counting, scan(service, *many))
     assert sorted(counting.calls) == [
-        ("requests", service),
+        ("counts", "RequestQuery"),
+        ("counts", "StackQuery"),
+        ("counts", "StrataQuery"),
         ("rows", "changes"),
         ("rows", "trial_verdicts"),
         ("series", "gcpu"),
         ("series", "setup"),
-        ("stacks", service),
-        ("strata", service),
     ]
 
 
@@ -356,4 +357,4 @@ def test_the_ledger_is_written_in_parts(store: Store, service: str, monkeypatch:
     stage = RootcauseStage(store=counting, workloads=[WORKLOAD])
     stage.handle([Record("unique", 0, 0, scan(service, dropped=7))])
     assert counting.calls.count(("insert", "ledger")) == 3
-    assert len(store.rows("ledger", service, END - 1e6, END + 1e6)) == 7
+    assert len(store.rows(RowQuery("ledger", service, END - 1e6, END + 1e6))) == 7

@@ -16,6 +16,7 @@ from pipeline.backtest.symbols import with_symbols
 from pipeline.counting.names import Naming
 from pipeline.settings.workloads import Workload, load_workloads
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import SeriesQuery, StrataQuery
 
 DELAY_S = 1800.0
 
@@ -46,8 +47,8 @@ def test_what_was_on_its_way_is_not_there(data: Dataset, resolution_s: float) ->
     start, now = data.start + 6 * 3600, data.start + 12 * 3600
     (part,) = data.late
     past, whole = in_the_past(data, now), ArrayStore(data)
-    found = past.series("gcpu", "shop", start, now, resolution_s)
-    wanted = whole.series("gcpu", "shop", start, now, resolution_s)
+    found = past.series(SeriesQuery("gcpu", "shop", start, now, resolution_s))
+    wanted = whole.series(SeriesQuery("gcpu", "shop", start, now, resolution_s))
     late = round(DELAY_S / resolution_s)
     np.testing.assert_array_equal(found.totals[:-late], wanted.totals[:-late])
     np.testing.assert_array_equal(found.samples[:, :-late], wanted.samples[:, :-late])
@@ -62,25 +63,27 @@ def test_what_was_on_its_way_is_not_there(data: Dataset, resolution_s: float) ->
 
 def test_late_senders_are_not_there_yet(data: Dataset) -> None:
     now = data.start + 12 * 3600
-    found = in_the_past(data, now).strata("shop", data.start, now, 600.0)
+    found = in_the_past(data, now).counts(StrataQuery("shop", data.start, now, 600.0))
     recent, before = found.totals[:, -3:].sum(axis=1), found.totals[:, -6:-3].sum(axis=1)
     assert (before > 0).sum() == 4
     assert ((recent == 0) & (before > 0)).sum() == 2
 
 
 def test_in_the_end_everything_is_there(data: Dataset) -> None:
-    found = in_the_past(data, float("inf")).series("gcpu", "shop", data.start, data.end, 600.0)
+    found = in_the_past(data, float("inf")).series(SeriesQuery("gcpu", "shop", data.start, data.end, 600.0))
     np.testing.assert_array_equal(found.samples, data.samples)
     np.testing.assert_array_equal(found.totals, data.totals)
-    metrics = in_the_past(data, data.start).series("service", "shop", data.start, data.end, 600.0)
+    metrics = in_the_past(data, data.start).series(
+        SeriesQuery("service", "shop", data.start, data.end, 600.0)
+    )
     assert metrics.samples.any()
 
 
 def test_only_some_series(data: Dataset) -> None:
     now = data.start + 12 * 3600
     some = [data.series[5], data.series[1]]
-    whole = in_the_past(data, now).series("gcpu", "shop", data.start, now, 600.0)
-    found = in_the_past(data, now).series("gcpu", "shop", data.start, now, 600.0, some)
+    whole = in_the_past(data, now).series(SeriesQuery("gcpu", "shop", data.start, now, 600.0))
+    found = in_the_past(data, now).series(SeriesQuery("gcpu", "shop", data.start, now, 600.0, some))
     rows = [whole.series.index(key) for key in found.series]
     np.testing.assert_array_equal(found.samples, whole.samples[rows])
 

@@ -18,6 +18,7 @@ from pipeline.messages.events import regression_event, regression_id, update_eve
 from pipeline.messages.ledger import dropped_entries, ledger_columns, reported_entries
 from pipeline.model import (
     AppliedSilence,
+    CostlierRequests,
     Decision,
     DomainDecision,
     Dropped,
@@ -26,7 +27,6 @@ from pipeline.model import (
     Silence,
     Suspect,
 )
-from pipeline.model.costlier_requests import CostlierRequests
 from pipeline.settings.workloads import load_workloads
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.arrays import ArrayStore

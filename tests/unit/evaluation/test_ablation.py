@@ -31,7 +31,7 @@ from pipeline.model.steps import FUNNEL as FUNNEL_STEPS
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import load_workloads
 from pipeline.stages.ablation import NOTHING, Without, scan_config
-from pipeline.stages.detect import search_config
+from pipeline.stages.scanner import search_config
 from pipeline.storage.arrays import ArrayStore
 from tests.unit.evaluation.test_suite import SCENARIO, WORKLOAD, suite_run
 

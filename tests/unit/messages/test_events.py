@@ -24,6 +24,7 @@ from pipeline.messages.ledger import candidate_of_event
 from pipeline.model import (
     Candidate,
     Change,
+    CostlierRequests,
     Decision,
     DomainDecision,
     Regression,
@@ -31,7 +32,6 @@ from pipeline.model import (
     StackChange,
     Suspect,
 )
-from pipeline.model.costlier_requests import CostlierRequests
 from pipeline.model.errors import InvalidMessage
 from tests.support.builders import build_decision
 

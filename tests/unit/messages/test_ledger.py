@@ -18,8 +18,7 @@ from pipeline.messages.ledger import (
     ledger_columns,
     reported_entries,
 )
-from pipeline.model import Candidate, DomainDecision, Regression, Scan
-from pipeline.model.costlier_requests import CostlierRequests, costlier_requests
+from pipeline.model import Candidate, CostlierRequests, DomainDecision, Regression, Scan
 from pipeline.model.errors import InvalidMessage
 from tests.support.builders import build_candidate, build_decision, build_dropped
 
@@ -122,7 +121,7 @@ def test_probabilities_of_types_survive_a_line_an_event_and_a_row(chances: tuple
     event = regression_event(Regression(entry.id, "shop", "live", candidate, SCAN.end), SCAN)
     (row,) = rows([entry])
     for found in (entry_from_json(entry_to_json(entry)), entry_from_json(event), entry_from_row(row)):
-        assert costlier_requests(found.candidate) == [costlier]
+        assert found.candidate.costlier_requests == (costlier,)
 
 
 def test_a_line_of_an_older_version_gets_its_id() -> None:

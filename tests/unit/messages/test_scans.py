@@ -18,7 +18,6 @@ from pipeline.messages.scans import (
     split_scan,
 )
 from pipeline.model import Candidate, DomainDecision, Progress, Rename, Scan
-from pipeline.model.costlier_requests import costlier_requests
 from pipeline.model.errors import InvalidMessage
 from pipeline.settings.topics import load_topics
 from tests.support.builders import build_decision, build_dropped
@@ -157,9 +156,10 @@ def test_probabilities_of_types_are_read_if_they_are_there(
 ) -> None:
     (found,) = decode_scan(altered(scan_json(), first(passed=[{**PASSED, **sent}]))).candidates
     (passed,) = found.passed
-    assert passed.chances == chances
+    assert passed.requests is not None
+    assert passed.requests.chances == chances
     assert ("chances" in decision_to_json(passed)) == bool(chances)
-    assert costlier_requests(found)[0].types == ("GET /a", "GET /b")
+    assert found.costlier_requests[0].types == ("GET /a", "GET /b")
 
 
 def test_what_cost_domains_said_travels_along() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from pipeline.model import Decision
-from pipeline.model.costlier_requests import CostlierRequests, costlier_requests
+import pipeline.messages.scans  # noqa: F401 - declares how decisions are written
+from pipeline.messages.records import read, to_json
+from pipeline.model import CostlierRequests, Decision
 from pipeline.model.step_codes import RELEASE_COSTS
 from pipeline.model.steps import sentence
 from tests.support.builders import build_candidate
@@ -24,24 +26,26 @@ FOUND = CostlierRequests("GET /a", "v2", "v1", 0.02, 0.004, ("GET /b", "GET /c")
     ],
 )
 def test_what_is_written_is_read(found: CostlierRequests) -> None:
-    candidate = replace(build_candidate(), passed=(found.decision(),))
-    assert costlier_requests(candidate) == [found]
-    assert sentence(found.decision()) == "requests of GET /a cost more in release v2 than in v1"
+    decision = found.decision()
+    assert replace(build_candidate(), passed=(decision,)).costlier_requests == (found,)
+    assert sentence(decision) == "requests of GET /a cost more in release v2 than in v1"
+    written = to_json(decision)
+    former = {name: value for name, value in written.items() if name != "requests"}
+    assert former["subjects"] == [found.type, "v2", "v1", *found.or_types], "as former versions read it"
+    for raw in (written, former):
+        assert read(Decision, raw) == decision
 
 
 @pytest.mark.parametrize(
-    "passed",
+    "written",
     [
-        pytest.param((), id="nothing"),
-        pytest.param((Decision("threshold", True, 0.1, 0.01),), id="another step"),
-        pytest.param(
-            (Decision(RELEASE_COSTS, True, code="small", subjects=("v2", "v1")),), id="another code"
-        ),
-        pytest.param((Decision(RELEASE_COSTS, True, code="dearer", subjects=("a",)),), id="no releases"),
+        pytest.param({"step": "threshold"}, id="another step"),
+        pytest.param({"step": RELEASE_COSTS, "code": "small", "subjects": ["v2", "v1"]}, id="another code"),
+        pytest.param({"step": RELEASE_COSTS, "code": "dearer", "subjects": ["a"]}, id="no releases"),
     ],
 )
-def test_other_candidates_have_none(passed: tuple[Decision, ...]) -> None:
-    assert costlier_requests(replace(build_candidate(), passed=passed)) == []
+def test_other_decisions_have_none(written: dict[str, Any]) -> None:
+    assert read(Decision, {"statistic": 0.1, "bound": 0.01, **written}).requests is None
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.candidate_series import gather_filters
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import SeriesQuery
 
 KINDS: tuple[MetricKind, ...] = ("subroutine",)
 SERIES = 150  # enough of them have a common factor
@@ -41,9 +42,9 @@ class Watched(ArrayStore):
 
     asked: list[Any]
 
-    def series(self, *span: Any, **named: Any) -> SeriesMatrix:
-        self.asked.append(span[5] if len(span) > 5 else named.get("names"))
-        return super().series(*span, **named)
+    def series(self, query: SeriesQuery) -> SeriesMatrix:
+        self.asked.append(query.names)
+        return super().series(query)
 
 
 def draw_dataset() -> Dataset:
@@ -121,7 +122,7 @@ def test_a_factor_of_other_windows_is_not_used() -> None:
     scan = scan_of(watched, workload)
     shorter = replace(scan, share_factor=(1.0,) * 7)
     found = gather_filters(watched, "filter", shorter, {workload.name: workload}).series
-    matrix = watched.series("gcpu", scan.service, scan.start, scan.end, workload.resolution_s)
+    matrix = watched.series(SeriesQuery("gcpu", scan.service, scan.start, scan.end, workload.resolution_s))
     expected = share_factor(matrix, history=round(workload.historical_s / workload.resolution_s))
     assert found.share_factor is not None
     assert expected is not None

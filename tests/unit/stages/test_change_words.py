@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.analysis.rootcause.text import ChangeTexts, change_words, compact
 from pipeline.model import Change
-from pipeline.stages.gather.change_words import ChangeWords
+from pipeline.stages.gather.changes import ChangeWords
 from tests.support.builders import build_change
 
 VOCABULARY = [f"word_{number}" for number in range(300)]

@@ -10,12 +10,13 @@ import pytest
 from pipeline.analysis.detect.idleness import Readings
 from pipeline.analysis.detect.schedule import DueScan
 from pipeline.messages.scans import decode_scan
-from pipeline.model import Progress, Record, Scan
+from pipeline.model import Progress, Record
 from pipeline.model.errors import QueryRefused
 from pipeline.settings.workloads import Workload
-from pipeline.stages.base import handle_whole
+from pipeline.stages.abilities import handle_whole
 from pipeline.stages.detect import DetectStage
 from pipeline.stages.gather.streams import one_stream
+from pipeline.stages.scanner import FinishedScan, Scanner
 from pipeline.storage.arrays import ArrayStore
 
 START = 1_700_000_000.0 // 3600 * 3600
@@ -103,13 +104,13 @@ def test_who_could_not_be_heard_during_a_long_batch_is_not_idle(monkeypatch: pyt
     clock = Clock()
     stage = stage_of(clock)
     assert handle_whole(stage, [progress("shop", 4), progress("shop", 4, partition=1)]) == []
-    scan = DetectStage._scan
+    scan = Scanner._scan
 
-    def slow(self: DetectStage, *given: Any) -> Scan | None:
+    def slow(self: Scanner, *given: Any) -> FinishedScan | None:
         clock.now += 30.0
         return scan(self, *given)
 
-    monkeypatch.setattr(DetectStage, "_scan", slow)
+    monkeypatch.setattr(Scanner, "_scan", slow)
     assert len(handle_whole(stage, [progress("behind", 201)])) == 40
     assert handle_whole(stage, [progress("shop", 31)]) == [], "its other partition has not spoken since"
     assert len(handle_whole(stage, [progress("shop", 31, partition=1)])) == 6
@@ -225,19 +226,19 @@ def test_who_is_silent_and_was_read_is_idle() -> None:
 def test_services_by_the_thousand_are_forgotten_and_known_again_from_the_store(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pipeline.stages.detect.MOST_SERVICES", 3)
+    monkeypatch.setattr("pipeline.stages.watermarks.MOST_SERVICES", 3)
     stage = stage_of(Clock())
     assert parts(stage, [progress("shop", 7)]) == [[("shop", 5.0)]]
     for number in range(100):
         assert parts(stage, [progress(f"other-{number}", 1), progress(f"second-{number}", 1)]) == [[]]
-    assert list(stage._services) == ["second-98", "other-99", "second-99"]
+    assert list(stage._watermarks._services) == ["second-98", "other-99", "second-99"]
     assert parts(stage, [progress("shop", 12)]) == [[("shop", 10.0)]], "the scan before is in the store"
 
 
 def test_a_batch_of_more_services_than_are_remembered_is_scanned_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pipeline.stages.detect.MOST_SERVICES", 3)
+    monkeypatch.setattr("pipeline.stages.watermarks.MOST_SERVICES", 3)
     stage = stage_of(Clock())
     batch = [progress(f"shop-{number}", 7) for number in range(10)]
     assert len(parts(stage, batch)) == 10
@@ -249,13 +250,13 @@ def test_a_long_batch_rests_while_others_wait_and_keeps_its_messages(monkeypatch
     clock = Clock()
     stage = stage_of(clock)
     assert handle_whole(stage, [progress("fresh", 4)]) == []
-    scan = DetectStage._scan
+    scan = Scanner._scan
 
-    def slow(self: DetectStage, *given: Any) -> Scan | None:
+    def slow(self: Scanner, *given: Any) -> FinishedScan | None:
         clock.now += 10.0
         return scan(self, *given)
 
-    monkeypatch.setattr(DetectStage, "_scan", slow)
+    monkeypatch.setattr(Scanner, "_scan", slow)
 
     def worked(batch: Sequence[Record], others_wait: bool) -> list[str]:
         found = []
@@ -285,15 +286,15 @@ def test_a_refused_scan_of_who_rests_is_no_fault_of_the_batch_at_hand(
     stage.settled()
     clock.now += 60.0
     assert stage.rest()
-    scan = DetectStage._scan
+    scan = Scanner._scan
 
-    def refused(self: DetectStage, service: str, due: DueScan) -> Scan | None:
+    def refused(self: Scanner, service: str, due: DueScan) -> FinishedScan | None:
         if service == "behind":
             raise QueryRefused("too much memory")
         return scan(self, service, due)
 
     with monkeypatch.context() as refusing:
-        refusing.setattr(DetectStage, "_scan", refused)
+        refusing.setattr(Scanner, "_scan", refused)
         assert parts(stage, [fresh]) == [[("fresh", 5.0)]]
         with pytest.raises(QueryRefused, match="behind"):
             stage.handle([behind])

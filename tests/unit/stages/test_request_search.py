@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,13 +9,13 @@ import pytest
 
 from pipeline.analysis.detect.search import find_change_points
 from pipeline.analysis.mix.standardise import standardise
-from pipeline.model import RequestPeriods, SeriesKey, SeriesMatrix
+from pipeline.model import SeriesMatrix
 from pipeline.stages.ablation import NOTHING
-from pipeline.stages.detect import search_config
 from pipeline.stages.gather.request_mix import RequestMixStore, find_request_mix
-from pipeline.stages.gather.store_view import StoreView
 from pipeline.stages.mix_search import find_at_constant_mix
-from pipeline.storage.interface import SeriesSource, Store
+from pipeline.stages.scanner import search_config
+from pipeline.storage.interface import Answer, CountQuery, RequestQuery, SeriesQuery, Store
+from pipeline.storage.view import StoreView
 from tests.support.served import AT, END, WINDOW_S, serve
 from tests.support.served_scans import (
     CASES,
@@ -39,33 +38,24 @@ class Watched(StoreView):
         self.matrix = matrix
         self.asked: list[tuple[float, float]] = []
 
-    def series(
-        self,
-        source: SeriesSource,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> SeriesMatrix:
+    def series(self, query: SeriesQuery) -> SeriesMatrix:
         """Return some windows of the matrix; longer ones are whole numbers of its own."""
-        times = round(resolution_s / WINDOW_S)
-        first, last = round(start / WINDOW_S), round(end / WINDOW_S)
+        times = round(query.resolution_s / WINDOW_S)
+        first, last = round(query.start / WINDOW_S), round(query.end / WINDOW_S)
         samples, totals = self.matrix.samples[:, first:last], self.matrix.totals[first:last]
         return replace(
             self.matrix,
-            start=start,
-            resolution_s=resolution_s,
+            start=query.start,
+            resolution_s=query.resolution_s,
             samples=samples.reshape(len(samples), -1, times).sum(axis=2),
             totals=totals.reshape(-1, times).sum(axis=1),
         )
 
-    def requests(
-        self, service: str, start: float, end: float, releases: Sequence[str] | None = None, step_s: float = 0
-    ) -> RequestPeriods:
+    def counts(self, query: CountQuery[Answer]) -> Answer:
         """Return what the store holds."""
-        self.asked.append((start, end))
-        return self._store.requests(service, start, end, releases, step_s=step_s)
+        if isinstance(query, RequestQuery):
+            self.asked.append((query.start, query.end))
+        return self._store.counts(query)
 
 
 @pytest.mark.parametrize(("case", "found"), [(CASES[2], 5), (CASES[3], 4)])
@@ -100,7 +90,7 @@ def test_without_requests_a_scan_decides_as_before_and_asks_once(seed: int) -> N
     assert len(store.asked) == 1
     view = RequestMixStore(store, searched(served).requests)
     for _ in range(2):
-        matrix = view.series("gcpu", SERVICE, 0.0, END * WINDOW_S, WINDOW_S)
+        matrix = view.series(SeriesQuery("gcpu", SERVICE, 0.0, END * WINDOW_S, WINDOW_S))
         assert (matrix.samples == served.matrix.samples).all()
     assert len(store.asked) == 2
 
@@ -114,9 +104,10 @@ def test_stages_see_what_the_detector_saw() -> None:
     constant = standardise(served.matrix, found.mix.series, found.mix.factors)
     view = RequestMixStore(store, span)
     for start, end, times in ((0, END, 1), (AT, END, 1), (AT - 36, END, 6)):
-        matrix = view.series("gcpu", SERVICE, start * WINDOW_S, end * WINDOW_S, times * WINDOW_S)
+        matrix = view.series(SeriesQuery("gcpu", SERVICE, start * WINDOW_S, end * WINDOW_S, times * WINDOW_S))
         wanted = constant.samples[:, start:end].reshape(len(matrix.names), -1, times).sum(axis=2)
         np.testing.assert_allclose(matrix.samples, wanted, rtol=0.005 if times > 1 else 1e-9)
     assert (
-        view.series("service", SERVICE, 0.0, END * WINDOW_S, WINDOW_S).samples == served.matrix.samples
+        view.series(SeriesQuery("service", SERVICE, 0.0, END * WINDOW_S, WINDOW_S)).samples
+        == served.matrix.samples
     ).all()

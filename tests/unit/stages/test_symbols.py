@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -20,7 +18,7 @@ from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.stages.gather.symbols import MARGIN_S, SymbolStore
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import SeriesSource
+from pipeline.storage.interface import RowQuery, SeriesQuery, StackQuery
 from tests.support.builders import build_profile
 
 T0 = 1_700_006_400.0  # a whole day
@@ -48,16 +46,16 @@ def send(
 
 
 def names_in(store: ArrayStore) -> set[str]:
-    return set(store.series("gcpu", "shop", T0, T0 + 10**6, 60.0).names)
+    return set(store.series(SeriesQuery("gcpu", "shop", T0, T0 + 10**6, 60.0)).names)
 
 
 def test_samples_are_counted_by_symbols_with_an_example_of_each() -> None:
     store = ArrayStore()
     send(store, EVERY, 0, T0)
     assert names_in(store) == {"main", "a", "b"}
-    rows = store.rows("symbols", "shop", 0, T0 * 2)
+    rows = store.rows(RowQuery("symbols", "shop", 0, T0 * 2))
     assert {row["symbol"]: row["name"] for row in rows} == {"a": "a(int)", "b": "b()"}
-    assert store.stacks("shop", (T0, T0 + 60), (T0, T0 + 60)).stacks in (
+    assert store.counts(StackQuery("shop", (T0, T0 + 60), (T0, T0 + 60))).stacks in (
         (("main", "a"), ("main", "b")),
         (("main", "b"), ("main", "a")),
     )
@@ -67,7 +65,7 @@ def test_the_version_in_force_is_noted_once_and_again_when_it_changes() -> None:
     store = ArrayStore()
     for offset, namings in enumerate([NONE, NONE, EVERY, EVERY, NONE]):
         send(store, namings, offset, T0 + 60 * offset)
-    rows = store.rows("naming", "shop", 0, T0 * 2)
+    rows = store.rows(RowQuery("naming", "shop", 0, T0 * 2))
     assert [(row["version"], row["before"], row["time"] - T0) for row in rows] == [
         ("0", 0, 0.0),
         (str(VERSION), 1, 120.0),
@@ -79,11 +77,11 @@ def test_what_was_counted_under_mangled_names_goes_on_under_symbols() -> None:
     store, frames = ArrayStore(), ("main", "_ZN4shop4Cart3addEi", "_ZN4shop4Cart3addEl", "_RNvC4shop5total")
     send(store, NONE, 0, T0, frames)
     send(store, EVERY, 1, T0 + 60, frames)
-    matrix = SymbolStore(store, EVERY).series("gcpu", "shop", T0, T0 + 120, 60.0)
+    matrix = SymbolStore(store, EVERY).series(SeriesQuery("gcpu", "shop", T0, T0 + 120, 60.0))
     rows = dict(zip(matrix.names, matrix.samples, strict=True))
     assert set(rows) == {"main", "shop::Cart::add", "shop::total"}
     assert_allclose(rows["shop::Cart::add"], [2, 2])
-    examples = {row["symbol"]: row["name"] for row in store.rows("symbols", "shop", 0, T0 * 2)}
+    examples = {row["symbol"]: row["name"] for row in store.rows(RowQuery("symbols", "shop", 0, T0 * 2))}
     assert examples["shop::total"] == "_RNvC4shop5total"
 
 
@@ -93,12 +91,12 @@ def test_an_upgrade_makes_no_series_new() -> None:
     send(store, EVERY, 1, T0 + 60)
     read = SymbolStore(store, EVERY)
     for names in (None, ASKED):
-        matrix = read.series("gcpu", "shop", T0, T0 + 120, 60.0, names)
+        matrix = read.series(SeriesQuery("gcpu", "shop", T0, T0 + 120, 60.0, names))
         assert set(matrix.names) == ({"main", "a", "b"} if names is None else {"a", "b"})
         rows = dict(zip(matrix.names, matrix.samples, strict=True))
         assert_allclose(rows["a"], [2, 2])
         assert_allclose(rows["b"], [1, 1])
-    stacks = read.stacks("shop", (T0, T0 + 60), (T0 + 60, T0 + 120))
+    stacks = read.counts(StackQuery("shop", (T0, T0 + 60), (T0 + 60, T0 + 120)))
     assert sorted(zip(stacks.stacks, stacks.before, stacks.after, strict=True)) == [
         (("main", "a"), 2, 2),
         (("main", "b"), 1, 1),
@@ -111,7 +109,7 @@ def test_a_worker_of_the_version_before_may_go_on_for_a_while() -> None:
     send(store, EVERY, 1, T0 + 60)
     send(store, NONE, 2, T0 + 120)
     send(store, EVERY, 3, T0 + 180)
-    matrix = SymbolStore(store, EVERY).series("gcpu", "shop", T0, T0 + 240, 60.0, ASKED)
+    matrix = SymbolStore(store, EVERY).series(SeriesQuery("gcpu", "shop", T0, T0 + 240, 60.0, ASKED))
     assert_allclose(matrix.samples, [[2, 2, 2, 2], [1, 1, 1, 1]])
 
 
@@ -120,7 +118,7 @@ def test_what_was_reported_by_its_former_name_is_read_under_it() -> None:
     send(store, NONE, 0, T0)
     send(store, EVERY, 1, T0 + 60)
     asked = [SeriesKey("subroutine", "a(int)"), SeriesKey("subroutine", "gone")]
-    matrix = SymbolStore(store, EVERY).series("gcpu", "shop", T0, T0 + 120, 60.0, asked)
+    matrix = SymbolStore(store, EVERY).series(SeriesQuery("gcpu", "shop", T0, T0 + 120, 60.0, asked))
     assert matrix.names == ("a(int)",)
     assert_allclose(matrix.samples, [[2, 2]])
 
@@ -129,8 +127,10 @@ def test_series_that_were_always_counted_by_symbols_are_read_as_they_are() -> No
     store = ArrayStore()
     send(store, EVERY, 0, T0)
     read = SymbolStore(store, EVERY)
-    found = read.series("gcpu", "shop", T0, T0 + 60, 60.0, ASKED)
-    assert_allclose(found.samples, store.series("gcpu", "shop", T0, T0 + 60, 60.0, ASKED).samples)
+    found = read.series(SeriesQuery("gcpu", "shop", T0, T0 + 60, 60.0, ASKED))
+    assert_allclose(
+        found.samples, store.series(SeriesQuery("gcpu", "shop", T0, T0 + 60, 60.0, ASKED)).samples
+    )
     assert read._since == {"shop": -np.inf}
 
 
@@ -139,7 +139,7 @@ def test_after_the_margin_what_is_asked_for_is_read_alone() -> None:
     send(store, NONE, 0, T0)
     send(store, EVERY, 1, T0 + 60)
     read = SymbolStore(store, EVERY)
-    read.series("gcpu", "shop", T0, T0 + 60, 60.0)
+    read.series(SeriesQuery("gcpu", "shop", T0, T0 + 60, 60.0))
     assert read._since == {"shop": T0 + 60 + MARGIN_S}
 
 
@@ -150,17 +150,9 @@ class Reads(ArrayStore):
         super().__init__()
         self.noted: list[tuple[float, float, bool]] = []
 
-    def series(
-        self,
-        source: SeriesSource,
-        service: str,
-        start: float,
-        end: float,
-        resolution_s: float,
-        names: Sequence[SeriesKey] | None = None,
-    ) -> SeriesMatrix:
-        self.noted.append((start - T0, end - T0, names is None))
-        return super().series(source, service, start, end, resolution_s, names)
+    def series(self, query: SeriesQuery) -> SeriesMatrix:
+        self.noted.append((query.start - T0, query.end - T0, query.names is None))
+        return super().series(query)
 
 
 PLAIN = ("main", "a", "b", "c")
@@ -172,7 +164,7 @@ def test_where_no_name_changes_what_is_asked_for_is_read_alone() -> None:
     send(store, NONE, 0, T0, PLAIN)
     read = SymbolStore(store, EVERY)
     for start, end in ((0, 120), (0, 120), (60, 120), (60, 180), (60, 180)):
-        found = read.series("gcpu", "shop", T0 + start, T0 + end, 60.0, ASKED)
+        found = read.series(SeriesQuery("gcpu", "shop", T0 + start, T0 + end, 60.0, ASKED))
         assert set(found.names) == ({"a", "b"} if not start else set())
     assert store.noted == [
         (0, 120, True),
@@ -188,21 +180,21 @@ def test_a_former_name_that_comes_late_is_seen() -> None:
     store = Reads()
     send(store, NONE, 0, T0, PLAIN)
     read = SymbolStore(store, EVERY)
-    read.series("gcpu", "shop", T0, T0 + 60, 60.0, ASKED)
+    read.series(SeriesQuery("gcpu", "shop", T0, T0 + 60, 60.0, ASKED))
     send(store, NONE, 1, T0 + 60)
     for end in (120, 180):
-        matrix = read.series("gcpu", "shop", T0, T0 + end, 60.0, ASKED)
+        matrix = read.series(SeriesQuery("gcpu", "shop", T0, T0 + end, 60.0, ASKED))
         assert_allclose(matrix.samples[:, :2], [[1, 2], [1, 1]])
-    assert read.series("gcpu", "shop", T0, T0 + 60, 60.0, ASKED).names == ("a", "b")
+    assert read.series(SeriesQuery("gcpu", "shop", T0, T0 + 60, 60.0, ASKED)).names == ("a", "b")
 
 
 def test_what_lies_before_is_looked_at_again() -> None:
     store = Reads()
     send(store, NONE, 0, T0 + 60, PLAIN)
     read = SymbolStore(store, EVERY)
-    read.series("gcpu", "shop", T0 + 60, T0 + 120, 60.0, ASKED)
+    read.series(SeriesQuery("gcpu", "shop", T0 + 60, T0 + 120, 60.0, ASKED))
     send(store, NONE, 1, T0)
-    matrix = read.series("gcpu", "shop", T0, T0 + 120, 60.0, ASKED)
+    matrix = read.series(SeriesQuery("gcpu", "shop", T0, T0 + 120, 60.0, ASKED))
     assert_allclose(matrix.samples, [[2, 1], [1, 1]])
 
 
@@ -212,7 +204,7 @@ def test_a_pattern_that_is_added_takes_more_away() -> None:
     later = Namings(Naming(patterns=(Pattern("^[ab]$", "x"),)))
     send(store, later, 1, T0 + 60)
     matrix = SymbolStore(store, later).series(
-        "gcpu", "shop", T0, T0 + 120, 60.0, [SeriesKey("subroutine", "x")]
+        SeriesQuery("gcpu", "shop", T0, T0 + 120, 60.0, [SeriesKey("subroutine", "x")])
     )
     assert_allclose(matrix.samples, [[3, 3]])
 
@@ -228,8 +220,8 @@ def test_changes_and_reported_candidates_come_by_symbols() -> None:
         row = {**what, **levels, "metric_kind": kind, "metric": metric}
         store.insert("memory", {name: [value] for name, value in row.items()})
     read = SymbolStore(store, EVERY)
-    assert read.rows("changes", "shop", T0, T0 + 1)[0]["subroutines"] == ["shop::A::f"]
-    rows = read.rows("memory", "shop", T0, T0 + 1)
+    assert read.rows(RowQuery("changes", "shop", T0, T0 + 1))[0]["subroutines"] == ["shop::A::f"]
+    rows = read.rows(RowQuery("memory", "shop", T0, T0 + 1))
     assert {(row["metric"], row["stored_metric"]) for row in rows} == {
         ("f", "f(int)"),
         ("/f(int)", "/f(int)"),
@@ -260,6 +252,6 @@ def test_services_by_the_thousand_take_no_memory_without_end(monkeypatch: pytest
         stage.handle([Record("metrics", 0, number, points)])
     assert len(stage._shown) == len(stage._said) == 3
     for number in range(10):
-        assert len(store.rows("naming", f"shop-{number}", 0, T0 * 2)) == 1
-        assert len(store.rows("symbols", f"shop-{number}", 0, T0 * 2)) == 1
-        assert len(store.rows("metric_metadata", f"shop-{number}", 0, T0 * 2)) == 1
+        assert len(store.rows(RowQuery("naming", f"shop-{number}", 0, T0 * 2))) == 1
+        assert len(store.rows(RowQuery("symbols", f"shop-{number}", 0, T0 * 2))) == 1
+        assert len(store.rows(RowQuery("metric_metadata", f"shop-{number}", 0, T0 * 2))) == 1

@@ -11,7 +11,7 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.counting.count import stack_ids
 from pipeline.model import MetricPoints, SeriesKey
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import CountTable, Extent
+from pipeline.storage.interface import CountTable, Extent, RowQuery, SeriesQuery, StackQuery
 from tests.contract.rows import gcpu, position, totals
 from tests.support.builders import build_change
 
@@ -93,8 +93,8 @@ def test_series_of_any_windows(seed: int, start: int, length: int, resolution: f
     span = (T0 + start, T0 + start + length, resolution)
     loaded, rows = ArrayStore(data), inserted(data)
     for _ in range(2):  # the second time from what was kept of the first
-        one = loaded.series(source, "s", *span)  # type: ignore[arg-type]
-        other = rows.series(source, "s", *span)  # type: ignore[arg-type]
+        one = loaded.series(SeriesQuery(source, "s", *span))  # type: ignore[arg-type]
+        other = rows.series(SeriesQuery(source, "s", *span))  # type: ignore[arg-type]
         assert (one.kinds, one.names) == (other.kinds, other.names)
         np.testing.assert_array_equal(one.samples, other.samples)
         np.testing.assert_array_equal(one.totals, other.totals)
@@ -105,7 +105,10 @@ def test_stacks_of_any_spans(seed: int, edges: list[int]) -> None:
     data = build(seed)
     a, b, c, d = sorted(edges)
     spans = ((T0 + a, T0 + b), (T0 + c, T0 + d))
-    one, other = ArrayStore(data).stacks("s", *spans), inserted(data).stacks("s", *spans)
+    one, other = (
+        ArrayStore(data).counts(StackQuery("s", *spans)),
+        inserted(data).counts(StackQuery("s", *spans)),
+    )
     assert one.stacks == other.stacks
     np.testing.assert_array_equal(one.before, other.before)
     np.testing.assert_array_equal(one.after, other.after)
@@ -117,23 +120,23 @@ def test_a_dataset_and_inserted_rows_add_up() -> None:
     store = ArrayStore(data)
     store.insert("gcpu", gcpu("s", [("a.f", T0, 5), ("z.new", T0, 7)]))
     store.insert("totals", totals("s", [(T0, 100)]))
-    found = store.series("gcpu", "s", T0, data.end, WINDOW)
+    found = store.series(SeriesQuery("gcpu", "s", T0, data.end, WINDOW))
     assert found.names == ("a.f", "b.g", "z.new")
     assert found.samples[0].tolist() == [data.samples[1, 0] + 5, *data.samples[1, 1:]]
     assert found.totals[0] == data.totals[0] + 100
 
 
 def test_changes_of_a_dataset_are_rows() -> None:
-    (row,) = ArrayStore(build()).rows("changes", "s", T0, T0 + 10)
+    (row,) = ArrayStore(build()).rows(RowQuery("changes", "s", T0, T0 + 10))
     assert (row["id"], row["time"], row["subroutines"], row["files"]) == ("c", T0 + 5, ["a.f"], [])
 
 
 def test_a_view_is_not_the_totals_that_callers_may_change() -> None:
     store = ArrayStore(build())
-    first = store.series("gcpu", "s", T0, T0 + 600, WINDOW).totals
+    first = store.series(SeriesQuery("gcpu", "s", T0, T0 + 600, WINDOW)).totals
     wanted = first.copy()
     first += 1
-    np.testing.assert_array_equal(store.series("gcpu", "s", T0, T0 + 600, WINDOW).totals, wanted)
+    np.testing.assert_array_equal(store.series(SeriesQuery("gcpu", "s", T0, T0 + 600, WINDOW)).totals, wanted)
 
 
 @pytest.mark.parametrize("table", ["gcpu", "totals"])
@@ -157,8 +160,10 @@ def test_named_series_are_those_rows_of_all(
     data = build(seed)
     span = (T0 + start, T0 + start + length, resolution)
     for store in (ArrayStore(data), inserted(data)):
-        every = store.series("gcpu", "s", *span)
-        some = store.series("gcpu", "s", *span, [SeriesKey("subroutine", name) for name in names])
+        every = store.series(SeriesQuery("gcpu", "s", *span))
+        some = store.series(
+            SeriesQuery("gcpu", "s", *span, [SeriesKey("subroutine", name) for name in names])
+        )
         assert some.names == tuple(name for name in every.names if name in names)
         rows = [every.names.index(name) for name in some.names]
         np.testing.assert_array_equal(some.samples, every.samples[rows])

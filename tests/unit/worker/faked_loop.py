@@ -12,6 +12,7 @@ from pipeline.kafka import Packet
 from pipeline.model import Outgoing, Record
 from pipeline.model.errors import InvalidMessage, StoreUnavailable
 from pipeline.settings.topics import Topics, load_topics
+from pipeline.stages.abilities import Assignable, Divisible, Periodic, Positioned, Skipping
 from pipeline.stages.base import Decoder, Stage
 from pipeline.telemetry.metrics import Telemetry
 from pipeline.worker.dlq.limit import LimitConfig
@@ -49,7 +50,7 @@ class FakeEvent:
 
 
 @dataclass
-class FakeStage(Stage):
+class FakeStage(Stage, Assignable, Divisible, Periodic, Positioned):
     """Writes down what happens to it; ``outcomes`` says what each call of handle does."""
 
     log: list[str]
@@ -66,11 +67,7 @@ class FakeStage(Stage):
 
     idlings: list[Callable[[], object]] = field(default_factory=list)
 
-    omitted: list[int] = field(default_factory=list)  # offsets of records that were left out
-    leaves_out: bool = False
-
-    def left_out(self, record: Record) -> None:
-        self.omitted.append(record.offset)
+    idle_s: float = 0.0
 
     @property
     def unfinished(self) -> bool:
@@ -93,6 +90,9 @@ class FakeStage(Stage):
             self.idlings.pop(0)()
         return self.outgoing
 
+    def stored_up_to(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
+        return {}
+
     def passed(self, topic: str, last: Mapping[int, int]) -> None:
         if self.passings:
             self.passings.pop(0)()
@@ -102,6 +102,16 @@ class FakeStage(Stage):
         if self.settlings:
             self.settlings.pop(0)()
         self.log.append("settled")
+
+
+@dataclass
+class SkippingStage(FakeStage, Skipping):
+    """A stage that can do without a record."""
+
+    omitted: list[int] = field(default_factory=list)  # offsets of records that were left out
+
+    def left_out(self, record: Record) -> None:
+        self.omitted.append(record.offset)
 
 
 @dataclass
@@ -167,11 +177,12 @@ class Bench:
         inputs: Mapping[str, Decoder] | None = None,
         topics: Topics = TOPICS,
         limit: LimitConfig = LimitConfig(),  # noqa: B008 - frozen
+        stage: type[FakeStage] = FakeStage,
     ) -> None:
         self.now = 0.0
         self.log: list[str] = []
         self.failures: list[BaseException] = []
-        self.stage = FakeStage(self.log)
+        self.stage = stage(self.log)
         if inputs is not None:
             self.stage.inputs = inputs
         self.publisher = FakePublisher(self.log)

@@ -15,6 +15,7 @@ from tests.unit.messages.test_assembler import scan
 from tests.unit.worker.faked_loop import (
     Bench,
     FakeEvent,
+    SkippingStage,
     drive,
     unavailable,
 )
@@ -29,10 +30,14 @@ def fine() -> None:
 
 
 def build(*outcomes: Callable[[], object]) -> Bench:
-    bench = Bench()
-    bench.stage.leaves_out = True
+    bench = Bench(stage=SkippingStage)
     bench.stage.outcomes = list(outcomes)
     return bench
+
+
+def omitted(bench: Bench) -> list[int]:
+    assert isinstance(bench.stage, SkippingStage)
+    return bench.stage.omitted
 
 
 def event(bench: Bench, offset: int, service: str) -> FakeEvent:
@@ -49,7 +54,7 @@ def test_a_refused_record_is_a_dead_letter_after_some_tries(caplog: pytest.LogCa
     headers = dict(packet.headers)
     assert (packet.key, packet.value, headers["offset"]) == (b"shop", b"x", b"4")
     assert headers["reason"] == b"left out after 5 tries: memory limit exceeded"
-    assert bench.stage.omitted == [4]
+    assert omitted(bench) == [4]
     assert "service=shop: left out after 5 tries" in caplog.text
     counts = {name: value for name, _, value in bench.telemetry.samples()}
     assert (counts["left_out_messages_total"], counts["dead_letters_total"]) == (1, 1)
@@ -74,8 +79,8 @@ def test_an_outage_is_waited_for_however_long() -> None:
 
 
 def test_a_stage_that_must_count_everything_tries_for_as_long_as_it_takes() -> None:
-    bench = build(*[refused] * (2 * TRIES))
-    bench.stage.leaves_out = False
+    bench = Bench()
+    bench.stage.outcomes = [refused] * (2 * TRIES)
     drive(bench.run([event(bench, 4, "shop")]))
     assert not bench.publisher.packets
     assert bench.log[-1] == "ack 0/4"
@@ -98,8 +103,7 @@ def test_a_service_that_was_left_out_is_tried_once_until_it_passes() -> None:
 
 
 def test_all_parts_of_a_scan_are_dead_letters() -> None:
-    bench = Bench(inputs={"change-points": decode_scan})
-    bench.stage.leaves_out = True
+    bench = Bench(inputs={"change-points": decode_scan}, stage=SkippingStage)
     bench.stage.outcomes = [fine, *[refused] * TRIES]
     parts = [encode_scan(part) for part in split_scan(scan(5), 2)]
     other = encode_scan(scan(1, service="other"))  # comes between them
@@ -107,7 +111,7 @@ def test_all_parts_of_a_scan_are_dead_letters() -> None:
     events = [bench.event(n, v, topic="change-points", key=k) for n, (k, v) in enumerate(values)]
     drive(bench.run(events[:2], events[2:], topic="change-points"))
     assert [packet.value for packet in bench.publisher.packets] == parts
-    assert bench.stage.omitted == [len(values) - 1]
+    assert omitted(bench) == [len(values) - 1]
     assert bench.log[-1] == f"ack 0/{len(values) - 1}"
 
 

@@ -36,7 +36,9 @@ def test_an_assignment_says_once_a_minute_what_it_waits_for(
             raise error
         return {0: 0}
 
-    stage = SimpleNamespace(name="aggregate", inputs=("profiles",), stored_up_to=stored_up_to)
+    stage = SimpleNamespace(
+        name="aggregate", inputs=("profiles",), stored_up_to=stored_up_to, passed=lambda *_: None
+    )
     broker = Broker(("127.0.0.1:1",))
     ticks: Callable[[], float] = itertools.count(step=10.0).__next__  # of each failure
     logs = starts.LogWatch(broker, {})
@@ -70,7 +72,9 @@ def test_a_log_that_lost_counted_messages_and_grew_again_is_refused(monkeypatch:
         )
 
     monkeypatch.setattr(starts, "open_reader", open_reader)
-    stage = SimpleNamespace(name="aggregate", inputs=("profiles",), stored_up_to=lambda *_: {0: 1000})
+    stage = SimpleNamespace(
+        name="aggregate", inputs=("profiles",), stored_up_to=lambda *_: {0: 1000}, passed=lambda *_: None
+    )
     broker = Broker(("127.0.0.1:1",))
     refused: list[int] = []
     for end in (900, 1020):

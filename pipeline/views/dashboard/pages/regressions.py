@@ -9,10 +9,10 @@ from typing import Any
 from aiohttp import web
 
 from pipeline.messages.events import decode_event
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.ledger import entry_from_json
 from pipeline.model.errors import ConfigError
 from pipeline.model.frames import element
+from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard.comparison import Side, read_comparison
 from pipeline.views.dashboard.figures import (
     SPANS,
@@ -167,7 +167,9 @@ def read_event(site: Site, item: Item) -> dict[str, Any]:
     """
     # With its time only a small part of the table is read.
     span = (item.change_time - 1.0, item.change_time + 1.0)
-    rows = site.store.rows("regressions", item.service, *span, columns=("event",), id=item.id)
+    rows = site.store.rows(
+        RowQuery("regressions", item.service, *span, columns=("event",), equal={"id": item.id})
+    )
     if not rows:
         raise web.HTTPNotFound(reason="no such regression any more")
     return decode_event(rows[0]["event"].encode())
@@ -176,7 +178,7 @@ def read_event(site: Site, item: Item) -> dict[str, Any]:
 def read_course(site: Site, item: Item) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Read the event of a regression, and those that followed it; see read_event."""
     updates = site.store.rows(
-        "updates", item.service, EARLIEST_S, LATEST_S, columns=("event",), regression=item.id
+        RowQuery("updates", item.service, columns=("event",), equal={"regression": item.id})
     )
     return read_event(site, item), [decode_event(row["event"].encode()) for row in updates]
 

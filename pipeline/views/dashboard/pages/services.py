@@ -17,6 +17,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.steps import FUNNEL, step_of
 from pipeline.model.units import DAY_S
+from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard.figures import figure_json
 from pipeline.views.dashboard.item import OPEN
 from pipeline.views.dashboard.service_state import ServiceState
@@ -182,13 +183,13 @@ def _service(site: Site, name: str) -> ServiceState:
 
 
 def _read_day(site: Site, service: str, start: float) -> tuple[list[Any], list[Any]]:
-    rows = site.store.rows("ledger", service, start, start + DAY_S, columns=_LIGHT)
-    scans: list[Mapping[str, Any]] = list(site.store.rows("scans", service, start, start + DAY_S))
+    rows = site.store.rows(RowQuery("ledger", service, start, start + DAY_S, columns=_LIGHT))
+    scans: list[Mapping[str, Any]] = list(site.store.rows(RowQuery("scans", service, start, start + DAY_S)))
     return sorted(rows, key=lambda row: (-row["time"], -abs(row["after"] - row["before"]))), scans
 
 
 def _read_entry(site: Site, service: str, key: str) -> LedgerEntry:
-    rows = site.store.rows("ledger", service, EARLIEST_S, LATEST_S, id=key)
+    rows = site.store.rows(RowQuery("ledger", service, equal={"id": key}))
     if not rows:
         raise web.HTTPNotFound(reason="no such candidate in the ledger")
     return entry_from_row(rows[-1])

@@ -15,7 +15,7 @@ from pipeline.analysis.detect.schedule import (
 )
 from pipeline.model import Progress
 from pipeline.settings.workloads import RELEASE_COSTS, known_workloads
-from pipeline.stages.detect import cadence_of
+from pipeline.stages.watermarks import cadence_of
 from tests.support.paths import ROOT
 
 PRESETS = {

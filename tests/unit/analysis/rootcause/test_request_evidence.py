@@ -14,8 +14,7 @@ from pipeline.analysis.rootcause.request_evidence import (
     request_types,
     route_reached,
 )
-from pipeline.model import Change, Decision, RouteReach
-from pipeline.model.costlier_requests import CostlierRequests
+from pipeline.model import Change, CostlierRequests, Decision, RouteReach
 from tests.support.builders import build_candidate
 
 ROUTES = (

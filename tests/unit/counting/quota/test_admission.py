@@ -15,6 +15,7 @@ from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.stages.quota_report import REPORT_S
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import SeriesQuery
 from tests.support.builders import build_profile
 from tests.support.open_faults import open_fault
 
@@ -46,12 +47,12 @@ def send(one: AggregateStage, *profiles: Profile, first: int = 0) -> list[str]:
 
 
 def names(store: ArrayStore, service: str = "shop", day: int = 0) -> dict[str, int]:
-    matrix = store.series("gcpu", service, DAY + day * DAY_S, DAY + (day + 1) * DAY_S, DAY_S)
+    matrix = store.series(SeriesQuery("gcpu", service, DAY + day * DAY_S, DAY + (day + 1) * DAY_S, DAY_S))
     return {name: int(row.sum()) for name, row in zip(matrix.names, matrix.samples, strict=True)}
 
 
 def total(store: ArrayStore, service: str = "shop") -> int:
-    return int(store.series("gcpu", service, DAY, DAY + 3 * DAY_S, DAY_S).totals.sum())
+    return int(store.series(SeriesQuery("gcpu", service, DAY, DAY + 3 * DAY_S, DAY_S)).totals.sum())
 
 
 def at(day: float, stacks: Mapping[str, int], service: str = "shop") -> Profile:

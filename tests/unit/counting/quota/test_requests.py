@@ -10,6 +10,7 @@ from pipeline.model.frames import OTHER
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import RequestQuery
 
 START = 1_700_000_010.0
 
@@ -34,8 +35,8 @@ def counted(quotas: Quotas, *messages: RequestCounts) -> tuple[dict[tuple[str, s
     stage.handle([Record("requests", 0, n, each) for n, each in enumerate(messages)])
     found: dict[tuple[str, str], float] = {}
     for service in ("shop", "news", OTHER):
-        releases = store.requests(service, START, START + 30).releases
-        rows = store.requests(service, START, START + 30, releases)
+        releases = store.counts(RequestQuery(service, START, START + 30)).releases
+        rows = store.counts(RequestQuery(service, START, START + 30, releases))
         for release, name, (many,) in zip(rows.releases, rows.types, rows.requests.tolist(), strict=True):
             found[f"{service} {release}".strip(), name] = many
     return found, dict(stage.limited)

@@ -12,6 +12,7 @@ from pipeline.delivery.alerts.targets import TargetRefused, TargetUnavailable
 from pipeline.messages.records import columns_of
 from pipeline.model.errors import StoreUnavailable
 from pipeline.model.units import DAY_S
+from pipeline.storage.interface import RowQuery
 from tests.support.alert_desk import BEGUN, HEARD, WRONG, World, counted, parts_of, run, settle, take, two
 from tests.support.alert_events import NOW, detected, verdict
 
@@ -183,7 +184,7 @@ def test_what_is_refused_is_dropped_and_given_up_after_a_day(tmp_path: Path) -> 
         WRONG.clear()
         await settle(desk)
         assert HEARD == {}
-        rows = world.store.rows("alerts", "shop", 0.0, NOW + DAY_S, state="dropped")
+        rows = world.store.rows(RowQuery("alerts", "shop", 0.0, NOW + DAY_S, equal={"state": "dropped"}))
         assert {row["target"]: row["detail"] for row in rows} == {"a": "HTTP 404", "b": "given up"}
 
     run(work())
@@ -227,7 +228,7 @@ def test_a_delivery_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
     async def main() -> None:
         before = await world.desk()
         await take(before, detected("r1"), detected("r2"))
-        rows = world.store.rows("alerts", None, 0.0, NOW + DAY_S)
+        rows = world.store.rows(RowQuery("alerts", None, 0.0, NOW + DAY_S))
         broken = {**rows[0], "id": "broken", "event": "r0", "content": '{"event": 7}'}
         world.store.insert("alerts", columns_of([broken]))
         await settle(await world.desk())

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from pipeline.model import FloatArray, MetricKind, RequestPeriods, SeriesMatrix
-from pipeline.model.costlier_requests import costlier_requests
 from pipeline.releases.requests import (
     LookConfig,
     Looked,
@@ -143,7 +142,7 @@ def test_a_candidate_has_levels_at_the_load_of_the_new_release() -> None:
     assert found.after == pytest.approx(0.1 + own @ (COSTS * [1.0, 1.3, 1.0]), rel=0.02)
     assert found.delta == pytest.approx(own @ (COSTS * [0.0, 0.3, 0.0]), rel=0.2)
     assert found.change_time_interval == (found.change_time, found.change_time + WIDTH)
-    (costlier,) = costlier_requests(found)
+    (costlier,) = found.costlier_requests
     assert (costlier.type, costlier.release, costlier.former_release) == ("GET /b", "v2", "v1")
     assert costlier.share == pytest.approx(found.delta / found.after)
     assert 0.95 <= sum(costlier.likely.values()) <= 1.0
@@ -332,7 +331,7 @@ def test_types_of_shorter_periods_are_added_up() -> None:
 def test_types_that_it_may_be_are_named_with_their_probabilities() -> None:
     rollout, metrics = case(rise=0.05)
     (found,) = look(rollout, metrics).candidates
-    (costlier,) = costlier_requests(found)
+    (costlier,) = found.costlier_requests
     assert set(costlier.types) == {"GET /a", "(every request)", "(without requests)"}  # as people read them
     assert list(costlier.likely) == sorted(costlier.likely, key=lambda type_: -costlier.likely[type_])
     assert 0.95 <= sum(costlier.chances) <= 1.0

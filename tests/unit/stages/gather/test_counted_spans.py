@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.model import SeriesMatrix
 from pipeline.model.units import DAY_S
-from pipeline.stages.gather.counted_spans import MOST_WINDOWS, counted_spans
+from pipeline.stages.gather.scan_history import MOST_WINDOWS, counted_spans
 from pipeline.storage.arrays import ArrayStore
 
 START = 1_700_000_000.0 // DAY_S * DAY_S

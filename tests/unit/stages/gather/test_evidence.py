@@ -11,7 +11,7 @@ from pipeline.model import Candidate, FloatArray, Scan, StackMatrix
 from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.evidence import stacks_around, stacks_on_earlier_days
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import StrataSides
+from pipeline.storage.interface import Answer, CountQuery
 
 HOUR, DAY = 3600.0, 24
 T0 = 19_675 * DAY * HOUR
@@ -57,15 +57,11 @@ def office_hours(*, first: int = 0) -> ArrayStore:
 class ReadingStore(ArrayStore):
     """One that makes new objects of what it reads, as a database's client does."""
 
-    def stacks(
-        self,
-        service: str,
-        before: tuple[float, float],
-        after: tuple[float, float],
-        strata: StrataSides | None = None,
-    ) -> StackMatrix:
-        found = super().stacks(service, before, after, strata)
-        return replace(found, stacks=tuple(map(tuple, map(list, found.stacks))))
+    def counts(self, query: CountQuery[Answer]) -> Answer:
+        counts = super().counts(query)
+        if isinstance(counts, StackMatrix):
+            return replace(counts, stacks=tuple(map(tuple, map(list, counts.stacks))))
+        return counts
 
 
 def around(store: ArrayStore, at_h: float) -> tuple[tuple[float, float], list[tuple[float, float]]]:

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.model import Scan
 from pipeline.settings.workloads import Workload, load_workloads
-from pipeline.stages.gather.fitting import fit_workload
+from pipeline.stages.gather.scan_series import fit_workload
 from pipeline.storage.arrays import ArrayStore
 from tests.support.fleets import BASE, LIVE, START, as_dataset, record
 

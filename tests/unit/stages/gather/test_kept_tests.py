@@ -9,8 +9,8 @@ import pytest
 from pipeline.messages.records import columns_of
 from pipeline.model import VerdictKind
 from pipeline.settings.workloads import Workload, known_workloads
-from pipeline.stages.gather.fixes import due_s
 from pipeline.stages.gather.kept_tests import gather_kept
+from pipeline.stages.gather.reported import due_s
 from pipeline.storage.arrays import ArrayStore
 from tests.support.fixed_regressions import (
     CAUSE,

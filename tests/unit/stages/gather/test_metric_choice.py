@@ -98,7 +98,7 @@ def test_what_gets_better_or_only_explains_is_silent(metric: MetricPoints) -> No
 def test_a_metric_of_unknown_direction_is_judged_by_none_and_said_so_once(
     name: str, factor: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING, logger="pipeline.stages.detect")
+    caplog.set_level(logging.WARNING, logger="pipeline.stages.scanner")
     result = found(stepping(name, factor), stepping("throughput", 1.0))
     assert not result.events
     said = [(scan.workload, scan.end, one) for scan in result.scans for one in scan.unjudged]

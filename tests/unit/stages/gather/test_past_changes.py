@@ -11,7 +11,7 @@ from pipeline.messages.lifecycle import regression_columns
 from pipeline.messages.records import columns_of
 from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import Regression, Suspect, Verdict, VerdictKind
-from pipeline.stages.gather.past_changes import caused_regressions, causes_of
+from pipeline.stages.gather.change_findings import caused_regressions, causes_of
 from pipeline.storage.arrays import ArrayStore
 from tests.support.builders import build_candidate, build_change
 

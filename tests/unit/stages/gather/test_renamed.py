@@ -12,10 +12,10 @@ from pipeline.model import Profile, Record, Rename, Scan, SeriesKey
 from pipeline.settings.workloads import load_workloads
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.history import memory_rows, read_history
-from pipeline.stages.gather.renamed import by_present_names
+from pipeline.stages.gather.scan_store import by_present_names
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import Store
+from pipeline.storage.interface import RowQuery, SeriesQuery, StackQuery, Store
 from tests.support.builders import build_candidate, build_change
 
 T0 = 1_700_006_400.0
@@ -50,7 +50,7 @@ def counted() -> ArrayStore:
 
 def levels(store: Store, *asked: str) -> dict[str, list[float]]:
     names = [SeriesKey("subroutine", name) for name in asked] or None
-    matrix = store.series("gcpu", "shop", T0, T0 + 180, 60.0, names)
+    matrix = store.series(SeriesQuery("gcpu", "shop", T0, T0 + 180, 60.0, names))
     return dict(zip(matrix.names, matrix.samples.tolist(), strict=True))
 
 
@@ -76,7 +76,7 @@ def test_series_have_the_history_of_former_names(
 
 def test_stacks_have_present_names(counted: ArrayStore) -> None:
     store = by_present_names(counted, build_scan())
-    matrix = store.stacks("shop", (T0, T0 + 120), (T0 + 120, T0 + 180))
+    matrix = store.counts(StackQuery("shop", (T0, T0 + 120), (T0 + 120, T0 + 180)))
     rows = dict(
         zip(matrix.stacks, zip(matrix.before.tolist(), matrix.after.tolist(), strict=True), strict=True)
     )
@@ -86,7 +86,7 @@ def test_stacks_have_present_names(counted: ArrayStore) -> None:
 def test_a_change_of_the_former_name_is_one_of_the_present(counted: ArrayStore) -> None:
     row = plain(build_change("D1", ["a", "c"], time=T0))
     counted.insert("changes", {name: [value] for name, value in row.items()})
-    (row,) = by_present_names(counted, build_scan()).rows("changes", "shop", T0 - 1, T0 + 1)
+    (row,) = by_present_names(counted, build_scan()).rows(RowQuery("changes", "shop", T0 - 1, T0 + 1))
     assert row["subroutines"] == ["org.b", "c"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.messages.records import columns_of
-from pipeline.stages.gather.trial_findings import all_findings, trial_findings
+from pipeline.stages.gather.change_findings import all_findings, trial_findings
 from pipeline.storage.arrays import ArrayStore
 from tests.support.trial_verdicts import verdict_row
 

@@ -19,7 +19,7 @@ from pipeline.messages.inputs import decode_profile, encode_profile
 from pipeline.model import Change
 from pipeline.model.errors import InvalidMessage, StoreUnavailable
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import RowTable
+from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard import (
     Login,
     Sources,
@@ -241,11 +241,11 @@ class Counting(ArrayStore):
 
     asked, down = 0, False
 
-    def rows(self, table: RowTable, service: str | None, start: float, end: float, **given: Any) -> Any:
-        self.asked += end == 1.0
+    def rows(self, query: RowQuery) -> list[dict[str, Any]]:
+        self.asked += query.end == 1.0
         if self.down:
             raise StoreUnavailable("no store")
-        return super().rows(table, service, start, end, **given)
+        return super().rows(query)
 
 
 def test_whoever_asks_often_whether_it_is_ready_asks_the_store_once(

@@ -5,10 +5,10 @@ import asyncio
 import numpy as np
 import pytest
 
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import SeriesKey, StackMatrix, StrataMatrix, Stratum
 from pipeline.model.errors import ConfigError
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard import Login, Sources
 from pipeline.views.dashboard.board import Snapshot
 from pipeline.views.dashboard.figures import MOST_POINTS, SPANS, span_of
@@ -116,7 +116,7 @@ def test_a_regression_that_is_newer_than_the_snapshot_is_looked_for(
     store, end = looked_into
     moment = [end]
     site = Site(Sources(store, {WEEKLY.name: WEEKLY}, clock=lambda: moment[0]), Login())
-    (event, *_) = [row["id"] for row in store.rows("regressions", None, EARLIEST_S, LATEST_S)]
+    (event, *_) = [row["id"] for row in store.rows(RowQuery("regressions", None))]
 
     async def find() -> None:
         assert await site.find("none") is None

@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S
 from pipeline.storage.arrays import ArrayStore
+from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard import Login, Sources, create_app
 from pipeline.views.dashboard.experiments import (
     PAGE,
@@ -94,7 +95,7 @@ def test_an_experiment_that_nobody_goes_on_with_does_not_run(judged: ArrayStore)
 
 def test_a_long_list_has_pages(judged: ArrayStore) -> None:
     store = ArrayStore()
-    (row,) = judged.rows("trial_verdicts", "search", 0.0, 2 * END, state="published")
+    (row,) = judged.rows(RowQuery("trial_verdicts", "search", 0.0, 2 * END, equal={"state": "published"}))
     for number in range(PAGE + 3):
         one = {**row, "experiment": f"e{number}", "id": f"i{number}", "time": row["time"] + number}
         store.insert("trial_verdicts", {name: [value] for name, value in one.items()})
@@ -174,7 +175,7 @@ def test_what_is_not_there_is_an_error_page(judged: ArrayStore, path: str, statu
 
 def test_trials_that_the_store_forgot_leave_the_verdict(judged: ArrayStore) -> None:
     store = ArrayStore()
-    rows = judged.rows("trial_verdicts", "shop", 0.0, 2 * END, experiment="pr-0")
+    rows = judged.rows(RowQuery("trial_verdicts", "shop", 0.0, 2 * END, equal={"experiment": "pr-0"}))
     store.insert("trial_verdicts", {name: [row[name] for row in rows] for name in rows[0]})
     ((status, page),) = ask(store, "/trials/shop/pr-0")
     assert status == 200
@@ -185,7 +186,7 @@ def test_trials_that_the_store_forgot_leave_the_verdict(judged: ArrayStore) -> N
 def test_names_are_no_markup(judged: ArrayStore) -> None:
     hostile = "<img src=x onerror=alert(1)>"
     store = ArrayStore()
-    (row,) = judged.rows("trial_verdicts", "search", 0.0, 2 * END, state="published")
+    (row,) = judged.rows(RowQuery("trial_verdicts", "search", 0.0, 2 * END, equal={"state": "published"}))
     event = row["event"].replace("latency_ms", hostile).replace('"rB"', f'"{hostile}"')
     one = {**row, "service": hostile, "experiment": hostile, "event": event}
     store.insert("trial_verdicts", {name: [value] for name, value in one.items()})

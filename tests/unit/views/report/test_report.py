@@ -14,12 +14,12 @@ from pipeline.messages.events import regression_event
 from pipeline.model import (
     AppliedSilence,
     Change,
+    CostlierRequests,
     DomainDecision,
     SetupExplanation,
     Silence,
     StackChange,
 )
-from pipeline.model.costlier_requests import CostlierRequests
 from pipeline.settings.workloads import Workload
 from pipeline.views.report.page import ReportData, render_report
 from pipeline.views.report.windows import scan_windows
