@@ -24,18 +24,8 @@ from agents.profiles.profile_conversion import Conversion, convert_profile
 from agents.profiles.profile_files import Import, read_files
 from agents.profiles.profile_source import STDIN, named, opened_profile
 from agents.publishing.broker import publish_once, quiet_client
-from agents.sampling.agent import (
-    DEFAULT_HZ,
-    Plan,
-    run_agent,
-    with_change,
-)
-from agents.sampling.kernels import (
-    AUTO,
-    CALL_GRAPHS,
-    CallGraph,
-    kernel_names,
-)
+from agents.sampling.agent import DEFAULT_HZ, Plan, run_agent, with_change
+from agents.sampling.kernels import AUTO, CALL_GRAPHS, CallGraph, kernel_names
 from agents.source.changes import Repository, read_change
 from pipeline.commands.options import FiniteRange, Moment
 from pipeline.commands.terminal import escape_controls

@@ -25,12 +25,7 @@ from pipeline.model.units import counted
 from pipeline.settings.config import load_settings
 
 if TYPE_CHECKING:  # scipy takes a second to load, and a wrong option is to be refused at once
-    from agents.experiments.bisection import (
-        Journal,
-        Plan,
-        Span,
-        Suspects,
-    )
+    from agents.experiments.bisection import Journal, Plan, Span, Suspects
     from pipeline.experiments.bisection import Standing
 
 _SHORT = 12  # characters of a commit's id
@@ -185,12 +180,7 @@ def _suspects(path: Path | None, event: str | None, store: str | None) -> Suspec
 
 
 def _plan(revisions: str | None, suspects: Suspects | None, chosen: _Options) -> Plan:
-    from agents.experiments.bisection import (
-        Plan,
-        Session,
-        read_span,
-        reading_of,
-    )
+    from agents.experiments.bisection import Plan, Session, read_span, reading_of
     from pipeline.experiments.bisection import BeliefConfig, SearchConfig, prior_of
 
     if not revisions:

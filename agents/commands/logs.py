@@ -15,12 +15,7 @@ import click
 
 from agents.commands.changes import until_stopped
 from agents.commands.options import agent_settings, checked_by, host_option, release_option, service_option
-from agents.publishing.broker import (
-    check_broker,
-    connect,
-    publish_once,
-    quiet_client,
-)
+from agents.publishing.broker import check_broker, connect, publish_once, quiet_client
 from agents.publishing.publisher import BackgroundPublisher
 from pipeline.commands.terminal import escape_controls
 from pipeline.files.outputs import check_outputs, write_output

@@ -13,15 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.commands.options import checked_by
-from agents.sampling.rates.policy import (
-    GCPU,
-    NOISE,
-    SERIES,
-    RateCase,
-    enough_hz,
-    look_at,
-    threshold_of,
-)
+from agents.sampling.rates.policy import GCPU, NOISE, SERIES, RateCase, enough_hz, look_at, threshold_of
 from pipeline.analysis.detect.detectable import Look, detectable_size, time_to_detect
 from pipeline.commands.options import FiniteRange, settings_options
 from pipeline.commands.terminal import table_console

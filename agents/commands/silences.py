@@ -18,12 +18,7 @@ from agents.source.changes.trailers import cost_share
 from pipeline.commands.options import Moment, settings_options
 from pipeline.commands.terminal import escape_controls
 from pipeline.files.values import service_name
-from pipeline.messages.inputs import (
-    decode_feedback,
-    encode_silence,
-    silence_of_row,
-    with_id,
-)
+from pipeline.messages.inputs import decode_feedback, encode_silence, silence_of_row, with_id
 from pipeline.model import CostMeasure, Outgoing, Silence, SilenceKind
 from pipeline.model.clock import system_clock, to_iso
 from pipeline.model.errors import ConfigError, InvalidMessage

@@ -26,13 +26,7 @@ from pipeline.storage.interface import RowQuery, StackQuery
 if TYPE_CHECKING:
     from agents.source.changes.diff import FileDiff
     from pipeline.analysis.stacks import StackIndex
-    from pipeline.experiments.selection import (
-        Budget,
-        Chance,
-        Impact,
-        KeptTest,
-        Worth,
-    )
+    from pipeline.experiments.selection import Budget, Chance, Impact, KeptTest, Worth
     from pipeline.model import Change, StackMatrix
     from pipeline.storage.interface import Store
 
@@ -142,13 +136,7 @@ def _decided(
 
 
 def _modified(repo: Path, revisions: str, service: str, roots: Sequence[str]) -> set[str]:
-    from agents.source.changes import (
-        DIFF,
-        Repository,
-        Versions,
-        WorkTree,
-        describe_commit,
-    )
+    from agents.source.changes import DIFF, Repository, Versions, WorkTree, describe_commit
 
     repository = Repository(repo)
     versions: Versions

@@ -20,12 +20,7 @@ from agents.gateway.profiles import Pushed, joined, profile_parts
 from agents.gateway.raw_series import mapping
 from agents.profiles.formats import find_format
 from agents.profiles.formats.source import HEAD_BYTES
-from pipeline.files.unpacking import (
-    UnpackError,
-    gunzip,
-    unlz4,
-    unzstd,
-)
+from pipeline.files.unpacking import UnpackError, gunzip, unlz4, unzstd
 from pipeline.model.errors import InvalidMessage
 
 EVENT = "event"

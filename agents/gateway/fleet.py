@@ -16,13 +16,7 @@ from agents.gateway.intake import Intake
 from agents.gateway.rate_plans import RatePlans
 from agents.host.fleet.client import AGENTS_PATH, RULES_PATH, STATUS_PATH
 from agents.host.fleet.rules import HostRules, read_fleet_rules
-from agents.host.fleet.status import (
-    MAX_STATUS_BYTES,
-    SILENT_S,
-    PlannedRates,
-    decode_status,
-    encode_status,
-)
+from agents.host.fleet.status import MAX_STATUS_BYTES, SILENT_S, PlannedRates, decode_status, encode_status
 from agents.host.rules_file import parse_fleet_config
 from pipeline.model.clock import Clock
 from pipeline.model.errors import ConfigError, InvalidMessage

@@ -29,12 +29,7 @@ from pipeline.model import Outgoing
 from pipeline.model.clock import Clock
 from pipeline.model.errors import ConfigError
 from pipeline.processes import stop_event
-from pipeline.telemetry.metrics import (
-    GATEWAY_SPOOL,
-    GATEWAY_WAITING,
-    GATEWAY_WAITING_BYTES,
-    Sample,
-)
+from pipeline.telemetry.metrics import GATEWAY_SPOOL, GATEWAY_WAITING, GATEWAY_WAITING_BYTES, Sample
 
 log = logging.getLogger(__name__)
 

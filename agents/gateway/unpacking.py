@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from agents.gateway.base import Refusal
-from pipeline.files.unpacking import (
-    UnpackError,
-    gunzip,
-    inflate,
-    unsnappy,
-    unzstd,
-)
+from pipeline.files.unpacking import UnpackError, gunzip, inflate, unsnappy, unzstd
 
 UNPACKERS: Mapping[str, Callable[[bytes, int], bytes]] = {
     "gzip": gunzip,

@@ -14,12 +14,7 @@ from agents.host.bursts import BURST_HZ, BurstSampler
 from agents.host.discovery import Found
 from agents.host.parts import Part, with_endpoint
 from agents.profiles.formats.collapsed import parse_collapsed
-from agents.sampling.kernels import (
-    AutoKernel,
-    Kernel,
-    Sampling,
-    make_kernel,
-)
+from agents.sampling.kernels import AutoKernel, Kernel, Sampling, make_kernel
 from agents.sampling.process import ExistingProcess
 from agents.sampling.sampler import Interval, Sampler, stop_limit_s
 from pipeline.model.clock import Clock

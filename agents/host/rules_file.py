@@ -11,24 +11,9 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from agents.host.adaptive import FASTEST_HZ
-from agents.host.rules import (
-    ADAPTIVE,
-    HIGHEST_HZ,
-    KNOWN_NAMES,
-    LOWEST_HZ,
-    Condition,
-    How,
-    Rule,
-    names_in,
-)
+from agents.host.rules import ADAPTIVE, HIGHEST_HZ, KNOWN_NAMES, LOWEST_HZ, Condition, How, Rule, names_in
 from agents.sampling.kernels import CallGraph, kernel_names
-from pipeline.files.validation import (
-    StrictModel,
-    WrongYaml,
-    parse_yaml,
-    read_yaml,
-    validate,
-)
+from pipeline.files.validation import StrictModel, WrongYaml, parse_yaml, read_yaml, validate
 from pipeline.files.values import share_of
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import parse_duration_s, parse_size_bytes

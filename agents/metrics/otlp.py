@@ -15,12 +15,7 @@ from google.protobuf.message import DecodeError
 
 from agents.metrics.exponential import MAX_BUCKETS, MAX_INDEX, MAX_SCALE, MIN_SCALE, Exponential, buckets_from
 from agents.metrics.reading import InvalidCount, Labels, Part, Reading, Readings
-from agents.profiles.formats.protobuf import (
-    Fields,
-    compile_messages,
-    text_of,
-    with_texts,
-)
+from agents.profiles.formats.protobuf import Fields, compile_messages, text_of, with_texts
 from pipeline.model.errors import InvalidMessage
 
 _DELTA, _CUMULATIVE = 1, 2

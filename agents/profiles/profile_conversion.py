@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from agents.profiles.formats import (
-    AUTO,
-    Measure,
-    ProfileSource,
-    Sample,
-)
+from agents.profiles.formats import AUTO, Measure, ProfileSource, Sample
 from agents.profiles.formats.tally import Found, merge_samples
 from agents.profiles.formats.writers import Writer
 from agents.profiles.profile_source import begin_profile

@@ -12,12 +12,7 @@ import xxhash
 
 from agents.profiles.formats import AUTO, StackSamples, count_samples
 from agents.profiles.message import Source, build_profile, encode_within
-from agents.profiles.profile_source import (
-    STDIN,
-    begin_profile,
-    named,
-    opened_profile,
-)
+from agents.profiles.profile_source import STDIN, begin_profile, named, opened_profile
 from pipeline.messages.schema.inputs import MAX_COUNT
 from pipeline.model import Outgoing, Profile
 from pipeline.model.clock import to_iso

@@ -14,13 +14,7 @@ from typing import BinaryIO
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from agents.profiles.formats import (
-    AUTO,
-    ProfileSource,
-    Reading,
-    find_format,
-    read_profile,
-)
+from agents.profiles.formats import AUTO, ProfileSource, Reading, find_format, read_profile
 from pipeline.model.errors import ConfigError, file_errors
 
 STDIN = "-"

@@ -19,13 +19,7 @@ from agents.profiles.profile_files import profile_key
 from agents.publishing.broker import check_broker, connect
 from agents.publishing.message_queue import MessageQueue
 from agents.publishing.publisher import BackgroundPublisher, Delivery, report_delivery
-from agents.sampling.kernels import (
-    AUTO,
-    CallGraph,
-    Kernel,
-    Sampling,
-    make_kernel,
-)
+from agents.sampling.kernels import AUTO, CallGraph, Kernel, Sampling, make_kernel
 from agents.sampling.process import ExistingProcess, SampledProcess, StartedCommand
 from agents.sampling.sampler import Interval, Sampler, stop_limit_s
 from agents.source.changes.history import change_message

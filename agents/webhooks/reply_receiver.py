@@ -11,14 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol, get_args
 
 from agents.webhooks.answers import Answer, Send, send_messages
-from agents.webhooks.closings import (
-    CLOSING_EVENTS,
-    YIELDS_S,
-    Closing,
-    is_news,
-    read_closing,
-    said_by_closing,
-)
+from agents.webhooks.closings import CLOSING_EVENTS, YIELDS_S, Closing, is_news, read_closing, said_by_closing
 from agents.webhooks.mapping import AnswerRights, Forge, Source
 from agents.webhooks.replies import REPLY_EVENTS, Reply, Said, may_answer, read_answer, read_reply
 from agents.webhooks.signatures import REDELIVERY_S

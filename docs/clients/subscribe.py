@@ -3,12 +3,7 @@
 import asyncio
 import sys
 
-from smidgen.client import (
-    DETECTED,
-    RESOLVED,
-    SeenIds,
-    subscribe,
-)
+from smidgen.client import DETECTED, RESOLVED, SeenIds, subscribe
 
 
 async def follow(services: list[str]) -> None:

@@ -11,12 +11,7 @@ from scipy import stats
 
 from loadgen.bench.profile_fleet import draw_profile_fleet
 from loadgen.harness import Result
-from pipeline.analysis.detect.change_point import (
-    log_odds_span,
-    p_values,
-    signed_roots,
-    split_sums,
-)
+from pipeline.analysis.detect.change_point import log_odds_span, p_values, signed_roots, split_sums
 from pipeline.analysis.detect.expected import Normalised, normalise
 from pipeline.analysis.detect.search import SearchConfig, find_change_points
 from pipeline.analysis.detect.short_term import CHUNK_ROWS, Windows, find_candidates

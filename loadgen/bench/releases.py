@@ -19,15 +19,7 @@ from pipeline.model import FloatArray, StrataMatrix, Stratum
 from pipeline.model.errors import ConfigError
 from pipeline.model.frames import series_of
 from pipeline.model.units import HOUR_S
-from pipeline.releases.gcpu import (
-    CompareConfig,
-    Decided,
-    Samples,
-    collect,
-    decide,
-    match,
-    measure,
-)
+from pipeline.releases.gcpu import CompareConfig, Decided, Samples, collect, decide, match, measure
 
 _LEAVES = 150  # of the call tree that is drawn where no profile is given
 _DEPTH = 8

@@ -10,12 +10,7 @@ from tempfile import TemporaryDirectory
 
 from agents.experiments.replay.connection import address_of_url
 from agents.experiments.replay.outcome import pace_of
-from agents.experiments.replay.plan import (
-    Rewriting,
-    at_rate,
-    name_endpoints,
-    planned,
-)
+from agents.experiments.replay.plan import Rewriting, at_rate, name_endpoints, planned
 from agents.experiments.replay.recording import RecordedRequest
 from agents.experiments.replay.replayer import ReplayConfig, Replayer
 from agents.experiments.replay.trace import Trace

@@ -26,12 +26,7 @@ from pipeline.analysis.feedback import (
     propose_thresholds,
 )
 from pipeline.analysis.feedback.thresholds import Measure, size_of
-from pipeline.analysis.rootcause import (
-    FEATURES,
-    RankingConfig,
-    confidences,
-    weights_of,
-)
+from pipeline.analysis.rootcause import FEATURES, RankingConfig, confidences, weights_of
 from pipeline.backtest.run import run_backtest
 from pipeline.messages.events import DETECTED
 from pipeline.model import FloatArray

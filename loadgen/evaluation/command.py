@@ -24,12 +24,7 @@ from pipeline.commands.request import FILE, argument, json_option, option, takes
 from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 from pipeline.files.outputs import check_outputs, write_output
-from pipeline.settings.workloads import (
-    PRESETS_PATH,
-    Workload,
-    load_workloads,
-    read_workload_file,
-)
+from pipeline.settings.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
 
 EVENTS, FUNNEL, LEDGER = "events.jsonl", "funnel.json", "ledger.jsonl"
 """What a folder of results holds."""

@@ -18,15 +18,7 @@ from loadgen.evaluation.sweep import Curve
 from loadgen.evaluation.words import counts, interval, share
 from pipeline.model import FloatArray
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.views.report.figures import (
-    CHANGE,
-    FONT,
-    GRID,
-    HIGHLIGHT,
-    INK,
-    LINE,
-    MUTED,
-)
+from pipeline.views.report.figures import CHANGE, FONT, GRID, HIGHLIGHT, INK, LINE, MUTED
 
 CURVE_COLOURS = (LINE, "#b06a00", "#3c7d5a")
 DASHES = ("solid", "dash", "dot")

@@ -11,12 +11,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from loadgen.terminal import new_figure
-from pipeline.analysis.detect.change_point import (
-    log_odds_span,
-    p_values,
-    signed_roots,
-    split_sums,
-)
+from pipeline.analysis.detect.change_point import log_odds_span, p_values, signed_roots, split_sums
 from pipeline.analysis.detect.offline.segment import segment
 from pipeline.analysis.filters import ChangeSpans
 from pipeline.analysis.filters.went_away import judge_went_away

@@ -9,13 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.profiles.formats import (
-    AUTO,
-    ProfileSource,
-    count_samples,
-    find_format,
-    read_profile,
-)
+from agents.profiles.formats import AUTO, ProfileSource, count_samples, find_format, read_profile
 from agents.profiles.naming import name_stack
 from loadgen.fleet.callgraph import CallGraph, Stack, shares
 from loadgen.fleet.scenario import GraphSpec

@@ -9,13 +9,7 @@ import numpy as np
 from loadgen.harness import median, ratio_of
 from loadgen.requests.simulate import PRESETS, simulate
 from pipeline.model import FloatArray, SeriesMatrix
-from pipeline.releases.requests import (
-    LooksMade,
-    Periods,
-    Rollout,
-    look,
-    next_look,
-)
+from pipeline.releases.requests import LooksMade, Periods, Rollout, look, next_look
 
 _WIDTH_S = 30.0
 

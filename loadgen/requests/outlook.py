@@ -9,14 +9,7 @@ import numpy as np
 from loadgen.harness import mean, median
 from loadgen.requests.simulate import PRESETS, Case, simulate
 from pipeline.model import SeriesMatrix
-from pipeline.releases.requests import (
-    CompareConfig,
-    LookConfig,
-    NotCompared,
-    Run,
-    compare_releases,
-    foresee,
-)
+from pipeline.releases.requests import CompareConfig, LookConfig, NotCompared, Run, compare_releases, foresee
 from pipeline.releases.requests.looks import LOOKS
 
 _WIDTH_S = 30.0

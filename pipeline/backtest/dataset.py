@@ -10,14 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import orjson
 
-from pipeline.backtest.checks import (
-    Grid,
-    added,
-    check_once,
-    check_size,
-    read_counts,
-    window_count,
-)
+from pipeline.backtest.checks import Grid, added, check_once, check_size, read_counts, window_count
 from pipeline.backtest.counts import (
     read_series,
     read_strata,
@@ -32,21 +25,8 @@ from pipeline.backtest.metrics_table import read_metrics, write_metrics
 from pipeline.backtest.tables import Texts, read_parquet, write_parquet
 from pipeline.counting.count import stack_ids
 from pipeline.messages import fields
-from pipeline.messages.inputs import (
-    change_to_json,
-    decode_change,
-    decode_feedback,
-    encode_silence,
-)
-from pipeline.model import (
-    Change,
-    FloatArray,
-    MetricKind,
-    MetricPoints,
-    RequestCounts,
-    SeriesKey,
-    Silence,
-)
+from pipeline.messages.inputs import change_to_json, decode_change, decode_feedback, encode_silence
+from pipeline.model import Change, FloatArray, MetricKind, MetricPoints, RequestCounts, SeriesKey, Silence
 from pipeline.model.errors import ConfigError, InvalidMessage, file_errors
 from pipeline.model.strata import Stratum, StratumCounts
 

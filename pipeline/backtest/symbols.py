@@ -10,12 +10,7 @@ import numpy as np
 from pipeline.backtest.counts import summed
 from pipeline.backtest.dataset import Dataset
 from pipeline.counting.names import Naming
-from pipeline.counting.names.merging import (
-    added_rows,
-    overcounts,
-    symbol_rows,
-    symbol_stacks,
-)
+from pipeline.counting.names.merging import added_rows, overcounts, symbol_rows, symbol_stacks
 from pipeline.model import FloatArray, IntArray, SeriesKey
 from pipeline.model.strata import StratumCounts
 

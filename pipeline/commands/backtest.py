@@ -16,13 +16,7 @@ from rich.table import Table
 
 from pipeline.backtest.dataset import Dataset, read_changes, read_dataset, read_feedback
 from pipeline.backtest.files import dataset_files
-from pipeline.backtest.funnel import (
-    Funnel,
-    count_funnel,
-    funnel_by_workload,
-    funnel_to_json,
-    ledger_lines,
-)
+from pipeline.backtest.funnel import Funnel, count_funnel, funnel_by_workload, funnel_to_json, ledger_lines
 from pipeline.backtest.plain import build_datasets, common_window_s
 from pipeline.backtest.run import Backtest, plan_scans, run_backtest
 from pipeline.backtest.seriesfile import read_series

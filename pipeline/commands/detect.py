@@ -10,12 +10,7 @@ import orjson
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.commands.terminal import (
-    escape_controls,
-    print_note,
-    progress_lines,
-    table_console,
-)
+from pipeline.commands.terminal import escape_controls, print_note, progress_lines, table_console
 from pipeline.model.clock import to_iso
 from pipeline.model.units import counted
 

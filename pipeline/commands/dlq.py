@@ -26,14 +26,7 @@ from pipeline.model.clock import system_clock, to_iso
 from pipeline.model.units import counted
 from pipeline.settings.config import Settings
 from pipeline.settings.topics import Topics
-from pipeline.worker.dlq import (
-    DeadLetter,
-    Replay,
-    Status,
-    Survey,
-    alone,
-    survey,
-)
+from pipeline.worker.dlq import DeadLetter, Replay, Status, Survey, alone, survey
 
 _DIGITS = re.compile(r"\d+(\.\d+)?")
 _QUOTED = re.compile(r"'[^']*'")

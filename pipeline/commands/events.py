@@ -18,12 +18,7 @@ from pipeline.commands.options import Duration, settings_options
 from pipeline.commands.terminal import escape_controls, escape_line
 from pipeline.commands.waiting import say_what_is_waited_for
 from pipeline.kafka import Broker, Entry, read_topic
-from pipeline.messages.events import (
-    DETECTED,
-    RESOLVED,
-    UPDATED,
-    decode_event,
-)
+from pipeline.messages.events import DETECTED, RESOLVED, UPDATED, decode_event
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.settings.config import Settings, local_pipeline

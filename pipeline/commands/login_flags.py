@@ -76,12 +76,7 @@ class LoginFlags:
         Raises:
             ConfigError: an address is not encrypted, or the client is missing.
         """
-        from pipeline.views.dashboard import (
-            Oidc,
-            Provider,
-            Roles,
-            Sessions,
-        )
+        from pipeline.views.dashboard import Oidc, Provider, Roles, Sessions
 
         if not self.oidc_issuer:
             return None

@@ -30,15 +30,7 @@ from pipeline.stages.gather.streams import (
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
 from pipeline.worker.dlq import printable
-from pipeline.worker.standing import (
-    Batch,
-    Standing,
-    batches,
-    move_past,
-    offsets_since,
-    seat,
-    standings,
-)
+from pipeline.worker.standing import Batch, Standing, batches, move_past, offsets_since, seat, standings
 
 MOST_NAMED = 20
 """Messages of a batch that are named one by one."""

@@ -17,12 +17,7 @@ from pipeline.embedded.pipeline import Addresses, PipelineOptions, start_dashboa
 from pipeline.model.errors import ConfigError
 from pipeline.processes import ChildFailed, Group, until_signal
 from pipeline.settings.config import Settings, local_pipeline, local_state_file
-from pipeline.settings.local import (
-    LocalPipeline,
-    forget,
-    remember,
-    started_at,
-)
+from pipeline.settings.local import LocalPipeline, forget, remember, started_at
 from pipeline.settings.windows import check_windows, fitted_windows
 from pipeline.settings.workloads import load_workloads
 from pipeline.stages.factory import STAGES

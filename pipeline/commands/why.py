@@ -42,13 +42,7 @@ from pipeline.views.report.case import (
     series_of,
 )
 from pipeline.views.report.chart import describe_study, draw_chart
-from pipeline.views.report.explain import (
-    Explanation,
-    explain,
-    level,
-    moment,
-    number,
-)
+from pipeline.views.report.explain import Explanation, explain, level, moment, number
 from pipeline.views.report.study import Study, study
 from pipeline.views.report.unjudged import describe_unjudged
 from pipeline.views.report.windows import Line, ScanWindows, windows_of

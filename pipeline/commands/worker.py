@@ -34,13 +34,7 @@ from pipeline.stages.gather.streams import LOGGED_TOPICS, TopicIdentity, streams
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import RowQuery, Store
 from pipeline.telemetry.metrics import RepeatFilter
-from pipeline.worker import (
-    BrokerCheck,
-    Check,
-    Service,
-    StoreCheck,
-    health_address,
-)
+from pipeline.worker import BrokerCheck, Check, Service, StoreCheck, health_address
 
 log = logging.getLogger(__name__)
 

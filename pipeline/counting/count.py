@@ -16,12 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from pipeline.counting.bounds import STACK_BOUNDS, Ragged, StackBounds
-from pipeline.counting.distinct_stacks import (
-    DistinctStacks,
-    StackRoom,
-    find_stacks,
-    hash_stacks,
-)
+from pipeline.counting.distinct_stacks import DistinctStacks, StackRoom, find_stacks, hash_stacks
 from pipeline.counting.vocabulary import UIntArray, Vocabulary
 from pipeline.model import FloatArray, IntArray, MetricKind, Profile
 

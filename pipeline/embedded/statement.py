@@ -7,13 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pipeline.embedded.protocol import SYNTAX_ERROR, UNKNOWN_EXCEPTION
-from pipeline.files.unpacking import (
-    UnpackError,
-    gunzip,
-    inflate,
-    unlz4,
-    unzstd,
-)
+from pipeline.files.unpacking import UnpackError, gunzip, inflate, unlz4, unzstd
 
 _TRANSPORT = frozenset(
     {

@@ -28,12 +28,7 @@ from aiohttp import web
 
 from pipeline.embedded.door import Login, from_a_web_page, server_context
 from pipeline.embedded.engine import Engine, EngineError
-from pipeline.embedded.protocol import (
-    AUTHENTICATION_FAILED,
-    UNKNOWN_EXCEPTION,
-    content_type,
-    status_of,
-)
+from pipeline.embedded.protocol import AUTHENTICATION_FAILED, UNKNOWN_EXCEPTION, content_type, status_of
 from pipeline.embedded.statement import BadRequest, Statement, decompress, read_statement
 from pipeline.http.serving import listening
 from pipeline.model.errors import ConfigError

@@ -9,13 +9,7 @@ consumer groups.
 from aiokafka import TopicPartition
 
 from pipeline.kafka.admin import admin_client, cluster_id
-from pipeline.kafka.connection import (
-    Broker,
-    as_broker,
-    bootstrap_servers,
-    check_connection,
-    quiet_client,
-)
+from pipeline.kafka.connection import Broker, as_broker, bootstrap_servers, check_connection, quiet_client
 from pipeline.kafka.creation import never_create_topics
 from pipeline.kafka.decompression import guard_batches
 from pipeline.kafka.departure import always_leave

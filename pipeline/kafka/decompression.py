@@ -21,13 +21,7 @@ from aiokafka.consumer import fetcher
 from aiokafka.record import default_records, legacy_records
 from aiokafka.record.memory_records import MemoryRecords
 
-from pipeline.files.unpacking import (
-    UnpackError,
-    gunzip,
-    unlz4,
-    unsnappy,
-    unzstd,
-)
+from pipeline.files.unpacking import UnpackError, gunzip, unlz4, unsnappy, unzstd
 from pipeline.messages.fields import UNREADABLE
 
 MAX_BATCH_BYTES = 64 * 1024**2

@@ -24,12 +24,7 @@ from pipeline.kafka.connection import (
 )
 from pipeline.kafka.partitions import partition_of_key
 from pipeline.model import Outgoing
-from pipeline.model.errors import (
-    BrokerUnavailable,
-    ConfigError,
-    InvalidMessage,
-    SmidgenError,
-)
+from pipeline.model.errors import BrokerUnavailable, ConfigError, InvalidMessage, SmidgenError
 from pipeline.settings.topics import Topics
 
 log = logging.getLogger(__name__)

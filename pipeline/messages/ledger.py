@@ -10,13 +10,7 @@ import orjson
 
 from pipeline.messages import fields
 from pipeline.messages.events import regression_id, windows_to_json
-from pipeline.messages.records import (
-    check,
-    columns_of,
-    plain,
-    read,
-    to_json,
-)
+from pipeline.messages.records import check, columns_of, plain, read, to_json
 from pipeline.messages.scans import candidate_from_json, decision_of, decision_to_json
 from pipeline.messages.schema import ledger as shapes
 from pipeline.model import Candidate, Decision, Scan

@@ -10,15 +10,7 @@ from typing import Any
 import xxhash
 
 from pipeline.messages import fields
-from pipeline.messages.records import (
-    check,
-    encode,
-    field_names,
-    own_form,
-    plain,
-    read,
-    to_json,
-)
+from pipeline.messages.records import check, encode, field_names, own_form, plain, read, to_json
 from pipeline.messages.schema import scans as shapes
 from pipeline.model import (
     Candidate,

@@ -7,12 +7,7 @@ from typing import Any
 
 import orjson
 
-from pipeline.analysis.lifecycle import (
-    OpenRegression,
-    Silenced,
-    SilenceDecision,
-    SilencedState,
-)
+from pipeline.analysis.lifecycle import OpenRegression, Silenced, SilenceDecision, SilencedState
 from pipeline.messages.ledger import candidate_of_event
 from pipeline.messages.records import columns_of
 from pipeline.model import Regression

@@ -11,24 +11,13 @@ import numpy as np
 import orjson
 import xxhash
 
-from pipeline.experiments.trials import (
-    Choice,
-    Decision,
-    Side,
-    Standing,
-    WholeTrial,
-)
+from pipeline.experiments.trials import Choice, Decision, Side, Standing, WholeTrial
 from pipeline.experiments.trials.choice import Score
 from pipeline.experiments.trials.verdict import Verdict
 from pipeline.messages import fields
 from pipeline.messages.fitting import fitting
 from pipeline.messages.inputs import not_ahead
-from pipeline.messages.records import (
-    check,
-    columns_of,
-    plain,
-    written,
-)
+from pipeline.messages.records import check, columns_of, plain, written
 from pipeline.messages.schema import trials as shapes
 from pipeline.messages.schema.trials import LARGEST, SMALLEST, VERDICT
 from pipeline.model import ExperimentEnd, FloatArray, Outgoing, TrialMetric, TrialSide

@@ -13,13 +13,7 @@ from pipeline.model import Decision, RegressionKind
 from pipeline.model.step import Code as Code
 from pipeline.model.step import Stage
 from pipeline.model.step import Step as Step
-from pipeline.model.step_codes import (
-    COMMON,
-    LINKS,
-    RELEASES,
-    STACKS,
-    SURE,
-)
+from pipeline.model.step_codes import COMMON, LINKS, RELEASES, STACKS, SURE
 
 TEXT = "text"
 """Code of a decision that a version without codes stored: its one subject is the sentence."""

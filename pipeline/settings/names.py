@@ -5,13 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipeline.counting.names import (
-    Naming,
-    Namings,
-    Pattern,
-    check_pattern,
-    rules_without,
-)
+from pipeline.counting.names import Naming, Namings, Pattern, check_pattern, rules_without
 from pipeline.files.validation import StrictModel, read_yaml, validate
 from pipeline.model.errors import ConfigError
 

@@ -11,24 +11,14 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pipeline.analysis.dedup.rules import (
-    Between,
-    Feature,
-    MergeRule,
-    PairwiseConfig,
-)
+from pipeline.analysis.dedup.rules import Between, Feature, MergeRule, PairwiseConfig
 from pipeline.analysis.detect.metric_direction import Worse
 from pipeline.analysis.published.kdd2018.setups import TEAMS, lacks_weeks
 from pipeline.counting.names.patterns import REGEX, compile_pattern
 from pipeline.files.validation import StrictModel, read_yaml, validate
 from pipeline.model import Detector, Direction, Scan
 from pipeline.model.errors import ConfigError
-from pipeline.model.units import (
-    DAY_S,
-    WEEK_S,
-    format_duration,
-    parse_duration_s,
-)
+from pipeline.model.units import DAY_S, WEEK_S, format_duration, parse_duration_s
 
 PRESETS_PATH = Path(__file__).with_name("workloads.yaml")
 

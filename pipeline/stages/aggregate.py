@@ -19,12 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 from pipeline.counting.count import Counts, count_samples
-from pipeline.counting.distinct_stacks import (
-    MAX_CHARACTERS,
-    MAX_ELEMENTS,
-    OutOfRoom,
-    StackRoom,
-)
+from pipeline.counting.distinct_stacks import MAX_CHARACTERS, MAX_ELEMENTS, OutOfRoom, StackRoom
 from pipeline.counting.names import Naming, Namings
 from pipeline.counting.quota.admission import Admission, Refused
 from pipeline.counting.quota.limits import Quotas

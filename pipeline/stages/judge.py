@@ -53,12 +53,7 @@ from pipeline.stages.gather.trials import (
 )
 from pipeline.stages.quota_report import QuotaReport
 from pipeline.storage.interface import RowQuery, Store
-from pipeline.telemetry.metrics import (
-    LIMITED_TRIALS,
-    REFUSED,
-    TRIAL_VERDICTS,
-    Sample,
-)
+from pipeline.telemetry.metrics import LIMITED_TRIALS, REFUSED, TRIAL_VERDICTS, Sample
 
 IDLE_S = 10 * MINUTE_S
 """How often overdue experiments are looked for; a service is quiet whose trials are the same as last time."""

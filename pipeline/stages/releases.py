@@ -20,14 +20,7 @@ from pipeline.messages.scans import decode_progress, scan_messages
 from pipeline.model import Outgoing, Progress, Record, Scan
 from pipeline.model.clock import Clock, to_iso
 from pipeline.model.units import MINUTE_S
-from pipeline.releases.requests import (
-    LookConfig,
-    ReleaseMetrics,
-    Rollout,
-    look,
-    next_look,
-    periods_ahead,
-)
+from pipeline.releases.requests import LookConfig, ReleaseMetrics, Rollout, look, next_look, periods_ahead
 from pipeline.releases.requests.looks import FIRST_PERIODS
 from pipeline.settings.workloads import RELEASE_COSTS
 from pipeline.stages.abilities import Assignable, Counted, Divisible

@@ -18,18 +18,8 @@ from pipeline.analysis.lifecycle import (
     decide_updates,
     find_fallbacks,
 )
-from pipeline.analysis.rootcause import (
-    Cause,
-    Gates,
-    RankingConfig,
-    find_causes,
-)
-from pipeline.messages.events import (
-    encode_event,
-    regression_event,
-    regression_id,
-    update_event,
-)
+from pipeline.analysis.rootcause import Cause, Gates, RankingConfig, find_causes
+from pipeline.messages.events import encode_event, regression_event, regression_id, update_event
 from pipeline.messages.ledger import (
     LedgerEntry,
     dropped_entries,
@@ -41,16 +31,7 @@ from pipeline.messages.lifecycle import regression_columns, update_columns
 from pipeline.messages.outcomes import Columns, ScanOutcome
 from pipeline.messages.scans import decode_scan
 from pipeline.messages.silenced_regressions import silenced_columns
-from pipeline.model import (
-    Candidate,
-    Change,
-    Outgoing,
-    Record,
-    Regression,
-    RegressionKind,
-    Scan,
-    SeriesKey,
-)
+from pipeline.model import Candidate, Change, Outgoing, Record, Regression, RegressionKind, Scan, SeriesKey
 from pipeline.model.clock import Clock, system_clock
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.settings.workloads import Workload, workload_of

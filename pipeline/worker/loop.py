@@ -17,12 +17,7 @@ from typing import Any, TypeVar
 
 from pipeline.kafka import MessagesRefused, is_set_within
 from pipeline.model import Outgoing, Record
-from pipeline.model.errors import (
-    ConfigError,
-    MessagesSkipped,
-    QueryRefused,
-    StoreUnavailable,
-)
+from pipeline.model.errors import ConfigError, MessagesSkipped, QueryRefused, StoreUnavailable
 from pipeline.settings.topics import Topics
 from pipeline.stages.base import Stage
 from pipeline.telemetry.metrics import Telemetry
@@ -36,12 +31,7 @@ from pipeline.worker.dlq import (
     source_of,
 )
 from pipeline.worker.group import Membership, MessagePublisher
-from pipeline.worker.intake import (
-    Event,
-    Intake,
-    Message,
-    rejected,
-)
+from pipeline.worker.intake import Event, Intake, Message, rejected
 from pipeline.worker.misplaced import Misplaced
 from pipeline.worker.omissions import FIRST_WAIT, Omissions
 from pipeline.worker.stage_calls import StageCalls

@@ -18,25 +18,10 @@ from pipeline.model.errors import ConfigError, SmidgenError
 from pipeline.settings.config import Settings
 from pipeline.settings.topics import Topics
 from pipeline.stages.base import Stage
-from pipeline.telemetry.metrics import (
-    SUMMARY_INTERVAL_S,
-    Sample,
-    Telemetry,
-    as_text,
-)
-from pipeline.worker.app import (
-    FaustMembership,
-    StageApp,
-    connect,
-    create_app,
-)
+from pipeline.telemetry.metrics import SUMMARY_INTERVAL_S, Sample, Telemetry, as_text
+from pipeline.worker.app import FaustMembership, StageApp, connect, create_app
 from pipeline.worker.dlq import DeadLetterWriter, LimitConfig, source_of
-from pipeline.worker.health import (
-    Check,
-    Health,
-    HealthServer,
-    health_address,
-)
+from pipeline.worker.health import Check, Health, HealthServer, health_address
 from pipeline.worker.lag import LogEnds, lags
 from pipeline.worker.loop import StageLoop
 from pipeline.worker.stage_calls import StageCalls

@@ -7,12 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from loadgen.engines.clickhouse.server import (
-    ClickHouseServer,
-    ServerSettings,
-    User,
-    Xml,
-)
+from loadgen.engines.clickhouse.server import ClickHouseServer, ServerSettings, User, Xml
 from pipeline.model.errors import ConfigError
 from pipeline.storage import migrate
 from pipeline.storage.connect import open_client, open_store

@@ -12,13 +12,7 @@ from uuid import uuid4
 import pytest
 
 from pipeline.messages import outcomes as codec
-from pipeline.messages.outcomes import (
-    ScanOutcome,
-    attempt_of,
-    outcome_columns,
-    outcome_of,
-    outcome_pieces,
-)
+from pipeline.messages.outcomes import ScanOutcome, attempt_of, outcome_columns, outcome_of, outcome_pieces
 from pipeline.model import Outgoing, Scan
 from pipeline.stages.outcomes import Outcomes
 from pipeline.storage.clickhouse import ClickHouseStore

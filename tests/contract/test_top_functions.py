@@ -7,12 +7,7 @@ import pytest
 from pipeline.model import Stratum
 from pipeline.model.frames import element
 from pipeline.storage.interface import Store
-from pipeline.views.dashboard.top_functions import (
-    LATE_S,
-    SPAN_S,
-    TopFunction,
-    read_top_functions,
-)
+from pipeline.views.dashboard.top_functions import LATE_S, SPAN_S, TopFunction, read_top_functions
 from tests.contract.rows import T0, stacks, strata_stacks, strata_totals
 
 OLD, NEW = Stratum.of({}, host="a", release="v1"), Stratum.of({}, host="b", release="v2")

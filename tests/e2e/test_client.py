@@ -12,13 +12,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.delivery.client import (
-    DETECTED,
-    Event,
-    SeenIds,
-    history,
-    subscribe,
-)
+from pipeline.delivery.client import DETECTED, Event, SeenIds, history, subscribe
 from pipeline.kafka import as_broker, open_member
 from pipeline.settings.config import Settings
 from tests.e2e.test_alerts import publish

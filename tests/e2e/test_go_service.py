@@ -31,14 +31,7 @@ from agents.gateway.intake import Intake, Rules
 from agents.gateway.scrape import FETCHED, Scraper
 from agents.gateway.service import BufferedOutbox
 from agents.gateway.targets import Target
-from agents.profiles.formats import (
-    Measure,
-    ProfileSource,
-    Sample,
-    count_samples,
-    find_format,
-    read_profile,
-)
+from agents.profiles.formats import Measure, ProfileSource, Sample, count_samples, find_format, read_profile
 from agents.profiles.formats.base import Stack
 from agents.profiles.formats.pprof import profile_messages
 from agents.profiles.formats.writers import write_pprof

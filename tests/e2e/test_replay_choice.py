@@ -17,12 +17,7 @@ from pipeline.cli import run
 from pipeline.messages.inputs import encode_profile
 from pipeline.worker.dlq.dead_letter import outcome_value
 from tests.e2e.dead_letters import command, copies, dlq, here, make_dead_letters, write_dead_letters
-from tests.e2e.worker_process import (
-    TOPICS,
-    BrokerUrl,
-    build_load,
-    committed,
-)
+from tests.e2e.worker_process import TOPICS, BrokerUrl, build_load, committed
 
 pytestmark = pytest.mark.e2e
 

@@ -11,12 +11,7 @@ import pytest
 
 from pipeline.storage.interface import Store
 from tests.e2e.dead_letters import command, copies, dead_letters, dlq, make_dead_letters, wait_all_read
-from tests.e2e.worker_process import (
-    BrokerUrl,
-    WorkerProcess,
-    assert_counted,
-    build_load,
-)
+from tests.e2e.worker_process import BrokerUrl, WorkerProcess, assert_counted, build_load
 
 pytestmark = pytest.mark.e2e
 

@@ -26,12 +26,7 @@ from pipeline.storage.connect import open_store
 from tests.e2e.test_security_store import serve
 from tests.e2e.worker_process import TOPICS, build_load, publish, publish_load, stored_samples, wait_until
 from tests.support.certificates import Authority
-from tests.unit.views.report.regressions import (
-    candidate,
-    insert_regression,
-    regression,
-    suspect,
-)
+from tests.unit.views.report.regressions import candidate, insert_regression, regression, suspect
 
 pytestmark = pytest.mark.timeout(900)  # several processes each, on a machine that may be busy
 

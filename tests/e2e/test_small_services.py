@@ -17,14 +17,7 @@ from pipeline.messages.inputs import encode_profile
 from pipeline.settings.topics import DEFAULT_PATH, load_topics
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store
-from tests.e2e.worker_process import (
-    START,
-    BrokerUrl,
-    FailingStore,
-    WorkerProcess,
-    stored_samples,
-    wait_until,
-)
+from tests.e2e.worker_process import START, BrokerUrl, FailingStore, WorkerProcess, stored_samples, wait_until
 from tests.support.builders import build_profile
 
 pytestmark = pytest.mark.e2e

@@ -25,20 +25,8 @@ from agents.source.gates.flips import flip_change
 from agents.webhooks import flag_events, github, gitlab, mapping, signatures
 from pipeline.counting.count import count_samples
 from pipeline.embedded.statement import BadRequest, decompress
-from pipeline.files.unpacking import (
-    UnpackError,
-    gunzip,
-    inflate,
-    unlz4,
-    unsnappy,
-    unzstd,
-)
-from pipeline.messages import (
-    events,
-    fields,
-    inputs,
-    ledger,
-)
+from pipeline.files.unpacking import UnpackError, gunzip, inflate, unlz4, unsnappy, unzstd
+from pipeline.messages import events, fields, inputs, ledger
 from pipeline.model import Change
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.units import parse_duration_s, parse_size_bytes

@@ -6,13 +6,7 @@ import io
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from agents.profiles.formats import (
-    ProfileSource,
-    Sample,
-    find_format,
-    format_names,
-    read_profile,
-)
+from agents.profiles.formats import ProfileSource, Sample, find_format, format_names, read_profile
 from agents.profiles.formats.tally import Found, count_samples
 from agents.profiles.formats.writers import WRITERS
 from pipeline.model.errors import ConfigError

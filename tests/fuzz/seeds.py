@@ -24,12 +24,7 @@ from pipeline.messages.inputs import (
     encode_profile,
     encode_silence,
 )
-from pipeline.messages.ledger import (
-    dropped_entries,
-    entry_to_json,
-    ledger_columns,
-    reported_entries,
-)
+from pipeline.messages.ledger import dropped_entries, entry_to_json, ledger_columns, reported_entries
 from pipeline.messages.requests import encode_requests
 from pipeline.messages.scans import encode_progress, encode_scan
 from pipeline.model import (

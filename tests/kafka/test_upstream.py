@@ -9,14 +9,7 @@ import pytest
 from pipeline.analysis.detect.idleness import Readings
 from pipeline.kafka import as_broker
 from pipeline.worker.upstream import UpstreamWatch
-from tests.e2e.worker_process import (
-    TOPICS,
-    BrokerUrl,
-    WorkerProcess,
-    build_load,
-    publish_load,
-    wait_done,
-)
+from tests.e2e.worker_process import TOPICS, BrokerUrl, WorkerProcess, build_load, publish_load, wait_done
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 

@@ -4,13 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.detect.change_point import (
-    Family,
-    log_odds_span,
-    p_values,
-    signed_roots,
-    split_sums,
-)
+from pipeline.analysis.detect.change_point import Family, log_odds_span, p_values, signed_roots, split_sums
 from pipeline.model import FloatArray
 
 ROWS, POINTS = 3, 40

@@ -11,12 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.messages.events import (
-    decode_event,
-    encode_event,
-    regression_event,
-    regression_id,
-)
+from pipeline.messages.events import decode_event, encode_event, regression_event, regression_id
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.inputs import (
     decode_change,

@@ -15,21 +15,11 @@ from hypothesis import strategies as st
 
 from pipeline.counting import distinct_stacks
 from pipeline.counting.bounds import StackBounds
-from pipeline.counting.count import (
-    STRATUM_STACK_WINDOWS,
-    Counts,
-    count_samples,
-    stack_ids,
-)
+from pipeline.counting.count import STRATUM_STACK_WINDOWS, Counts, count_samples, stack_ids
 from pipeline.counting.vocabulary import Vocabulary
 from pipeline.messages.schema.inputs import MAX_COUNT
 from pipeline.model import Annotation, Profile
-from pipeline.model.frames import (
-    DEEP,
-    OTHER,
-    frame_elements,
-    series_of,
-)
+from pipeline.model.frames import DEEP, OTHER, frame_elements, series_of
 
 WINDOW_S, STACK_WINDOW_S = 10.0, 60.0
 BOUNDS = StackBounds(depth=6, stacks=4, characters=60)

@@ -6,12 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.detect.short_term import (
-    ScanConfig,
-    Windows,
-    baseline_start,
-    find_candidates,
-)
+from pipeline.analysis.detect.short_term import ScanConfig, Windows, baseline_start, find_candidates
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, MetricKind, SeriesMatrix
 
 WINDOWS = Windows(

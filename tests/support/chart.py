@@ -17,12 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.settings.config import (
-    PREFIX,
-    Settings,
-    load_settings,
-    setting_fields,
-)
+from pipeline.settings.config import PREFIX, Settings, load_settings, setting_fields
 from pipeline.settings.topics import load_topics
 from tests.support.paths import ROOT
 

@@ -8,13 +8,7 @@ import numpy as np
 
 from pipeline.analysis.cost_shift.scan import StackEvidence
 from pipeline.analysis.dedup.causes import Causes
-from pipeline.analysis.dedup.evidence import (
-    Cluster,
-    DedupConfig,
-    DedupEvidence,
-    Deployed,
-    Reported,
-)
+from pipeline.analysis.dedup.evidence import Cluster, DedupConfig, DedupEvidence, Deployed, Reported
 from pipeline.analysis.dedup.links import Link
 from pipeline.analysis.dedup.pairs import Pairs, pair_up
 from pipeline.analysis.dedup.rules import Feature, PairwiseConfig

@@ -34,12 +34,7 @@ from pipeline.stages.abilities import handle_whole
 from pipeline.stages.base import Stage
 from pipeline.stages.factory import STAGES
 from pipeline.storage.arrays import ArrayStore
-from pipeline.telemetry.metrics import (
-    GATEWAY_READINGS,
-    TOP_FUNCTION_GCPU,
-    Sample,
-    exposition,
-)
+from pipeline.telemetry.metrics import GATEWAY_READINGS, TOP_FUNCTION_GCPU, Sample, exposition
 from pipeline.worker import service as workers
 from tests.support.alert_events import NOW, detected, encoded
 from tests.support.builders import build_profile

@@ -11,12 +11,7 @@ from pipeline.messages.events import encode_event, regression_event, update_even
 from pipeline.messages.inputs import change_to_row
 from pipeline.messages.lifecycle import regression_columns, update_columns
 from pipeline.messages.records import columns_of
-from pipeline.messages.trials import (
-    decode_trial,
-    encode_trial,
-    point_rows,
-    side_row,
-)
+from pipeline.messages.trials import decode_trial, encode_trial, point_rows, side_row
 from pipeline.messages.verdicts import verdict_to_row
 from pipeline.model import Regression, StackChange, Suspect, TrialMetric, TrialSide, Verdict, VerdictKind
 from pipeline.storage.interface import Store

@@ -9,14 +9,7 @@ from typing import Any
 import click
 import orjson
 
-from pipeline.analysis.feedback.comparison import (
-    Line,
-    Outcome,
-    Setting,
-    fewer,
-    more,
-    tally,
-)
+from pipeline.analysis.feedback.comparison import Line, Outcome, Setting, fewer, more, tally
 from pipeline.commands.options import FiniteRange, Moment, settings_options
 from pipeline.commands.terminal import escape_controls
 from pipeline.files.listing import listed

@@ -9,12 +9,7 @@ import click
 import orjson
 
 from agents.commands.feedback.label_model import LabelModel
-from pipeline.analysis.feedback.labeller import (
-    Answers,
-    Label,
-    label,
-    label_deeds,
-)
+from pipeline.analysis.feedback.labeller import Answers, Label, label, label_deeds
 from pipeline.commands.options import Moment, settings_options
 from pipeline.commands.terminal import escape_controls
 from pipeline.messages.fields import EARLIEST_S

@@ -15,13 +15,7 @@ from rich.text import Text
 from agents.commands.release_requests.mixed_models import shown_type
 from pipeline.commands.terminal import escape_controls, print_note, table_console
 from pipeline.files.listing import listed
-from pipeline.releases.requests import (
-    NotCompared,
-    Releases,
-    Selection,
-    choose_types,
-    seen_load,
-)
+from pipeline.releases.requests import NotCompared, Releases, Selection, choose_types, seen_load
 from pipeline.settings.extras import require_forest
 
 if TYPE_CHECKING:

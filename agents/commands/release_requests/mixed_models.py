@@ -13,13 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from pipeline.commands.terminal import escape_controls, print_note, table_console
-from pipeline.releases.requests import (
-    CompareConfig,
-    NotCompared,
-    ReleaseComparison,
-    Releases,
-    spelt,
-)
+from pipeline.releases.requests import CompareConfig, NotCompared, ReleaseComparison, Releases, spelt
 from pipeline.releases.requests.mixed import MixedComparison, compare_mixed_releases
 
 _SHOWN = 10

@@ -14,12 +14,7 @@ from rich.text import Text
 
 from pipeline.commands.terminal import escape_controls, print_note, table_console
 from pipeline.model.clock import to_iso
-from pipeline.releases.requests import (
-    BASE,
-    EVERY,
-    CostChange,
-    spelt,
-)
+from pipeline.releases.requests import BASE, EVERY, CostChange, spelt
 
 if TYPE_CHECKING:
     from agents.source.routes import RequestFinding, RequestSuspect, RequestSuspects

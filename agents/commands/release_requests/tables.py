@@ -13,14 +13,7 @@ from pipeline.commands.terminal import print_note
 from pipeline.files.listing import listed
 from pipeline.model import FloatArray, is_time_column, time_column, time_type
 from pipeline.model.errors import ConfigError
-from pipeline.releases.requests import (
-    Periods,
-    Releases,
-    align,
-    joined,
-    merged,
-    periods_a_point,
-)
+from pipeline.releases.requests import Periods, Releases, align, joined, merged, periods_a_point
 
 
 class RequestTable:

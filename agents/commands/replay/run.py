@@ -17,12 +17,7 @@ from pipeline.files.values import address_of
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from agents.experiments.replay.experiment import (
-        DownstreamConfig,
-        Experiment,
-        ReadCpu,
-        Result,
-    )
+    from agents.experiments.replay.experiment import DownstreamConfig, Experiment, ReadCpu, Result
     from agents.experiments.replay.plan import NamedRequest
 
 _EXAMPLES = """\b

@@ -2,13 +2,7 @@
 
 from agents.experiments.benchmarks import json_formats, text_formats
 from agents.experiments.benchmarks.changes import BenchmarkChange, find_changes
-from agents.experiments.benchmarks.history import (
-    History,
-    Reading,
-    Series,
-    arrange,
-    read_results,
-)
+from agents.experiments.benchmarks.history import History, Reading, Series, arrange, read_results
 from agents.experiments.benchmarks.results import format_names, register
 
 for _format in (*json_formats.FORMATS, *text_formats.FORMATS):

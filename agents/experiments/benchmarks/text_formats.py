@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import re
 
-from agents.experiments.benchmarks.results import (
-    Content,
-    Entries,
-    Format,
-    Results,
-)
+from agents.experiments.benchmarks.results import Content, Entries, Format, Results
 
 _GO = re.compile(r"^(Benchmark\S*)\s+\d+\s+(.+)$", re.MULTILINE)
 _GO_BEGINS = re.compile(r"^Benchmark", re.MULTILINE)

@@ -2,14 +2,7 @@
 
 from agents.experiments.bisection.journal import Journal, Task
 from agents.experiments.bisection.measurement import Measure, Reading, reading_of
-from agents.experiments.bisection.session import (
-    Plan,
-    Session,
-    Span,
-    bisect_range,
-    read_span,
-    skipped,
-)
+from agents.experiments.bisection.session import Plan, Session, Span, bisect_range, read_span, skipped
 from agents.experiments.bisection.suspects import Suspects, read_suspects
 from agents.experiments.bisection.workbench import Workbench
 

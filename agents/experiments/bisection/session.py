@@ -10,12 +10,7 @@ from agents.experiments.bisection.journal import Journal
 from agents.experiments.bisection.measurement import Reading
 from agents.experiments.bisection.workbench import Workbench
 from agents.source.changes.git import Commit, GitError, Repository
-from pipeline.experiments.bisection import (
-    Record,
-    SearchConfig,
-    Standing,
-    standing_of,
-)
+from pipeline.experiments.bisection import Record, SearchConfig, Standing, standing_of
 from pipeline.model import FloatArray
 
 MOST_COMMITS = 20_000

@@ -10,12 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.experiments.replay.outcome import pace_of
-from agents.experiments.replay.plan import (
-    NamedRequest,
-    Rewriting,
-    at_rate,
-    planned,
-)
+from agents.experiments.replay.plan import NamedRequest, Rewriting, at_rate, planned
 from agents.experiments.replay.replayer import Replayed, Replayer
 from agents.experiments.replay.trace import Trace
 from pipeline.experiments.trials.student import paired_t_test

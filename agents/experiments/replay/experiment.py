@@ -10,13 +10,7 @@ from dataclasses import dataclass, field
 
 from agents.experiments.replay.connection import Address
 from agents.experiments.replay.downstream import CallCounts, CannedAnswer, make_downstream
-from agents.experiments.replay.outcome import (
-    EndpointOutcome,
-    Pace,
-    measured,
-    outcomes,
-    pace_of,
-)
+from agents.experiments.replay.outcome import EndpointOutcome, Pace, measured, outcomes, pace_of
 from agents.experiments.replay.plan import (
     NamedRequest,
     PlannedRequest,
@@ -25,12 +19,7 @@ from agents.experiments.replay.plan import (
     at_recorded_times,
     planned,
 )
-from agents.experiments.replay.replayer import (
-    Exchange,
-    ReplayConfig,
-    Replayed,
-    Replayer,
-)
+from agents.experiments.replay.replayer import Exchange, ReplayConfig, Replayed, Replayer
 from agents.experiments.replay.trace import Trace
 from agents.experiments.replay.trial_rows import Calls, TrialRows
 from pipeline.http.serving import listening

@@ -17,12 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol, cast
 
-from agents.experiments.replay.recording import (
-    RecordedRequest,
-    encode_cut,
-    encode_head,
-    encode_request,
-)
+from agents.experiments.replay.recording import RecordedRequest, encode_cut, encode_head, encode_request
 from agents.experiments.replay.redaction import Redaction, Unreadable
 from agents.experiments.replay.sampling import Drawn, Sampler, SamplingConfig
 from pipeline.model.clock import Clock, system_clock

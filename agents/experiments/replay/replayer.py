@@ -9,13 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from agents.experiments.replay.connection import (
-    Address,
-    Answer,
-    Connection,
-    Pool,
-    request_head,
-)
+from agents.experiments.replay.connection import Address, Answer, Connection, Pool, request_head
 from agents.experiments.replay.plan import PlannedRequest
 from agents.experiments.replay.timing import server_timings
 from agents.experiments.replay.trace import Trace

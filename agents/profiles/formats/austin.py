@@ -10,13 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from agents.profiles.formats.base import (
-    Measure,
-    Reading,
-    Record,
-    Sample,
-    choose_value,
-)
+from agents.profiles.formats.base import Measure, Reading, Record, Sample, choose_value
 from agents.profiles.formats.collapsed import invalid_line
 from agents.profiles.formats.frames import join_frame
 from agents.profiles.formats.source import ProfileSource, head_text

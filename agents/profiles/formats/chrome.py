@@ -12,14 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from agents.profiles.formats.base import (
-    Invalid,
-    Measure,
-    Reading,
-    Record,
-    Sample,
-    Stack,
-)
+from agents.profiles.formats.base import Invalid, Measure, Reading, Record, Sample, Stack
 from agents.profiles.formats.frames import join_frame
 from agents.profiles.formats.source import Damaged, ProfileSource, head_text
 

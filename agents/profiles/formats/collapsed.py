@@ -6,14 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from agents.profiles.formats.base import (
-    Invalid,
-    Measure,
-    Reading,
-    Record,
-    Sample,
-    StackSamples,
-)
+from agents.profiles.formats.base import Invalid, Measure, Reading, Record, Sample, StackSamples
 from agents.profiles.formats.source import HEAD_BYTES, ProfileSource
 from agents.profiles.formats.tally import count_samples
 

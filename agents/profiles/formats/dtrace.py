@@ -5,12 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agents.profiles.formats.base import (
-    Measure,
-    Reading,
-    Record,
-    Sample,
-)
+from agents.profiles.formats.base import Measure, Reading, Record, Sample
 from agents.profiles.formats.collapsed import MAX_LINE_COUNT, invalid_line
 from agents.profiles.formats.source import ProfileSource, head_text
 

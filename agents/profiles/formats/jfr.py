@@ -19,13 +19,7 @@ from agents.profiles.formats.base import (
     Stack,
     choose_value,
 )
-from agents.profiles.formats.jfr_chunk import (
-    HEADER,
-    MAGIC,
-    Chunk,
-    Type,
-    read_header,
-)
+from agents.profiles.formats.jfr_chunk import HEADER, MAGIC, Chunk, Type, read_header
 from agents.profiles.formats.source import Damaged, ProfileSource
 
 _STACK_TRACE = "jdk.types.StackTrace"

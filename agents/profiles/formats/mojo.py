@@ -11,14 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from agents.profiles.formats.austin import austin_frame, austin_measure, chosen_metric
-from agents.profiles.formats.base import (
-    MAX_WEIGHT,
-    Invalid,
-    Measure,
-    Reading,
-    Record,
-    Sample,
-)
+from agents.profiles.formats.base import MAX_WEIGHT, Invalid, Measure, Reading, Record, Sample
 from agents.profiles.formats.source import MAX_LINE, Damaged, ProfileSource
 
 _MAGIC = b"MOJ"

@@ -26,13 +26,7 @@ from agents.profiles.formats.base import (
     joined,
 )
 from agents.profiles.formats.frames import join_frame
-from agents.profiles.formats.protobuf import (
-    Fields,
-    compile_messages,
-    text_of,
-    walk_fields,
-    with_texts,
-)
+from agents.profiles.formats.protobuf import Fields, compile_messages, text_of, walk_fields, with_texts
 from agents.profiles.formats.source import Damaged, ProfileSource
 
 _MESSAGES: Mapping[str, Fields] = {

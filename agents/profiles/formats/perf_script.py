@@ -6,13 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from agents.profiles.formats.base import (
-    Invalid,
-    Measure,
-    Reading,
-    Record,
-    Sample,
-)
+from agents.profiles.formats.base import Invalid, Measure, Reading, Record, Sample
 from agents.profiles.formats.source import ProfileSource, head_text
 
 MAX_EVENT_LINES = 100_000

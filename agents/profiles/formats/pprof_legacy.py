@@ -15,14 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from agents.profiles.formats.base import (
-    MAX_WEIGHT,
-    Invalid,
-    Measure,
-    Reading,
-    Record,
-    Sample,
-)
+from agents.profiles.formats.base import MAX_WEIGHT, Invalid, Measure, Reading, Record, Sample
 from agents.profiles.formats.source import Damaged, ProfileSource
 
 _WORDS = ("<Q", ">Q", "<I", ">I")

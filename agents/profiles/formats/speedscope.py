@@ -9,15 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agents.profiles.formats.base import (
-    MAX_WEIGHT,
-    Invalid,
-    Measure,
-    Reading,
-    Record,
-    Sample,
-    choose_value,
-)
+from agents.profiles.formats.base import MAX_WEIGHT, Invalid, Measure, Reading, Record, Sample, choose_value
 from agents.profiles.formats.frames import join_frame
 from agents.profiles.formats.source import Damaged, ProfileSource, head_text
 

@@ -1,11 +1,6 @@
 """Kernels: what samples a process. A new one is a module here and a line below."""
 
-from agents.sampling.kernels import (
-    async_profiler,
-    austin,
-    perf,
-    pyspy,
-)
+from agents.sampling.kernels import async_profiler, austin, perf, pyspy
 from agents.sampling.kernels.base import (
     AUTO,
     CALL_GRAPHS,

@@ -14,12 +14,7 @@ from pathlib import Path, PurePosixPath
 from agents.profiles.formats import AUTO, Measure
 from agents.profiles.formats.frames import join_frame, split_frame, without_line
 from agents.sampling.kernels.base import SamplerError, Sampling
-from agents.sampling.kernels.stream import (
-    LINE_BUFFERED,
-    Pipe,
-    StreamRun,
-    find_line_buffer,
-)
+from agents.sampling.kernels.stream import LINE_BUFFERED, Pipe, StreamRun, find_line_buffer
 
 NAME = "austin"
 _DENIED = ("Insufficient permissions", "ermission denied", "not permitted", "Requires root")

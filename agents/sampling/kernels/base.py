@@ -10,13 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from agents.sampling.kernels.choice import (
-    PROC,
-    Runtime,
-    runtimes,
-    see_process,
-    suitable,
-)
+from agents.sampling.kernels.choice import PROC, Runtime, runtimes, see_process, suitable
 from pipeline.model.clock import Clock
 from pipeline.model.errors import ConfigError, SmidgenError
 

@@ -14,12 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agents.sampling.kernels.base import SamplerError, Sampling
-from agents.sampling.kernels.stream import (
-    LINE_BUFFERED,
-    Pipe,
-    StreamRun,
-    find_line_buffer,
-)
+from agents.sampling.kernels.stream import LINE_BUFFERED, Pipe, StreamRun, find_line_buffer
 
 NAME = "perf"
 EVENT = "cpu-clock"

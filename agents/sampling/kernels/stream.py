@@ -15,14 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, cast
 
-from agents.profiles.formats import (
-    Measure,
-    ProfileSource,
-    Sample,
-    Stack,
-    find_format,
-    read_profile,
-)
+from agents.profiles.formats import Measure, ProfileSource, Sample, Stack, find_format, read_profile
 from agents.profiles.formats.frames import without_line
 from agents.profiles.formats.writers import write_collapsed
 from agents.sampling.kernels.base import SamplerError

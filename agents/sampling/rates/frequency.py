@@ -15,12 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from agents.sampling.rates.divergence import (
-    TOP,
-    compare_samples,
-    expected_divergence,
-    top_divergence,
-)
+from agents.sampling.rates.divergence import TOP, compare_samples, expected_divergence, top_divergence
 from pipeline.model import FloatArray
 
 _FALL = 50.0

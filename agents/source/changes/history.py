@@ -13,12 +13,7 @@ from agents.profiles.naming import module_name, subroutine_name
 from agents.source.changes.bounds import fit
 from agents.source.changes.definitions import read_definitions
 from agents.source.changes.git import Commit, FileChange, GitError
-from agents.source.changes.languages import (
-    INTERPRETED,
-    Language,
-    language_of,
-    may_be_unread_code,
-)
+from agents.source.changes.languages import INTERPRETED, Language, language_of, may_be_unread_code
 from agents.source.changes.modules import manifest_paths, module_of_source
 from agents.source.changes.patch import FilePatch, content_of
 from agents.source.changes.subroutines import compare_python

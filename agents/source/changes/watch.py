@@ -11,12 +11,7 @@ from typing import Protocol
 
 import orjson
 
-from agents.source.changes.git import (
-    Commit,
-    GitError,
-    Repository,
-    Tag,
-)
+from agents.source.changes.git import Commit, GitError, Repository, Tag
 from pipeline.files.outputs import write_output
 from pipeline.model.errors import BrokerUnavailable, ConfigError
 

@@ -8,13 +8,7 @@ from pathlib import Path, PurePosixPath
 import xxhash
 
 from agents.source.changes.diff import FileDiff, other_version, patch_of
-from agents.source.changes.git import (
-    MAX_FILE_BYTES,
-    MAX_READ_BYTES,
-    Commit,
-    FileChange,
-    Repository,
-)
+from agents.source.changes.git import MAX_FILE_BYTES, MAX_READ_BYTES, Commit, FileChange, Repository
 from agents.source.changes.languages import language_of
 from agents.source.changes.patch import FilePatch
 from pipeline.model.errors import ConfigError, file_errors

@@ -10,22 +10,12 @@ from pathlib import Path
 
 import orjson
 
-from agents.source.gates.flag_set import (
-    MAX_BYTES,
-    FlagSet,
-    differences,
-    read_flag_set,
-)
+from agents.source.gates.flag_set import MAX_BYTES, FlagSet, differences, read_flag_set
 from agents.source.gates.flips import Flip
 from pipeline.files.outputs import write_output
 from pipeline.messages.fields import parse_object
 from pipeline.model.clock import Clock
-from pipeline.model.errors import (
-    BrokerUnavailable,
-    ConfigError,
-    InvalidMessage,
-    file_errors,
-)
+from pipeline.model.errors import BrokerUnavailable, ConfigError, InvalidMessage, file_errors
 
 log = logging.getLogger(__name__)
 

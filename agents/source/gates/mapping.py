@@ -11,12 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.source.gates.source import (
-    Argument,
-    Call,
-    Function,
-    Module,
-)
+from agents.source.gates.source import Argument, Call, Function, Module
 
 _MOST_IMPORTS = 5
 """How often a name is followed to where it was imported from: packages pass on names of their modules."""

@@ -6,12 +6,7 @@ from agents.source.routes.imported import import_routes
 from agents.source.routes.reaches import Reaches
 from agents.source.routes.repository import Release, read_folder, read_reaches
 from agents.source.routes.route import Route
-from agents.source.routes.suspects import (
-    ChangedMethod,
-    RequestFinding,
-    RequestSuspect,
-    RequestSuspects,
-)
+from agents.source.routes.suspects import ChangedMethod, RequestFinding, RequestSuspect, RequestSuspects
 
 __all__ = [
     "Application",

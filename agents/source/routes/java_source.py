@@ -6,13 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.source.routes.source import (
-    CALLED,
-    Chain,
-    Class,
-    Function,
-    Unit,
-)
+from agents.source.routes.source import CALLED, Chain, Class, Function, Unit
 from agents.source.routes.syntax_nodes import (
     field_text,
     last_line_of,

@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.source.routes.source import (
-    CALLED,
-    Chain,
-    Class,
-    Function,
-    Unit,
-)
+from agents.source.routes.source import CALLED, Chain, Class, Function, Unit
 from agents.source.routes.syntax_nodes import (
     field_text,
     last_line_of,

@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agents.source.python_syntax import PARSE_ERRORS, Definition, imported_names, parse_python
-from agents.source.routes.source import (
-    CALLED,
-    Chain,
-    Class,
-    Function,
-    Unit,
-)
+from agents.source.routes.source import CALLED, Chain, Class, Function, Unit
 
 _MOST_PARTS = 30
 """Longest chain that is followed."""

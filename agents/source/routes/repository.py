@@ -7,21 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agents.profiles.formats import (
-    AUTO,
-    ProfileSource,
-    count_samples,
-    find_format,
-    read_profile,
-)
+from agents.profiles.formats import AUTO, ProfileSource, count_samples, find_format, read_profile
 from agents.profiles.naming import name_stack
 from agents.source.changes import Commit, Repository, describe_commit
-from agents.source.routes.application import (
-    MAX_FILE_BYTES,
-    Application,
-    is_read,
-    read_application,
-)
+from agents.source.routes.application import MAX_FILE_BYTES, Application, is_read, read_application
 from agents.source.routes.reaches import Reaches
 from agents.source.routes.suspects import RequestSuspects
 from pipeline.model.errors import ConfigError, file_errors

@@ -10,13 +10,7 @@ from types import MappingProxyType
 import numpy as np
 from scipy import stats
 
-from pipeline.experiments.bisection import (
-    BeliefConfig,
-    Outcome,
-    Record,
-    SearchConfig,
-    standing_of,
-)
+from pipeline.experiments.bisection import BeliefConfig, Outcome, Record, SearchConfig, standing_of
 
 LEVEL = 1000.0
 """Of the code before the step, in standard deviations of one measurement."""

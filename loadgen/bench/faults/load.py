@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from loadgen.bench.faults.truth import (
-    STACK_WINDOW_S,
-    WINDOW_S,
-    Truth,
-    published_truth,
-    recount,
-    undisturbed,
-)
+from loadgen.bench.faults.truth import STACK_WINDOW_S, WINDOW_S, Truth, published_truth, recount, undisturbed
 from loadgen.fleet.publish import messages
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.simulate import simulate

@@ -25,12 +25,7 @@ from agents.experiments.bisection import (
 from loadgen.bench.lab.commits import write_code
 from loadgen.target.history import Edit
 from loadgen.target.repository import apply_edit, git
-from pipeline.experiments.bisection import (
-    BeliefConfig,
-    Outcome,
-    SearchConfig,
-    prior_of,
-)
+from pipeline.experiments.bisection import BeliefConfig, Outcome, SearchConfig, prior_of
 
 COMMITS = 16
 STEP = 0.05

@@ -15,12 +15,7 @@ from agents.experiments.replay.experiment import (
     counted_downstream,
     run_trials,
 )
-from agents.experiments.replay.plan import (
-    Choice,
-    NamedRequest,
-    choose,
-    name_endpoints,
-)
+from agents.experiments.replay.plan import Choice, NamedRequest, choose, name_endpoints
 from agents.experiments.replay.recording import read_recording
 from agents.experiments.replay.replayer import ReplayConfig
 from agents.experiments.replay.trial_rows import TrialRows
@@ -29,13 +24,7 @@ from loadgen.bench.lab.request import LabRequest
 from loadgen.bench.lab.sides import STOCK, Sides, record_traffic
 from loadgen.engines.kafka.probe import free_ports
 from pipeline.commands.trial.reading import read_trials
-from pipeline.experiments.trials import (
-    Bounds,
-    Decision,
-    ModelConfig,
-    Verdict,
-    judge_trials,
-)
+from pipeline.experiments.trials import Bounds, Decision, ModelConfig, Verdict, judge_trials
 from pipeline.experiments.trials import Sides as Points
 from pipeline.processes import Group
 from pipeline.stages.gather.trial_models import load_models

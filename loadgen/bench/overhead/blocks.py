@@ -18,13 +18,7 @@ import numpy as np
 
 from agents.profiles.formats import Stack
 from agents.profiles.formats.collapsed import parse_collapsed
-from agents.sampling.kernels import (
-    Kernel,
-    Run,
-    SamplerError,
-    Sampling,
-    make_kernel,
-)
+from agents.sampling.kernels import Kernel, Run, SamplerError, Sampling, make_kernel
 from agents.sampling.process import ExistingProcess
 from agents.sampling.sampler import Sampler, stop_limit_s
 from loadgen.bench.overhead.services import FUNCTIONS, Service

@@ -20,12 +20,7 @@ from agents.host.process_sampling import ProcessSampling, SamplingSettings
 from agents.host.rules import How, Identity, Target
 from agents.profiles.formats import Stack
 from agents.sampling.kernels import SamplerError
-from agents.sampling.rates import (
-    FrequencyConfig,
-    adjust,
-    config_for,
-    first_state,
-)
+from agents.sampling.rates import FrequencyConfig, adjust, config_for, first_state
 from loadgen.bench.overhead.blocks import Answers, count_functions
 from loadgen.bench.overhead.services import FUNCTIONS
 from pipeline.model import FloatArray

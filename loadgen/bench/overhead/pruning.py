@@ -8,12 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.profiles.formats import Stack
-from agents.sampling.rates import (
-    Trial,
-    plan_pruning,
-    thin_stacks,
-    try_pruning,
-)
+from agents.sampling.rates import Trial, plan_pruning, thin_stacks, try_pruning
 from loadgen.bench.sampling.stacks import MOST_ERROR, aggregate_stacks
 
 OFFSET_SEED = 1

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadgen.bench.trials.simulate import (
-    DISTRIBUTIONS,
-    Distribution,
-    draw_covariate,
-    draw_sides,
-    matched,
-)
+from loadgen.bench.trials.simulate import DISTRIBUTIONS, Distribution, draw_covariate, draw_sides, matched
 from pipeline.experiments.trials import (
     MODELS,
     ChoiceConfig,

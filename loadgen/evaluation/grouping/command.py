@@ -17,12 +17,7 @@ from loadgen.evaluation.words import share
 from loadgen.fleet.scenario import load_scenario
 from loadgen.harness import Experiment, bench, terminal_table
 from pipeline.analysis.cost_shift.scan import StackEvidence
-from pipeline.analysis.dedup.evidence import (
-    Cluster,
-    DedupConfig,
-    DedupEvidence,
-    Deployed,
-)
+from pipeline.analysis.dedup.evidence import Cluster, DedupConfig, DedupEvidence, Deployed
 from pipeline.analysis.dedup.within_scan import find_groups
 from pipeline.analysis.published.exclusive_stacks import ExclusiveConfig, group_by_exclusive_stacks
 from pipeline.analysis.published.som_dedup import group_by_som, potential_causes

@@ -6,15 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loadgen.evaluation.suite.runs import (
-    FIGURES,
-    Figure,
-    Job,
-    Run,
-    figure_of,
-    mean_json,
-    pooled,
-)
+from loadgen.evaluation.suite.runs import FIGURES, Figure, Job, Run, figure_of, mean_json, pooled
 from loadgen.harness import Mean, mean_of
 from pipeline.model.errors import ConfigError
 from pipeline.model.steps import ABLATABLE as STEPS

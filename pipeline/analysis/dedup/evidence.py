@@ -17,12 +17,7 @@ from pipeline.analysis.dedup.rules import PairwiseConfig
 from pipeline.analysis.detect.expected import values_and_weights
 from pipeline.analysis.mix.within import RiseWithin
 from pipeline.analysis.rootcause import first_announcements
-from pipeline.analysis.stacks import (
-    CarriedOver,
-    StackIndex,
-    against_control,
-    carry_over,
-)
+from pipeline.analysis.stacks import CarriedOver, StackIndex, against_control, carry_over
 from pipeline.model import Candidate, Change, FloatArray, Scan, SeriesKey, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.units import DAY_S

@@ -14,12 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from pipeline.analysis.stacks import (
-    StackIndex,
-    measure_rises,
-    membership,
-    rows_of,
-)
+from pipeline.analysis.stacks import StackIndex, measure_rises, membership, rows_of
 from pipeline.model import BoolArray, SeriesKey, StackMatrix
 
 

@@ -20,13 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.analysis.detect.change_point import (
-    Family,
-    Sums,
-    ratio,
-    signed_roots,
-    split_sums,
-)
+from pipeline.analysis.detect.change_point import Family, Sums, ratio, signed_roots, split_sums
 from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig, SeriesNoise
 from pipeline.model import BoolArray, FloatArray, IntArray
 

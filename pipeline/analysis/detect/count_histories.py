@@ -14,12 +14,7 @@ import numpy as np
 from pipeline.analysis.detect.noise.limits import NoiseLimits, noise_limits
 from pipeline.analysis.detect.noise.near import NearCountNoise
 from pipeline.analysis.detect.noise.shared_prior import least_moderated, moderated
-from pipeline.analysis.detect.normalised import (
-    Compared,
-    NormaliseConfig,
-    Normalised,
-    some_rows,
-)
+from pipeline.analysis.detect.normalised import Compared, NormaliseConfig, Normalised, some_rows
 from pipeline.analysis.detect.seasonal.daily import WindowGrid, draw_cycle, fit_daily_waves
 from pipeline.analysis.statistics.long_run_noise.batch_means import SeriesNoise
 from pipeline.model import FloatArray, IntArray, SeriesMatrix, SharedVariancePrior

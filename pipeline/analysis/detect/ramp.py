@@ -12,12 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.analysis.detect.change_interval import (
-    IntervalConfig,
-    likeliest,
-    posterior,
-    step_interval,
-)
+from pipeline.analysis.detect.change_interval import IntervalConfig, likeliest, posterior, step_interval
 from pipeline.analysis.detect.seasonal.stl import bridge
 from pipeline.analysis.statistics.blocks import block_means
 from pipeline.analysis.statistics.robust import typical_deviation

@@ -18,12 +18,7 @@ from pipeline.analysis.detect.renames import find_renames
 from pipeline.analysis.detect.schedule import is_slow
 from pipeline.analysis.detect.service_noise import with_shared_prior
 from pipeline.analysis.detect.share_normalisation import share_factor, with_share_factor
-from pipeline.analysis.detect.short_term import (
-    ScanConfig,
-    Windows,
-    count_histories,
-    find_steps,
-)
+from pipeline.analysis.detect.short_term import ScanConfig, Windows, count_histories, find_steps
 from pipeline.analysis.detect.unjudged import NO_DATA, Steps
 from pipeline.counting.names import PresentNames
 from pipeline.counting.names.merging import merged_series

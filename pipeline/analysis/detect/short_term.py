@@ -18,21 +18,10 @@ from pipeline.analysis.detect.count_histories import CountHistories, UnmeasuredC
 from pipeline.analysis.detect.expected import normalise, normalise_values
 from pipeline.analysis.detect.isolation import Isolated, isolate
 from pipeline.analysis.detect.matrix import first_windows, slice_rows
-from pipeline.analysis.detect.normalised import (
-    Compared,
-    Normalised,
-    join_rows,
-    some_rows,
-)
+from pipeline.analysis.detect.normalised import Compared, Normalised, join_rows, some_rows
 from pipeline.analysis.detect.scan_config import ScanConfig, Windows, baseline_start
 from pipeline.analysis.detect.split_search import Span, SplitSearch
-from pipeline.analysis.detect.unjudged import (
-    Steps,
-    are_judged,
-    find_unjudged,
-    grounds_of,
-    merge_unjudged,
-)
+from pipeline.analysis.detect.unjudged import Steps, are_judged, find_unjudged, grounds_of, merge_unjudged
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix, Unjudged
 from pipeline.model.metric_kind import is_gcpu
 

@@ -10,12 +10,7 @@ from functools import partial
 import numpy as np
 
 from pipeline.analysis.detect.best_split import BestSplit, no_split
-from pipeline.analysis.detect.change_interval import (
-    Noise,
-    NoiseAtScale,
-    split_intervals,
-    split_profile,
-)
+from pipeline.analysis.detect.change_interval import Noise, NoiseAtScale, split_intervals, split_profile
 from pipeline.analysis.detect.change_point import (
     Family,
     Sums,

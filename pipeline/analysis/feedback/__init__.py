@@ -21,13 +21,7 @@ from pipeline.analysis.feedback.state import (
     latest_verdicts,
     original_of,
 )
-from pipeline.analysis.feedback.thresholds import (
-    Proposal,
-    Roc,
-    ThresholdConfig,
-    propose_thresholds,
-    roc,
-)
+from pipeline.analysis.feedback.thresholds import Proposal, Roc, ThresholdConfig, propose_thresholds, roc
 
 __all__ = [
     "RIGHT",

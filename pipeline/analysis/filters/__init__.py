@@ -1,18 +1,7 @@
 """Filters: they pass candidates that are new, lasting regressions of a size that matters."""
 
-from pipeline.analysis.filters.decision import (
-    Filter,
-    Filtered,
-    decide_filters,
-    load_filters,
-)
-from pipeline.analysis.filters.evidence import (
-    ChangeSpans,
-    FilterCase,
-    FilterConfig,
-    FilterEvidence,
-    Known,
-)
+from pipeline.analysis.filters.decision import Filter, Filtered, decide_filters, load_filters
+from pipeline.analysis.filters.evidence import ChangeSpans, FilterCase, FilterConfig, FilterEvidence, Known
 
 __all__ = [
     "ChangeSpans",

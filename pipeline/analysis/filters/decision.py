@@ -10,12 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol, cast
 
-from pipeline.analysis.filters.evidence import (
-    FilterCase,
-    FilterConfig,
-    FilterEvidence,
-    open_case,
-)
+from pipeline.analysis.filters.evidence import FilterCase, FilterConfig, FilterEvidence, open_case
 from pipeline.analysis.filters.same_regression import ESCALATED
 from pipeline.model import Candidate, Decision, Dropped, divide
 from pipeline.model.steps import FILTERS, Step

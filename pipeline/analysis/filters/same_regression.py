@@ -12,12 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.analysis.filters.evidence import (
-    FilterCase,
-    FilterConfig,
-    Known,
-    Levels,
-)
+from pipeline.analysis.filters.evidence import FilterCase, FilterConfig, Known, Levels
 from pipeline.model import Candidate, Decision, FloatArray, SeriesKey
 
 _STEP = "same_regression"

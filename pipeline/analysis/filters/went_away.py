@@ -50,11 +50,7 @@ import numpy as np
 
 from pipeline.analysis.detect.sax import spell
 from pipeline.analysis.filters.evidence import ChangeSpans, FilterCase, decide_by_rows
-from pipeline.analysis.filters.went_away_scale import (
-    Frame,
-    WentAwayConfig,
-    measure,
-)
+from pipeline.analysis.filters.went_away_scale import Frame, WentAwayConfig, measure
 from pipeline.analysis.filters.went_away_terms import (
     Measured,
     Term,

@@ -9,12 +9,7 @@ import numpy as np
 from scipy import special
 
 from pipeline.analysis.detect.sax import letters, valid_letters
-from pipeline.analysis.filters.went_away_scale import (
-    Frame,
-    Level,
-    WentAwayConfig,
-    letters_apart,
-)
+from pipeline.analysis.filters.went_away_scale import Frame, Level, WentAwayConfig, letters_apart
 from pipeline.analysis.statistics.blocks import (
     RunningSums,
     adjacent_starts,

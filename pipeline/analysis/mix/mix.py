@@ -26,12 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc, xlogy
 
-from pipeline.analysis.mix.terms import (
-    Term,
-    release_of,
-    terms,
-    value_of,
-)
+from pipeline.analysis.mix.terms import Term, release_of, terms, value_of
 from pipeline.model import BoolArray, FloatArray, SeriesKey, StrataMatrix, Stratum
 
 _ROUNDS = 30

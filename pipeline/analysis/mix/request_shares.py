@@ -23,12 +23,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.analysis.statistics.simplex import (
-    fit_shares,
-    moments,
-    posterior_error,
-    shares_given,
-)
+from pipeline.analysis.statistics.simplex import fit_shares, moments, posterior_error, shares_given
 from pipeline.model import BoolArray, FloatArray, IntArray, RequestPeriods, SeriesKey, SeriesMatrix
 from pipeline.model.units import DAY_S, HOUR_S
 

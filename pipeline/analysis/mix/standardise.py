@@ -9,15 +9,7 @@ import numpy as np
 
 from pipeline.analysis.mix.mix import Mix
 from pipeline.analysis.mix.terms import value_of
-from pipeline.model import (
-    Candidate,
-    Decision,
-    Dropped,
-    FloatArray,
-    SeriesKey,
-    SeriesMatrix,
-    StrataMatrix,
-)
+from pipeline.model import Candidate, Decision, Dropped, FloatArray, SeriesKey, SeriesMatrix, StrataMatrix
 
 KEY = "mix_shift"
 

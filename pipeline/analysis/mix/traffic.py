@@ -19,13 +19,7 @@ from pipeline.analysis.cost_shift.expectation import ShareChange, on_earlier_day
 from pipeline.analysis.cost_shift.stack_history import StackHistory
 from pipeline.analysis.mix.branch_mix import request_mix
 from pipeline.analysis.mix.two_groups import TwoGroups, fit_two_groups
-from pipeline.analysis.stacks import (
-    Beside,
-    beside_callers,
-    callees_beside,
-    caller_nodes,
-    deepest_of,
-)
+from pipeline.analysis.stacks import Beside, beside_callers, callees_beside, caller_nodes, deepest_of
 from pipeline.analysis.statistics.robust import overdispersion
 from pipeline.model import Candidate, Decision, FloatArray
 from pipeline.model.frames import element

@@ -16,12 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from pipeline.analysis.stacks import (
-    Group,
-    StackIndex,
-    explained_shares,
-    membership,
-)
+from pipeline.analysis.stacks import Group, StackIndex, explained_shares, membership
 from pipeline.model import BoolArray, FloatArray, IntArray, SeriesKey
 
 

@@ -25,13 +25,7 @@ from pipeline.analysis.rootcause.ranking import (
 )
 from pipeline.analysis.rootcause.request_changes import RequestReach, attribute_reach, rank_request_changes
 from pipeline.analysis.rootcause.request_evidence import request_types, route_reached
-from pipeline.analysis.rootcause.text import (
-    NO_WORDS,
-    ChangeTexts,
-    Words,
-    change_words,
-    compact,
-)
+from pipeline.analysis.rootcause.text import NO_WORDS, ChangeTexts, Words, change_words, compact
 
 __all__ = [
     "FEATURES",

@@ -18,24 +18,9 @@ from pipeline.analysis.rootcause.attribution import (
     call_distances,
 )
 from pipeline.analysis.rootcause.change_kind import modifies_no_code
-from pipeline.analysis.rootcause.correlation import (
-    correlations,
-    names_metric,
-    shows_changes,
-    subjects_of,
-)
-from pipeline.analysis.rootcause.gates import (
-    GateHistory,
-    Gates,
-    affected_subroutines,
-    switched_changes,
-)
-from pipeline.analysis.rootcause.onset import (
-    Deployments,
-    Onset,
-    onset_density,
-    weigh_deployments,
-)
+from pipeline.analysis.rootcause.correlation import correlations, names_metric, shows_changes, subjects_of
+from pipeline.analysis.rootcause.gates import GateHistory, Gates, affected_subroutines, switched_changes
+from pipeline.analysis.rootcause.onset import Deployments, Onset, onset_density, weigh_deployments
 from pipeline.analysis.rootcause.ranking import (
     Evidence,
     RankingConfig,
@@ -53,13 +38,7 @@ from pipeline.analysis.rootcause.request_evidence import (
 from pipeline.analysis.rootcause.setup_metrics import Regressed, SetupMetrics, without_cycle
 from pipeline.analysis.rootcause.text import ChangeTexts, chances, regression_words
 from pipeline.analysis.rootcause.trials import TrialFinding, trial_evidence
-from pipeline.analysis.stacks import (
-    StackIndex,
-    against_control,
-    carry_over,
-    index_stacks,
-    stack_difference,
-)
+from pipeline.analysis.stacks import StackIndex, against_control, carry_over, index_stacks, stack_difference
 from pipeline.model import (
     BoolArray,
     Candidate,

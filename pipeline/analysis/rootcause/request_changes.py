@@ -16,20 +16,8 @@ import numpy as np
 from pipeline.analysis.rootcause.attribution import NO_PART, Attribution
 from pipeline.analysis.rootcause.change_kind import modifies_no_code
 from pipeline.analysis.rootcause.onset import Deployments
-from pipeline.analysis.rootcause.ranking import (
-    Evidence,
-    RankingConfig,
-    confidences,
-    features,
-    weights_of,
-)
-from pipeline.analysis.rootcause.text import (
-    ChangeTexts,
-    chances,
-    change_words,
-    compact,
-    regression_words,
-)
+from pipeline.analysis.rootcause.ranking import Evidence, RankingConfig, confidences, features, weights_of
+from pipeline.analysis.rootcause.text import ChangeTexts, chances, change_words, compact, regression_words
 from pipeline.model import Change, FloatArray, Suspect
 
 _KIND = "endpoint"

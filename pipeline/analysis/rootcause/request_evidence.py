@@ -14,12 +14,7 @@ from functools import lru_cache
 
 from pipeline.analysis.rootcause.attribution import NO_PART, Attribution
 from pipeline.analysis.rootcause.request_changes import RequestReach, attribute_reach
-from pipeline.counting.routes import (
-    NamedRoute,
-    match_type,
-    read_route,
-    route_named,
-)
+from pipeline.counting.routes import NamedRoute, match_type, read_route, route_named
 from pipeline.model import Candidate, Change, RouteReach
 from pipeline.model.frames import series_of
 

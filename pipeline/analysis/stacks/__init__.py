@@ -1,12 +1,6 @@
 """Stacks as arrays: one index, sums over subtrees, overlap, differences. Pure."""
 
-from pipeline.analysis.stacks.callers import (
-    Beside,
-    beside_callers,
-    callees_beside,
-    caller_nodes,
-    deepest_of,
-)
+from pipeline.analysis.stacks.callers import Beside, beside_callers, callees_beside, caller_nodes, deepest_of
 from pipeline.analysis.stacks.control import ControlConfig, against_control, usual_factors
 from pipeline.analysis.stacks.difference import ELLIPSIS, stack_difference
 from pipeline.analysis.stacks.index import (

@@ -8,12 +8,7 @@ import numpy as np
 
 from pipeline.backtest.seriesfile.quantities import Quantities, WrongCell, read_quantities
 from pipeline.model import FloatArray, IntArray
-from pipeline.model.units import (
-    DAY_S,
-    HOUR_S,
-    MINUTE_S,
-    WEEK_S,
-)
+from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S, WEEK_S
 
 
 def _spelt(words: str, factor: float) -> dict[str, float]:

@@ -23,13 +23,7 @@ from pipeline.commands.trial.options import METRIC_THRESHOLD, Pair, check_known
 from pipeline.commands.trial.publishing import publish
 from pipeline.commands.trial.reading import read_named_trials
 from pipeline.commands.trial.showing import show
-from pipeline.experiments.trials import (
-    Bounds,
-    Decision,
-    ModelConfig,
-    Sides,
-    judge_trials,
-)
+from pipeline.experiments.trials import Bounds, Decision, ModelConfig, Sides, judge_trials
 from pipeline.files.listing import listed
 from pipeline.messages.trials import verdict_to_json
 from pipeline.model.errors import ConfigError

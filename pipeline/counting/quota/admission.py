@@ -26,12 +26,7 @@ from pipeline.counting.quota.cardinality import KnownNames
 from pipeline.counting.quota.folding import folded_types
 from pipeline.counting.quota.limits import PERIOD_S, Quotas, Usage
 from pipeline.model import Annotation, MetricPoints, Profile, Record, RequestCounts
-from pipeline.model.frames import (
-    MAX_LABEL,
-    OTHER,
-    cut_name,
-    element,
-)
+from pipeline.model.frames import MAX_LABEL, OTHER, cut_name, element
 from pipeline.model.units import DAY_S
 
 MAX_USAGE_DAYS = 2

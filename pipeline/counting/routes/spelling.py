@@ -6,12 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pipeline.counting.routes.patterns import (
-    of_braces,
-    of_colons,
-    of_flask,
-    of_regex,
-)
+from pipeline.counting.routes.patterns import of_braces, of_colons, of_flask, of_regex
 
 _METHODS = re.compile(r"(?P<methods>[A-Z]{3,10}(?:,[A-Z]{3,10})*|\*|-) +(?P<path>/.*)", re.DOTALL)
 _OF_REGEX = re.compile(r"^/?\^|\(\?P<|\(\?:|\\[dwDWsSAZ]|\$$")

@@ -6,20 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pipeline.delivery.alerts.outcome import (
-    MetricOutcome,
-    TrialOutcome,
-    outcome_of,
-    thread_id,
-)
+from pipeline.delivery.alerts.outcome import MetricOutcome, TrialOutcome, outcome_of, thread_id
 from pipeline.messages.events import RESOLVED, UPDATED
 from pipeline.messages.fields import parse_object
-from pipeline.messages.records import (
-    check,
-    encode,
-    read,
-    to_json,
-)
+from pipeline.messages.records import check, encode, read, to_json
 from pipeline.messages.schema import alerts as shapes
 from pipeline.messages.schema.trials import VERDICT
 from pipeline.model.clock import from_iso

@@ -10,13 +10,7 @@ import xxhash
 
 from pipeline.delivery.alerts.alert import Alert
 from pipeline.delivery.alerts.rules import Rule, matching
-from pipeline.delivery.alerts.schedule import (
-    Digest,
-    Limit,
-    QuietHours,
-    next_digest,
-    quiet_until,
-)
+from pipeline.delivery.alerts.schedule import Digest, Limit, QuietHours, next_digest, quiet_until
 
 Manner = Literal["single", "digest", "unanswered"]
 """A message of its own, a line of a digest, or a reminder that nobody has answered."""

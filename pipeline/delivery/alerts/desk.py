@@ -26,12 +26,7 @@ from pipeline.delivery.alerts.record import Record
 from pipeline.delivery.alerts.rules import matching
 from pipeline.delivery.alerts.rules_file import AlertRules
 from pipeline.delivery.alerts.schedule import room
-from pipeline.delivery.alerts.targets import (
-    Http,
-    TargetRefused,
-    TargetUnavailable,
-    Unsuitable,
-)
+from pipeline.delivery.alerts.targets import Http, TargetRefused, TargetUnavailable, Unsuitable
 from pipeline.kafka import Entry
 from pipeline.messages.events import decode_event
 from pipeline.model.clock import Clock

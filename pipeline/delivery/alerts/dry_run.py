@@ -11,12 +11,7 @@ from pipeline.delivery.alerts.desk import note_for
 from pipeline.delivery.alerts.markup import as_plain
 from pipeline.delivery.alerts.message import note_of
 from pipeline.delivery.alerts.rules_file import AlertRules
-from pipeline.delivery.alerts.targets import (
-    Http,
-    OneAlert,
-    TargetRefused,
-    TargetUnavailable,
-)
+from pipeline.delivery.alerts.targets import Http, OneAlert, TargetRefused, TargetUnavailable
 from pipeline.kafka import Entry
 from pipeline.messages.events import decode_event
 from pipeline.model.clock import to_iso

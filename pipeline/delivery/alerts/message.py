@@ -9,12 +9,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from pipeline.delivery.alerts.alert import Alert, SuspectedChange
-from pipeline.delivery.alerts.markup import (
-    Line,
-    Span,
-    shown,
-    unlinked,
-)
+from pipeline.delivery.alerts.markup import Line, Span, shown, unlinked
 from pipeline.delivery.alerts.trial_message import trial_entry, trial_lines, trial_title
 
 Occasion = Literal["detected", "updated", "resolved", "unanswered", "digest", "test"]

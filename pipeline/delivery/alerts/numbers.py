@@ -10,12 +10,7 @@ from pipeline.delivery.alerts.delivery import Delivery
 from pipeline.delivery.alerts.rules import Rule
 from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
 from pipeline.telemetry.instruments import Histogram, Sample
-from pipeline.telemetry.metrics import (
-    ALERT_DELAY_S,
-    ALERT_RULES,
-    ALERTS,
-    ALERTS_WAITING,
-)
+from pipeline.telemetry.metrics import ALERT_DELAY_S, ALERT_RULES, ALERTS, ALERTS_WAITING
 
 Outcome = Literal["sent", "failed", "dropped", "left_out"]
 """Of a message: the target took it; it did not, and gets it once more; it refused it, or did not take it in

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.delivery.alerts.markup import (
-    Line,
-    Span,
-    shown,
-    unlinked,
-)
+from pipeline.delivery.alerts.markup import Line, Span, shown, unlinked
 from pipeline.delivery.alerts.outcome import MetricOutcome, TrialOutcome
 
 _MOST_SHOWN = 5

@@ -8,12 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from pipeline.experiments.bisection.belief import (
-    Belief,
-    BeliefConfig,
-    Measured,
-    believe,
-)
+from pipeline.experiments.bisection.belief import Belief, BeliefConfig, Measured, believe
 from pipeline.experiments.bisection.choice import Costs, next_version
 from pipeline.model import FloatArray
 

@@ -2,13 +2,7 @@
 
 from pipeline.experiments.selection.budget import Budget, Worth, worth_of
 from pipeline.experiments.selection.chance import Chance, Example, learn_chance
-from pipeline.experiments.selection.impact import (
-    EndpointImpact,
-    Impact,
-    impact_of,
-    score_of,
-    touched_share,
-)
+from pipeline.experiments.selection.impact import EndpointImpact, Impact, impact_of, score_of, touched_share
 from pipeline.experiments.selection.kept import (
     FixedRegression,
     KeptTest,

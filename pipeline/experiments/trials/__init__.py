@@ -4,13 +4,7 @@ from pipeline.experiments.trials.choice import Choice, ChoiceConfig, choose
 from pipeline.experiments.trials.covariate import Covariate
 from pipeline.experiments.trials.decision import Bounds, Decision, decide
 from pipeline.experiments.trials.estimate import Estimates, Experiments, anytime_valid
-from pipeline.experiments.trials.experiment import (
-    Experiment,
-    Side,
-    Standing,
-    WholeTrial,
-    standing_of,
-)
+from pipeline.experiments.trials.experiment import Experiment, Side, Standing, WholeTrial, standing_of
 from pipeline.experiments.trials.models import MODELS, Model
 from pipeline.experiments.trials.needed import half_widths, trials_needed
 from pipeline.experiments.trials.verdict import (

@@ -9,12 +9,7 @@ import numpy as np
 
 from pipeline.experiments.trials.estimate import Estimates, Experiments, trial_differences
 from pipeline.experiments.trials.history import interval_test
-from pipeline.experiments.trials.student import (
-    ROUNDING,
-    SampleMeans,
-    of_means,
-    paired_t_test,
-)
+from pipeline.experiments.trials.student import ROUNDING, SampleMeans, of_means, paired_t_test
 from pipeline.model import FloatArray
 
 FEWEST_PAST = 20

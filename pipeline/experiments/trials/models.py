@@ -8,12 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from pipeline.experiments.trials.estimate import (
-    Estimates,
-    Experiments,
-    relative_of_roots,
-    trial_differences,
-)
+from pipeline.experiments.trials.estimate import Estimates, Experiments, relative_of_roots, trial_differences
 from pipeline.experiments.trials.history import interval_test
 from pipeline.experiments.trials.pairs import paired_by_request
 from pipeline.experiments.trials.permutation import permutation_test

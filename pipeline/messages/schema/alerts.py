@@ -7,14 +7,7 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from pipeline.messages.schema.types import (
-    Count,
-    LongText,
-    Name,
-    Several,
-    Text,
-    message,
-)
+from pipeline.messages.schema.types import Count, LongText, Name, Several, Text, message
 from pipeline.model import MetricKind
 
 EventId = Annotated[str, Field(max_length=400, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:~-]*$")]

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipeline.messages.schema import (
-    events,
-    inputs,
-    requests,
-    scans,
-    trials,
-)
+from pipeline.messages.schema import events, inputs, requests, scans, trials
 
 JSON = "application/json"
 CLOUD_EVENT = "application/cloudevents+json"

@@ -8,15 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
 from pipeline.messages.schema.scans import Decision, DomainDecision
-from pipeline.messages.schema.types import (
-    Count,
-    Name,
-    Share,
-    Text,
-    UtcInterval,
-    UtcTime,
-    message,
-)
+from pipeline.messages.schema.types import Count, Name, Share, Text, UtcInterval, UtcTime, message
 from pipeline.model import MetricKind, RegressionKind, SilenceKind
 
 

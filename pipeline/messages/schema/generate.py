@@ -11,12 +11,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from pipeline import __version__
-from pipeline.messages.schema.catalogue import (
-    BYTES,
-    CHANNELS,
-    Channel,
-    Message,
-)
+from pipeline.messages.schema.catalogue import BYTES, CHANNELS, Channel, Message
 from pipeline.settings.topics import OUTSIDE, Topic, Topics
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -7,14 +7,7 @@ from typing import NotRequired
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
 from pipeline.messages.schema.scans import Candidate, Decision, DomainDecision
-from pipeline.messages.schema.types import (
-    LongText,
-    Moment,
-    Name,
-    Several,
-    Text,
-    message,
-)
+from pipeline.messages.schema.types import LongText, Moment, Name, Several, Text, message
 
 
 @message

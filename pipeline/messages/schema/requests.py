@@ -8,15 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
 from pipeline.messages.schema.inputs import MAX_COUNT, MAX_ID
-from pipeline.messages.schema.types import (
-    Moment,
-    Name,
-    ServiceName,
-    Several,
-    ShortName,
-    Text,
-    message,
-)
+from pipeline.messages.schema.types import Moment, Name, ServiceName, Several, ShortName, Text, message
 from pipeline.model import RESPONSE_CLASSES
 
 MAX_TYPES = 2000

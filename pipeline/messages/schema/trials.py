@@ -7,16 +7,7 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field, SkipValidation
 from typing_extensions import TypedDict  # pydantic cannot read typing.TypedDict before Python 3.12
 
-from pipeline.messages.schema.types import (
-    Count,
-    Moment,
-    Name,
-    ServiceName,
-    ShortName,
-    Text,
-    UtcTime,
-    message,
-)
+from pipeline.messages.schema.types import Count, Moment, Name, ServiceName, ShortName, Text, UtcTime, message
 from pipeline.model import ExperimentKind, SideName
 
 SMALLEST, LARGEST = 1e-100, 1e100

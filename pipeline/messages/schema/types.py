@@ -7,13 +7,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, with_config
 from pydantic_core import PydanticCustomError
 
-from pipeline.messages.fields import (
-    EARLIEST_S,
-    LATEST_S,
-    MAX_INTEGER,
-    MAX_NAME,
-    to_moment,
-)
+from pipeline.messages.fields import EARLIEST_S, LATEST_S, MAX_INTEGER, MAX_NAME, to_moment
 from pipeline.model.errors import InvalidMessage
 
 message = with_config(ConfigDict(strict=True, use_attribute_docstrings=True))

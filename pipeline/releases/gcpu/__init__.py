@@ -1,21 +1,9 @@
 """Two releases of a service held against each other: what got slower, by how much, how certainly."""
 
 from pipeline.releases.gcpu.contrast import Contrast, Observations, measure
-from pipeline.releases.gcpu.decision import (
-    CompareConfig,
-    Decided,
-    State,
-    decide,
-)
+from pipeline.releases.gcpu.decision import CompareConfig, Decided, State, decide
 from pipeline.releases.gcpu.explained import Changes, explained_by
-from pipeline.releases.gcpu.matching import (
-    Evidence,
-    Matched,
-    Samples,
-    Unit,
-    collect,
-    match,
-)
+from pipeline.releases.gcpu.matching import Evidence, Matched, Samples, Unit, collect, match
 
 __all__ = [
     "Changes",

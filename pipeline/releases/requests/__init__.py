@@ -7,32 +7,12 @@ from pipeline.releases.requests.compare import (
     periods_needed,
     seen_load,
 )
-from pipeline.releases.requests.costs import (
-    BASE,
-    EVERY,
-    CostChange,
-    CostComparison,
-    compare_costs,
-    spelt,
-)
+from pipeline.releases.requests.costs import BASE, EVERY, CostChange, CostComparison, compare_costs, spelt
 from pipeline.releases.requests.course import ModelCourse, model_course
-from pipeline.releases.requests.looks import (
-    LookConfig,
-    Looked,
-    LooksMade,
-    look,
-    next_look,
-    periods_ahead,
-)
+from pipeline.releases.requests.looks import LookConfig, Looked, LooksMade, look, next_look, periods_ahead
 from pipeline.releases.requests.metric_rules import MetricRule, ReleaseMetrics
 from pipeline.releases.requests.outlook import RequestOutlook, TypeOutlook, foresee
-from pipeline.releases.requests.periods import (
-    NotCompared,
-    Periods,
-    Releases,
-    align,
-    joined,
-)
+from pipeline.releases.requests.periods import NotCompared, Periods, Releases, align, joined
 from pipeline.releases.requests.resolution import merged, periods_a_point
 from pipeline.releases.requests.rollout import (
     Rollout,

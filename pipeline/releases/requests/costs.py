@@ -27,12 +27,7 @@ import numpy as np
 from scipy import special
 
 from pipeline.analysis.statistics.bootstrap import Dependence, dependent_signs, sign_flip_chance
-from pipeline.analysis.statistics.fit import (
-    coefficients,
-    equalised,
-    lengths,
-    orthonormal,
-)
+from pipeline.analysis.statistics.fit import coefficients, equalised, lengths, orthonormal
 from pipeline.analysis.statistics.long_run_noise.autoregression import estimate_noise
 from pipeline.model import FloatArray
 from pipeline.releases.requests.day import day_columns

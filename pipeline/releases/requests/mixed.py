@@ -22,13 +22,7 @@ from pipeline.analysis.statistics.bootstrap import Dependence, dependent_signs, 
 from pipeline.analysis.statistics.fit import equalised, orthonormal
 from pipeline.model import FloatArray
 from pipeline.releases.requests.compare import CompareConfig, draws_needed, judge_metrics
-from pipeline.releases.requests.costs import (
-    AS_LIKELY,
-    BASE,
-    DRAWS,
-    EVERY,
-    cost_columns,
-)
+from pipeline.releases.requests.costs import AS_LIKELY, BASE, DRAWS, EVERY, cost_columns
 from pipeline.releases.requests.periods import NotCompared, Releases
 
 _RISEN = 2000

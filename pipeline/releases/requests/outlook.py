@@ -16,19 +16,9 @@ import numpy as np
 from scipy import special
 
 from pipeline.model import SeriesMatrix
-from pipeline.releases.requests.compare import (
-    POWER,
-    CompareConfig,
-    ReleaseComparison,
-    compare_releases,
-)
+from pipeline.releases.requests.compare import POWER, CompareConfig, ReleaseComparison, compare_releases
 from pipeline.releases.requests.looks import LOOKS, LookConfig, look_periods
-from pipeline.releases.requests.periods import (
-    FEWEST_PERIODS,
-    NotCompared,
-    Periods,
-    Releases,
-)
+from pipeline.releases.requests.periods import FEWEST_PERIODS, NotCompared, Periods, Releases
 from pipeline.releases.requests.rollout import Run
 
 _PARTS = (2, 4, 8)

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 
-from pipeline.analysis.rootcause import (
-    NO_WORDS,
-    ChangeTexts,
-    Words,
-    change_words,
-    compact,
-)
+from pipeline.analysis.rootcause import NO_WORDS, ChangeTexts, Words, change_words, compact
 from pipeline.messages.inputs import change_from_row
 from pipeline.model import Change, Scan
 from pipeline.model.units import DAY_S

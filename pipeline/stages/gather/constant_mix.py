@@ -12,12 +12,7 @@ from functools import cached_property
 
 from pipeline.analysis.mix import releases
 from pipeline.analysis.mix.mix import Mix, fit_mix
-from pipeline.analysis.mix.releases import (
-    Compared,
-    Effects,
-    ReleaseEffect,
-    Rollout,
-)
+from pipeline.analysis.mix.releases import Compared, Effects, ReleaseEffect, Rollout
 from pipeline.analysis.mix.standardise import block_windows, common_series, standardise
 from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StrataMatrix
 from pipeline.model.units import HOUR_S

@@ -8,12 +8,7 @@ from typing import Any
 import orjson
 
 from pipeline.analysis.rootcause.trials import Caused
-from pipeline.experiments.selection import (
-    FixedRegression,
-    KeptTest,
-    is_fixed,
-    keep_test,
-)
+from pipeline.experiments.selection import FixedRegression, KeptTest, is_fixed, keep_test
 from pipeline.experiments.trials.verdict import steady_differences
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import FloatArray

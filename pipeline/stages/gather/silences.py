@@ -7,13 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.analysis.lifecycle import (
-    SilenceCase,
-    Silenced,
-    SilenceEvidence,
-    Spending,
-    asks_for_stacks,
-)
+from pipeline.analysis.lifecycle import SilenceCase, Silenced, SilenceEvidence, Spending, asks_for_stacks
 from pipeline.analysis.stacks import index_stacks
 from pipeline.messages.inputs import silence_of_row
 from pipeline.messages.silenced_regressions import silenced_of_row

@@ -16,12 +16,7 @@ from typing import Any
 
 from pipeline.analysis.detect.matrix import rows_by_series, select_rows, select_series
 from pipeline.counting.names import Naming, Namings
-from pipeline.counting.names.merging import (
-    merged_series,
-    merged_stacks,
-    merged_strata,
-    symbol_key,
-)
+from pipeline.counting.names.merging import merged_series, merged_stacks, merged_strata, symbol_key
 from pipeline.model import SeriesKey, SeriesMatrix, StackMatrix, StrataMatrix
 from pipeline.model.units import DAY_S
 from pipeline.storage.interface import (

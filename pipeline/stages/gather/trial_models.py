@@ -8,12 +8,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 
-from pipeline.experiments.trials import (
-    MODELS,
-    Estimates,
-    Experiments,
-    Model,
-)
+from pipeline.experiments.trials import MODELS, Estimates, Experiments, Model
 
 log = logging.getLogger(__name__)
 

@@ -20,13 +20,7 @@ from pipeline.experiments.trials import (
     differences_by_trial,
     standing_of,
 )
-from pipeline.experiments.trials.experiment import (
-    HISTORY_S,
-    Measured,
-    bounds_of,
-    metrics_of,
-    sides_of,
-)
+from pipeline.experiments.trials.experiment import HISTORY_S, Measured, bounds_of, metrics_of, sides_of
 from pipeline.messages.trials import choice_of_row, metric_of_row, side_of_row
 from pipeline.model import TrialMetric
 from pipeline.model.units import DAY_S

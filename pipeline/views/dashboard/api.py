@@ -20,18 +20,8 @@ from pipeline.views.dashboard.figures import draw_plain
 from pipeline.views.dashboard.item import Item
 from pipeline.views.dashboard.json_body import json_response, read_json
 from pipeline.views.dashboard.openapi import DOCUMENT
-from pipeline.views.dashboard.pages.regressions import (
-    item_found,
-    read_course,
-    read_event,
-    say,
-)
-from pipeline.views.dashboard.query import (
-    matching,
-    page_of,
-    read_query,
-    read_time,
-)
+from pipeline.views.dashboard.pages.regressions import item_found, read_course, read_event, say
+from pipeline.views.dashboard.query import matching, page_of, read_query, read_time
 from pipeline.views.dashboard.site import site_of
 
 routes = web.RouteTableDef()

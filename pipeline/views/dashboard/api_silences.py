@@ -9,12 +9,7 @@ from typing import Any, get_args
 import orjson
 from aiohttp import web
 
-from pipeline.messages.inputs import (
-    decode_feedback,
-    encode_silence,
-    silence_of_row,
-    with_id,
-)
+from pipeline.messages.inputs import decode_feedback, encode_silence, silence_of_row, with_id
 from pipeline.model import Silence, SilenceKind
 from pipeline.model.clock import from_iso
 from pipeline.model.errors import ConfigError, InvalidMessage

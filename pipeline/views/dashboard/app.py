@@ -34,12 +34,7 @@ from pipeline.views.dashboard.pages import (
     trials,
 )
 from pipeline.views.dashboard.pages import login as logins
-from pipeline.views.dashboard.site import (
-    SITE,
-    Site,
-    Sources,
-    site_of,
-)
+from pipeline.views.dashboard.site import SITE, Site, Sources, site_of
 from pipeline.views.dashboard.warmup import warm_up
 from pipeline.views.report import page as report_page
 

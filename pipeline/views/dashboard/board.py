@@ -22,13 +22,7 @@ from pipeline.model.units import DAY_S, HOUR_S
 from pipeline.settings.workloads import Workload
 from pipeline.stages.gather.verdicts import gather_verdicts
 from pipeline.storage.interface import RowQuery, SeriesQuery, Store
-from pipeline.views.dashboard.item import (
-    COLUMNS,
-    OPEN,
-    Item,
-    item_of,
-    with_course,
-)
+from pipeline.views.dashboard.item import COLUMNS, OPEN, Item, item_of, with_course
 from pipeline.views.dashboard.service_state import ServiceState, service_state
 from pipeline.views.report.detectability import outlooks_of
 

@@ -11,12 +11,7 @@ from pipeline.model import METRIC_KINDS, StackMatrix
 from pipeline.views.dashboard.comparison import Comparison
 from pipeline.views.dashboard.figures import figure_block
 from pipeline.views.report.figures import icicle_figure
-from pipeline.views.report.flame import (
-    Shift,
-    icicle,
-    inclusive_shares,
-    largest_shifts,
-)
+from pipeline.views.report.flame import Shift, icicle, inclusive_shares, largest_shifts
 
 SHIFTS = 15
 

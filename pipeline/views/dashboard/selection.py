@@ -8,12 +8,7 @@ from dataclasses import dataclass
 
 from pipeline.model import Stratum
 from pipeline.model.errors import ConfigError
-from pipeline.model.units import (
-    DAY_S,
-    HOUR_S,
-    MINUTE_S,
-    WEEK_S,
-)
+from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S, WEEK_S
 from pipeline.views.dashboard.query import read_time
 
 Span = tuple[float, float]

@@ -10,12 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from pipeline.model import FloatArray
-from pipeline.model.units import (
-    DAY_S,
-    HOUR_S,
-    MINUTE_S,
-    WEEK_S,
-)
+from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S, WEEK_S
 from pipeline.storage.interface import SeriesQuery, Store
 from pipeline.views.report.figures import FONT, moment
 

@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.messages import fields
-from pipeline.messages.events import (
-    RESOLVED,
-    UPDATED,
-    decode_event,
-    windows_to_json,
-)
+from pipeline.messages.events import RESOLVED, UPDATED, decode_event, windows_to_json
 from pipeline.messages.ledger import LedgerEntry, entry_from_json, entry_from_row
 from pipeline.model import FloatArray, Scan, SeriesKey
 from pipeline.model.errors import ConfigError, InvalidMessage, file_errors

@@ -7,20 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.analysis.detect.detectable import (
-    Look,
-    Traffic,
-    detectable_size,
-    time_to_detect,
-)
+from pipeline.analysis.detect.detectable import Look, Traffic, detectable_size, time_to_detect
 from pipeline.analysis.detect.service_noise import with_shared_prior
 from pipeline.analysis.detect.share_normalisation import share_factor, with_share_factor
-from pipeline.analysis.detect.short_term import (
-    ScanConfig,
-    Windows,
-    baseline_start,
-    normalised,
-)
+from pipeline.analysis.detect.short_term import ScanConfig, Windows, baseline_start, normalised
 from pipeline.model import FloatArray, SeriesMatrix
 from pipeline.model.clock import to_iso
 from pipeline.model.errors import ConfigError

@@ -12,14 +12,7 @@ from pipeline.analysis.stacks import ELLIPSIS
 from pipeline.messages.inputs import change_from_json
 from pipeline.messages.records import check, read
 from pipeline.messages.schema import events, scans
-from pipeline.messages.schema.types import (
-    Count,
-    Interval,
-    Moment,
-    Name,
-    Several,
-    message,
-)
+from pipeline.messages.schema.types import Count, Interval, Moment, Name, Several, message
 from pipeline.model import Change, DomainDecision, StackChange, Suspect
 from pipeline.model.steps import STEPS
 

@@ -9,14 +9,7 @@ from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.steps import sentence
 from pipeline.views.report.explain import Explanation, in_order, number
 from pipeline.views.report.page import environment
-from pipeline.views.report.series_chart import (
-    Curve,
-    SeriesChart,
-    Shift,
-    Sign,
-    Style,
-    series_chart,
-)
+from pipeline.views.report.series_chart import Curve, SeriesChart, Shift, Sign, Style, series_chart
 from pipeline.views.report.study import Study
 from pipeline.views.report.windows import Line, ScanWindows
 

@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.messages.events import (
-    DETECTED,
-    RESOLVED,
-    UPDATED,
-    decode_event,
-)
+from pipeline.messages.events import DETECTED, RESOLVED, UPDATED, decode_event
 from pipeline.messages.ledger import entry_from_row
 from pipeline.model import Candidate, FloatArray, Record, Scan
 from pipeline.settings.workloads import Workload

@@ -11,20 +11,8 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from loadgen.bench.histories.simulate import (
-    APART,
-    COMMITS,
-    NOISES,
-    History,
-    draw_history,
-)
-from loadgen.bench.histories.table import (
-    MARGIN,
-    Case,
-    injected,
-    measure,
-    totals,
-)
+from loadgen.bench.histories.simulate import APART, COMMITS, NOISES, History, draw_history
+from loadgen.bench.histories.table import MARGIN, Case, injected, measure, totals
 from loadgen.bench.histories.watchers import (
     WINDOW,
     Answer,

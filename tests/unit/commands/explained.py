@@ -6,12 +6,7 @@ from dataclasses import replace
 
 from pipeline.analysis.lifecycle import OpenRegression, Update
 from pipeline.messages.events import regression_id
-from pipeline.model import (
-    Change,
-    Regression,
-    Scan,
-    Suspect,
-)
+from pipeline.model import Change, Regression, Scan, Suspect
 from tests.support.builders import build_candidate, build_decision, build_dropped
 from tests.support.fleets import START
 

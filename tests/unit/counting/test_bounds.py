@@ -8,12 +8,7 @@ import pytest
 from pipeline.counting.bounds import StackBounds
 from pipeline.counting.count import Counts, count_samples
 from pipeline.model import Profile
-from pipeline.model.frames import (
-    DEEP,
-    MAX_LABEL,
-    OTHER,
-    cut_name,
-)
+from pipeline.model.frames import DEEP, MAX_LABEL, OTHER, cut_name
 from tests.support.builders import build_profile
 
 

@@ -20,15 +20,7 @@ from loadgen.evaluation.suite.command import _scenarios
 from loadgen.evaluation.suite.goals import ALL, Goal, goals_json, goals_table
 from loadgen.evaluation.suite.kept_runs import KeptRuns
 from loadgen.evaluation.suite.presets import HOSTS, WORLD
-from loadgen.evaluation.suite.runs import (
-    FIGURES,
-    Job,
-    Run,
-    figure_of,
-    pooled,
-    run_fleet,
-    scenario_means,
-)
+from loadgen.evaluation.suite.runs import FIGURES, Job, Run, figure_of, pooled, run_fleet, scenario_means
 from loadgen.fleet.scenario import load_scenario, preset_names
 from loadgen.harness import mean_of
 from pipeline.cli import run

@@ -24,18 +24,8 @@ from pipeline.messages.inputs import (
     encode_metric_points,
     encode_profile,
 )
-from pipeline.messages.ledger import (
-    entry_from_json,
-    entry_from_row,
-    entry_to_json,
-    ledger_columns,
-)
-from pipeline.messages.scans import (
-    decode_progress,
-    decode_scan,
-    encode_progress,
-    encode_scan,
-)
+from pipeline.messages.ledger import entry_from_json, entry_from_row, entry_to_json, ledger_columns
+from pipeline.messages.scans import decode_progress, decode_scan, encode_progress, encode_scan
 
 FORMER = Path(__file__).with_name("former")
 CHECKS = {

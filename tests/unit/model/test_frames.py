@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.model import Annotation, MetricKind
-from pipeline.model.frames import (
-    MAX_LABEL,
-    cut_name,
-    element,
-    frame_elements,
-    series_of,
-)
+from pipeline.model.frames import MAX_LABEL, cut_name, element, frame_elements, series_of
 
 SPELT: list[tuple[MetricKind, str, str]] = [
     ("subroutine", "app.work", "app.work"),

@@ -10,13 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.model import Candidate, Decision, Dropped, divide, steps
-from pipeline.model.steps import (
-    BY_KEY,
-    STEPS,
-    TEXT,
-    Code,
-    sentence,
-)
+from pipeline.model.steps import BY_KEY, STEPS, TEXT, Code, sentence
 from tests.support.builders import build_candidate
 from tests.support.paths import ROOT
 

@@ -7,13 +7,7 @@ import pytest
 import yaml
 
 from pipeline.model.errors import ConfigError
-from pipeline.settings.config import (
-    PREFIX,
-    SECRETS,
-    Settings,
-    load_settings,
-    redact,
-)
+from pipeline.settings.config import PREFIX, SECRETS, Settings, load_settings, redact
 
 
 @pytest.fixture(autouse=True)

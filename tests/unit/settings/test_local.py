@@ -10,14 +10,7 @@ import pytest
 
 from pipeline.model.errors import ConfigError
 from pipeline.settings.config import load_settings
-from pipeline.settings.local import (
-    LocalPipeline,
-    find_local,
-    forget,
-    remember,
-    started_at,
-    state_file,
-)
+from pipeline.settings.local import LocalPipeline, find_local, forget, remember, started_at, state_file
 
 
 def running(pid: int, started: str | None = None) -> LocalPipeline:

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from pipeline.counting.names import (
-    NO_NAMING,
-    VERSION,
-    Naming,
-    Namings,
-    Pattern,
-)
+from pipeline.counting.names import NO_NAMING, VERSION, Naming, Namings, Pattern
 from pipeline.model import MetricPoints, Profile, Record, SeriesKey, SeriesMatrix
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream

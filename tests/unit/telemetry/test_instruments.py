@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.telemetry.instruments import (
-    OTHER,
-    Histogram,
-    LabelBound,
-    Sample,
-)
+from pipeline.telemetry.instruments import OTHER, Histogram, LabelBound, Sample
 
 
 def by_bucket(samples: list[Sample]) -> dict[str, float]:

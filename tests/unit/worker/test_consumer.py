@@ -13,12 +13,7 @@ from faust.types import TP
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.worker.consumer import (
-    FetchedOffsets,
-    StageConsumer,
-    Turns,
-    _ConsumerThread,
-)
+from pipeline.worker.consumer import FetchedOffsets, StageConsumer, Turns, _ConsumerThread
 
 HERE, THERE = TP("profiles", 7), TP("profiles", 8)
 

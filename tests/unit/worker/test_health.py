@@ -17,20 +17,9 @@ from pipeline.commands.doctor import ask_worker
 from pipeline.model.errors import BrokerUnavailable, ConfigError, StoreUnavailable
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Extents
-from pipeline.telemetry.metrics import (
-    METRICS,
-    Sample,
-    Telemetry,
-    exposition,
-)
+from pipeline.telemetry.metrics import METRICS, Sample, Telemetry, exposition
 from pipeline.worker.checks import StoreCheck
-from pipeline.worker.health import (
-    CHECK_S,
-    LONGEST_CALL_S,
-    Health,
-    HealthServer,
-    health_address,
-)
+from pipeline.worker.health import CHECK_S, LONGEST_CALL_S, Health, HealthServer, health_address
 
 
 @dataclass

@@ -12,12 +12,7 @@ from pipeline.messages.scans import decode_scan, encode_scan, split_scan
 from pipeline.model import Outgoing
 from pipeline.model.errors import ConfigError
 from tests.unit.messages.test_assembler import scan
-from tests.unit.worker.faked_loop import (
-    Bench,
-    bug,
-    drive,
-    unavailable,
-)
+from tests.unit.worker.faked_loop import Bench, bug, drive, unavailable
 
 
 def test_acknowledges_after_settling_after_publishing_after_handling() -> None:

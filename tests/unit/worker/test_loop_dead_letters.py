@@ -13,12 +13,7 @@ from pipeline.model import Outgoing
 from pipeline.model.errors import InvalidMessage
 from pipeline.worker import loop
 from pipeline.worker.dlq.limit import LimitConfig, TooManyDeadLetters
-from tests.unit.worker.faked_loop import (
-    TOPICS,
-    Bench,
-    FakeEvent,
-    drive,
-)
+from tests.unit.worker.faked_loop import TOPICS, Bench, FakeEvent, drive
 
 
 def test_bad_messages_become_dead_letters_before_anything_is_acknowledged() -> None:

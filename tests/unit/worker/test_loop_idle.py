@@ -8,12 +8,7 @@ import pytest
 
 from pipeline.model import Outgoing
 from pipeline.model.errors import QueryRefused
-from tests.unit.worker.faked_loop import (
-    Bench,
-    bug,
-    drive,
-    unavailable,
-)
+from tests.unit.worker.faked_loop import Bench, bug, drive, unavailable
 
 
 def refused() -> None:

@@ -6,12 +6,7 @@ import pytest
 
 from pipeline.kafka import Packet, partition_of
 from pipeline.settings.topics import Topics
-from tests.unit.worker.faked_loop import (
-    TOPICS,
-    Bench,
-    decode_text,
-    drive,
-)
+from tests.unit.worker.faked_loop import TOPICS, Bench, decode_text, drive
 
 SHARDED = TOPICS.widened({"checkout": 1})
 

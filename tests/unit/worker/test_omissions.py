@@ -12,13 +12,7 @@ from pipeline.model.errors import QueryRefused
 from pipeline.worker.dlq import TooManyDeadLetters
 from pipeline.worker.omissions import TRIES, Omissions
 from tests.unit.messages.test_assembler import scan
-from tests.unit.worker.faked_loop import (
-    Bench,
-    FakeEvent,
-    SkippingStage,
-    drive,
-    unavailable,
-)
+from tests.unit.worker.faked_loop import Bench, FakeEvent, SkippingStage, drive, unavailable
 
 
 def refused() -> None:

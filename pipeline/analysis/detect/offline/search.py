@@ -11,14 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import ndimage
 
-from pipeline.analysis.detect.offline.lengths import (
-    Fits,
-    Lengths,
-    Sums,
-    describe,
-    fit_segments,
-    running_sums,
-)
+from pipeline.analysis.detect.offline.lengths import Fits, Lengths, Sums, describe, fit_segments, running_sums
 from pipeline.model import FloatArray, IntArray
 
 _ROUNDS = 2  # of partition and variance; a third changed nothing in any family of the zoo

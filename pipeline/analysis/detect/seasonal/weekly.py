@@ -13,14 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.analysis.detect.change_point import (
-    Family,
-    Sums,
-    both_sides,
-    ratio,
-    signed_roots,
-    split_sums,
-)
+from pipeline.analysis.detect.change_point import Family, Sums, both_sides, ratio, signed_roots, split_sums
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 SAME_DAYS = 2.0

@@ -15,12 +15,7 @@ from pipeline.delivery.alerts.markup import as_html, as_plain
 from pipeline.delivery.alerts.message import Note
 from pipeline.delivery.alerts.secret import Secret
 from pipeline.delivery.alerts.targets.base import Target
-from pipeline.delivery.alerts.targets.http import (
-    TIMEOUT_S,
-    Http,
-    TargetRefused,
-    TargetUnavailable,
-)
+from pipeline.delivery.alerts.targets.http import TIMEOUT_S, Http, TargetRefused, TargetUnavailable
 
 Address = Annotated[str, Field(pattern=r"^[^\s@<>,]+@[^\s@<>,]+$")]
 

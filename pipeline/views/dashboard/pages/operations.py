@@ -10,12 +10,7 @@ from aiohttp import web
 
 from pipeline.views.dashboard.figures import figure_json
 from pipeline.views.dashboard.site import Finding, site_of
-from pipeline.views.dashboard.throughput import (
-    MOST_READ,
-    SPANS,
-    draw_throughput,
-    read_throughput,
-)
+from pipeline.views.dashboard.throughput import MOST_READ, SPANS, draw_throughput, read_throughput
 
 routes = web.RouteTableDef()
 

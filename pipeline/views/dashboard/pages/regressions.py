@@ -14,28 +14,10 @@ from pipeline.model.errors import ConfigError
 from pipeline.model.frames import element
 from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard.comparison import Side, read_comparison
-from pipeline.views.dashboard.figures import (
-    SPANS,
-    draw_series,
-    figure_json,
-    fitted,
-    span_of,
-)
+from pipeline.views.dashboard.figures import SPANS, draw_series, figure_json, fitted, span_of
 from pipeline.views.dashboard.flames import annotated, flames_of
-from pipeline.views.dashboard.item import (
-    OPEN,
-    STATES,
-    Item,
-    similar,
-)
-from pipeline.views.dashboard.query import (
-    MOST_A_PAGE,
-    Query,
-    matching,
-    page_of,
-    read_query,
-    read_time,
-)
+from pipeline.views.dashboard.item import OPEN, STATES, Item, similar
+from pipeline.views.dashboard.query import MOST_A_PAGE, Query, matching, page_of, read_query, read_time
 from pipeline.views.dashboard.requests import read_requests
 from pipeline.views.dashboard.selection import choices_of, read_senders
 from pipeline.views.dashboard.session import own_path

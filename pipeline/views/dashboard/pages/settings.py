@@ -17,13 +17,7 @@ from pipeline.analysis.feedback import (
     precision_table,
     propose_thresholds,
 )
-from pipeline.analysis.feedback.comparison import (
-    Line,
-    Setting,
-    fewer,
-    more,
-    tally,
-)
+from pipeline.analysis.feedback.comparison import Line, Setting, fewer, more, tally
 from pipeline.analysis.feedback.thresholds import Measure, rocs_of
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S

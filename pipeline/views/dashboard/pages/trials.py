@@ -24,13 +24,7 @@ from pipeline.views.dashboard.figures import figure_json
 from pipeline.views.dashboard.model_choices import count_tests, read_courses, read_services
 from pipeline.views.dashboard.site import Site, site_of
 from pipeline.views.dashboard.trial_figures import draw_course, draw_differences
-from pipeline.views.dashboard.trial_words import (
-    about_model,
-    difference,
-    discarded,
-    interval,
-    why_model,
-)
+from pipeline.views.dashboard.trial_words import about_model, difference, discarded, interval, why_model
 
 routes = web.RouteTableDef()
 

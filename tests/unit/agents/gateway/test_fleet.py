@@ -23,13 +23,7 @@ from agents.host.fleet.status import MAX_STATUS_BYTES, decode_view
 from pipeline.cli import run as run_command
 from pipeline.model.errors import BrokerUnavailable, ConfigError
 from tests.support.gateway_requests import NOW
-from tests.unit.agents.host.fleet.support import (
-    ONE_RULE,
-    OTHER_RULE,
-    STATUS,
-    FleetBench,
-    fleet_of,
-)
+from tests.unit.agents.host.fleet.support import ONE_RULE, OTHER_RULE, STATUS, FleetBench, fleet_of
 
 TOKEN = "correct horse"
 

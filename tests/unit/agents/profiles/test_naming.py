@@ -2,13 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.profiles.naming import (
-    NamedFrame,
-    module_name,
-    name_frame,
-    name_stack,
-    subroutine_name,
-)
+from agents.profiles.naming import NamedFrame, module_name, name_frame, name_stack, subroutine_name
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.profiles.formats import (
-    AUTO,
-    ProfileSource,
-    Sample,
-    find_format,
-)
+from agents.profiles.formats import AUTO, ProfileSource, Sample, find_format
 from agents.profiles.formats.tally import merge_samples
 from agents.profiles.formats.writers import WRITERS
 from agents.profiles.message import Source

@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 
 from agents.publishing import spool as spools
 from agents.publishing.pending import Pending, Tally
-from agents.publishing.spool import (
-    MAGIC,
-    Spool,
-    encode_record,
-    read_record,
-)
+from agents.publishing.spool import MAGIC, Spool, encode_record, read_record
 from pipeline.model import Outgoing
 from pipeline.model.errors import ConfigError
 

@@ -20,10 +20,7 @@ from agents.webhooks.server import make_app
 from pipeline.http.access import is_loopback
 from pipeline.model import Outgoing
 from pipeline.model.errors import BrokerUnavailable
-from tests.unit.agents.webhooks.test_payloads import (
-    hub_push,
-    lab_push,
-)
+from tests.unit.agents.webhooks.test_payloads import hub_push, lab_push
 from tests.unit.agents.webhooks.test_receiver import (
     KEY,
     NOW,

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.analysis.cost_shift.decision import judge_cost_shift
-from pipeline.analysis.cost_shift.domains import (
-    Domain,
-    LabelGroup,
-    find_domains,
-    find_members,
-)
+from pipeline.analysis.cost_shift.domains import Domain, LabelGroup, find_domains, find_members
 from pipeline.analysis.cost_shift.refactorings import Refactorings, compare_stacks, find_refactorings
 from pipeline.analysis.cost_shift.stack_history import StackHistory, stack_history
 from pipeline.analysis.stacks import index_stacks

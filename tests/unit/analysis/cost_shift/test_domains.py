@@ -3,12 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.analysis.cost_shift.domains import (
-    LabelGroup,
-    find_domains,
-    find_members,
-    match_labels,
-)
+from pipeline.analysis.cost_shift.domains import LabelGroup, find_domains, find_members, match_labels
 from pipeline.analysis.stacks import index_stacks
 from pipeline.counting.names.patterns import compile_pattern
 from pipeline.model import Change, MetricKind, SeriesKey

@@ -13,12 +13,7 @@ from pipeline.analysis.cost_shift.refactorings import compare_stacks
 from pipeline.analysis.cost_shift.stack_history import stack_history
 from pipeline.analysis.mix.traffic import judge_traffic_shifts
 from pipeline.analysis.rootcause.attribution import call_distances
-from pipeline.analysis.stacks import (
-    against_control,
-    carry_over,
-    index_stacks,
-    measure_rises,
-)
+from pipeline.analysis.stacks import against_control, carry_over, index_stacks, measure_rises
 from pipeline.model import SeriesKey, StackMatrix
 
 STACKS, DEPTH, LABELS = 5_000, 40, 1_000

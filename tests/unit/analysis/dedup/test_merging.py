@@ -7,19 +7,9 @@ import pytest
 
 from pipeline.analysis.dedup.links import Link
 from pipeline.analysis.dedup.merging import Nearest, merge
-from pipeline.analysis.dedup.pairs import (
-    Pairs,
-    day_differences,
-    pearson,
-    stack_overlaps,
-)
+from pipeline.analysis.dedup.pairs import Pairs, day_differences, pearson, stack_overlaps
 from pipeline.analysis.dedup.releases import release_similarities
-from pipeline.analysis.dedup.rules import (
-    DEFAULT_RULES,
-    Feature,
-    MergeRule,
-    PairwiseConfig,
-)
+from pipeline.analysis.dedup.rules import DEFAULT_RULES, Feature, MergeRule, PairwiseConfig
 from pipeline.model import FloatArray, StackMatrix
 from tests.support.builders import build_change
 from tests.support.dedup import CONFIG, START, build_pairs, pairs_of

@@ -16,12 +16,7 @@ from scipy import stats
 from scipy.signal import lfilter
 
 from loadgen.fleet.figures import SUBROUTINE_SERVERS, SUBROUTINES, averaged
-from pipeline.analysis.detect.short_term import (
-    ScanConfig,
-    Windows,
-    baseline_start,
-    find_candidates,
-)
+from pipeline.analysis.detect.short_term import ScanConfig, Windows, baseline_start, find_candidates
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix
 
 WINDOWS = Windows(analysis=1440, extended=1464, end=1500)

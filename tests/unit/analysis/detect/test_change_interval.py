@@ -9,12 +9,7 @@ import pytest
 from numpy.random import Generator
 from scipy.signal import lfilter
 
-from pipeline.analysis.detect.change_interval import (
-    posterior,
-    split_intervals,
-    split_profile,
-    step_interval,
-)
+from pipeline.analysis.detect.change_interval import posterior, split_intervals, split_profile, step_interval
 from pipeline.analysis.detect.long_term import find_long_term
 from pipeline.analysis.detect.short_term import Windows, find_candidates
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix

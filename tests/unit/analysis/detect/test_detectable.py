@@ -18,12 +18,7 @@ from pipeline.analysis.detect.detectable import (
     time_to_detect,
 )
 from pipeline.analysis.detect.service_noise import with_shared_prior
-from pipeline.analysis.detect.short_term import (
-    ScanConfig,
-    Windows,
-    baseline_start,
-    find_candidates,
-)
+from pipeline.analysis.detect.short_term import ScanConfig, Windows, baseline_start, find_candidates
 from pipeline.model import MetricKind, SeriesMatrix
 from pipeline.model.units import HOUR_S
 from pipeline.views.report.detectability import noise_of

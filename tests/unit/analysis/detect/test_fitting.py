@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.detect.fitting import (
-    history_start,
-    known_windows,
-    over_gaps,
-    widening,
-)
+from pipeline.analysis.detect.fitting import history_start, known_windows, over_gaps, widening
 from pipeline.analysis.detect.scan_config import Windows
 from pipeline.model import BoolArray, SeriesMatrix
 

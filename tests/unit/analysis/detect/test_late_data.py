@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.analysis.detect.schedule import (
-    Cadence,
-    ServiceProgress,
-    due_scans,
-    first_boundary,
-)
+from pipeline.analysis.detect.schedule import Cadence, ServiceProgress, due_scans, first_boundary
 from pipeline.model import Progress
 from pipeline.settings.workloads import RELEASE_COSTS, known_workloads
 from pipeline.stages.watermarks import cadence_of

@@ -3,12 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.analysis.detect.short_term import (
-    ScanConfig,
-    Windows,
-    baseline_start,
-    find_candidates,
-)
+from pipeline.analysis.detect.short_term import ScanConfig, Windows, baseline_start, find_candidates
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, SeriesMatrix
 
 WINDOWS = Windows(analysis=240, extended=260, end=270)  # four hours, twenty and ten minutes

@@ -10,12 +10,7 @@ import pytest
 
 from pipeline.analysis.detect.search import SearchConfig, find_change_points
 from pipeline.analysis.detect.short_term import Windows
-from pipeline.analysis.detect.unjudged import (
-    CODES,
-    Grounds,
-    find_unjudged,
-    merge_unjudged,
-)
+from pipeline.analysis.detect.unjudged import CODES, Grounds, find_unjudged, merge_unjudged
 from pipeline.model import BoolArray, SeriesMatrix, Unjudged
 from pipeline.views.report.unjudged import SENTENCES, describe_unjudged
 from tests.support.paths import ROOT

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.analysis.feedback import Confirmation, learn_ranking
-from pipeline.analysis.rootcause import (
-    FEATURES,
-    RankingConfig,
-    confidences,
-    weights_of,
-)
+from pipeline.analysis.rootcause import FEATURES, RankingConfig, confidences, weights_of
 
 SHIPPED = RankingConfig()
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy.stats import binomtest
 
-from pipeline.analysis.feedback import (
-    Judged,
-    Reported,
-    is_right,
-    precision_table,
-    wilson,
-)
+from pipeline.analysis.feedback import Judged, Reported, is_right, precision_table, wilson
 from pipeline.model import Decision, Verdict, VerdictKind
 
 

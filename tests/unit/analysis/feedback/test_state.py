@@ -7,13 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from pipeline.analysis.feedback import (
-    Reported,
-    confirmed_causes,
-    fix_state,
-    latest_verdicts,
-    original_of,
-)
+from pipeline.analysis.feedback import Reported, confirmed_causes, fix_state, latest_verdicts, original_of
 from pipeline.model import Verdict
 
 SAID = (

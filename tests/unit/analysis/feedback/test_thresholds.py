@@ -6,13 +6,7 @@ import math
 
 import pytest
 
-from pipeline.analysis.feedback import (
-    Judged,
-    Reported,
-    ThresholdConfig,
-    propose_thresholds,
-    roc,
-)
+from pipeline.analysis.feedback import Judged, Reported, ThresholdConfig, propose_thresholds, roc
 from pipeline.analysis.feedback.thresholds import Measure
 
 PRESENT: dict[str, tuple[Measure, float]] = {"live": ("absolute", 0.01)}

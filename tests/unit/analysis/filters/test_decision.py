@@ -7,12 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.analysis.filters import (
-    FilterConfig,
-    FilterEvidence,
-    Known,
-    decide_filters,
-)
+from pipeline.analysis.filters import FilterConfig, FilterEvidence, Known, decide_filters
 from pipeline.analysis.filters.decision import filter_of
 from pipeline.model import Candidate, Scan, SeriesMatrix
 from pipeline.model.steps import FILTERS, Step

@@ -9,14 +9,7 @@ import pytest
 
 from pipeline.analysis.detect.matrix import select_series
 from pipeline.analysis.detect.share_normalisation import share_factor
-from pipeline.analysis.filters import (
-    Filter,
-    FilterCase,
-    FilterConfig,
-    FilterEvidence,
-    seasonality,
-    went_away,
-)
+from pipeline.analysis.filters import Filter, FilterCase, FilterConfig, FilterEvidence, seasonality, went_away
 from pipeline.analysis.filters.evidence import open_case
 from pipeline.analysis.filters.same_regression import recent_level, rises_since
 from pipeline.model import Candidate, FloatArray, MetricKind, Scan, SeriesMatrix

@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.analysis.lifecycle.recovery import (
-    Return,
-    find_drop,
-    judge_returned,
-    reference_shift_s,
-    span_s,
-)
+from pipeline.analysis.lifecycle.recovery import Return, find_drop, judge_returned, reference_shift_s, span_s
 from pipeline.model import FloatArray
 from pipeline.model.units import DAY_S
 

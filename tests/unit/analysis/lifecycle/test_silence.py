@@ -13,12 +13,7 @@ from pipeline.analysis.lifecycle import (
     Spending,
     decide_silence,
 )
-from pipeline.analysis.lifecycle.silence import (
-    asks_for_stacks,
-    is_in_force,
-    size_of,
-    standard_error,
-)
+from pipeline.analysis.lifecycle.silence import asks_for_stacks, is_in_force, size_of, standard_error
 from pipeline.analysis.stacks import index_stacks
 from pipeline.model import Candidate, Silence
 from pipeline.model.steps import sentence

@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline.analysis.mix.mix import fit_mix
-from pipeline.analysis.mix.standardise import (
-    KEY,
-    common_series,
-    decide,
-    moved_series,
-    standardise,
-)
+from pipeline.analysis.mix.standardise import KEY, common_series, decide, moved_series, standardise
 from pipeline.model import Candidate, FloatArray, SeriesKey, SeriesMatrix, StrataMatrix, Stratum
 from pipeline.model.units import HOUR_S
 

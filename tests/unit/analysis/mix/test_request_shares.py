@@ -8,12 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.analysis.mix.request_shares import (
-    RequestMix,
-    Traffic,
-    build_traffic,
-    fit_request_mix,
-)
+from pipeline.analysis.mix.request_shares import RequestMix, Traffic, build_traffic, fit_request_mix
 from pipeline.model import RequestPeriods
 from tests.support.served import AT, DAY, END, HISTORY, WINDOW_S, Served, serve
 

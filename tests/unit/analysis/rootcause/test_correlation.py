@@ -5,12 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.analysis.rootcause.correlation import (
-    correlations,
-    names_metric,
-    shows_changes,
-    subjects_of,
-)
+from pipeline.analysis.rootcause.correlation import correlations, names_metric, shows_changes, subjects_of
 from tests.support.builders import build_change
 
 SERIES = np.array([1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0])

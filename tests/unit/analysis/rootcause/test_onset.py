@@ -3,12 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.analysis.rootcause.onset import (
-    DeploymentConfig,
-    Onset,
-    onset_density,
-    weigh_deployments,
-)
+from pipeline.analysis.rootcause.onset import DeploymentConfig, Onset, onset_density, weigh_deployments
 from pipeline.model import BoolArray, FloatArray
 
 WINDOWS = 120

@@ -3,12 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.analysis.rootcause.correlation import (
-    correlations,
-    names_metric,
-    shows_changes,
-    subjects_of,
-)
+from pipeline.analysis.rootcause.correlation import correlations, names_metric, shows_changes, subjects_of
 from pipeline.analysis.rootcause.text import (
     NO_WORDS,
     ChangeTexts,

@@ -7,12 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from pipeline.analysis.stacks import (
-    ControlConfig,
-    against_control,
-    index_stacks,
-    usual_factors,
-)
+from pipeline.analysis.stacks import ControlConfig, against_control, index_stacks, usual_factors
 from tests.support.builders import build_stacks
 
 Rows = dict[str, tuple[float, float]]

@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.stacks import (
-    ELLIPSIS,
-    index_stacks,
-    membership,
-    stack_difference,
-)
+from pipeline.analysis.stacks import ELLIPSIS, index_stacks, membership, stack_difference
 from pipeline.analysis.stacks.difference import StackDifferenceConfig
 from pipeline.model import BoolArray, SeriesKey, StackChange, StackMatrix
 from tests.support.builders import build_stacks

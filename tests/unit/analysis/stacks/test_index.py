@@ -3,13 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.analysis.stacks import (
-    StackIndex,
-    index_stacks,
-    mean_depths,
-    membership,
-    rows_of,
-)
+from pipeline.analysis.stacks import StackIndex, index_stacks, mean_depths, membership, rows_of
 from pipeline.analysis.stacks.index import share_changes
 from pipeline.model import SeriesKey, StackMatrix
 from tests.support.builders import build_stacks

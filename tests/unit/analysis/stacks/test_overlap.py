@@ -3,12 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.analysis.stacks import (
-    explained_shares,
-    index_stacks,
-    membership,
-    shares_in_step,
-)
+from pipeline.analysis.stacks import explained_shares, index_stacks, membership, shares_in_step
 from pipeline.analysis.stacks.index import share_changes
 from pipeline.model import SeriesKey
 from tests.support.builders import build_stacks

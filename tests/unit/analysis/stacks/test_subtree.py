@@ -5,12 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from pipeline.analysis.stacks import (
-    index_stacks,
-    measure_rises,
-    rows_of,
-    sum_descendant_sets,
-)
+from pipeline.analysis.stacks import index_stacks, measure_rises, rows_of, sum_descendant_sets
 from pipeline.analysis.stacks.index import share_changes
 from pipeline.analysis.stacks.subtree import sum_descendants
 from pipeline.model import SeriesKey, StackMatrix

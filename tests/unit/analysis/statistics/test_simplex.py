@@ -6,12 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.statistics.simplex import (
-    fit_shares,
-    moments,
-    on_simplex,
-    posterior_error,
-)
+from pipeline.analysis.statistics.simplex import fit_shares, moments, on_simplex, posterior_error
 
 PRIOR = np.array([0.5, 0.3, 0.2])
 

@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.bench.lab.bisection import (
-    COMMITS,
-    Bisected,
-    summary,
-    write_range,
-)
+from loadgen.bench.lab.bisection import COMMITS, Bisected, summary, write_range
 from loadgen.target.repository import git
 
 

@@ -5,15 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from pipeline.counting.names import (
-    NO_NAMING,
-    RULES,
-    Naming,
-    Namings,
-    Pattern,
-    check_pattern,
-    rules_without,
-)
+from pipeline.counting.names import NO_NAMING, RULES, Naming, Namings, Pattern, check_pattern, rules_without
 from pipeline.counting.names.naming import LONGEST, MOST_KEPT
 from pipeline.model import Annotation, Profile
 

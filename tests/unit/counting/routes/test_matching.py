@@ -8,12 +8,7 @@ import pytest
 
 from agents.source.routes import Route
 from pipeline.counting.routes import match_type
-from pipeline.counting.routes.patterns import (
-    of_braces,
-    of_colons,
-    of_flask,
-    of_regex,
-)
+from pipeline.counting.routes.patterns import of_braces, of_colons, of_flask, of_regex
 
 
 def route(text: str) -> Route:

@@ -7,12 +7,7 @@ from aiohttp import web
 
 from agents.logs.request_type import RequestTypes
 from agents.source.routes import read_application
-from pipeline.counting.routes import (
-    NamedRoute,
-    match_type,
-    read_route,
-    route_named,
-)
+from pipeline.counting.routes import NamedRoute, match_type, read_route, route_named
 
 
 @pytest.mark.parametrize(

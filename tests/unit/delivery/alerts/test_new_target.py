@@ -11,12 +11,7 @@ from click.testing import CliRunner
 from pipeline.cli import smidgen
 from pipeline.delivery.alerts.markup import as_plain
 from pipeline.delivery.alerts.message import Note
-from pipeline.delivery.alerts.targets import (
-    KINDS,
-    Http,
-    Target,
-    TargetRefused,
-)
+from pipeline.delivery.alerts.targets import KINDS, Http, Target, TargetRefused
 
 
 class Board(Target):

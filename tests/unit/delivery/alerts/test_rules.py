@@ -10,18 +10,8 @@ from typing import Any
 import pytest
 
 from pipeline.delivery.alerts.alert import alert_of, decode_alert, encode_alert
-from pipeline.delivery.alerts.owners import (
-    OwnerLine,
-    Owners,
-    owners_of_path,
-    parse_codeowners,
-)
-from pipeline.delivery.alerts.rules import (
-    Rule,
-    matches,
-    matching,
-    parse_share,
-)
+from pipeline.delivery.alerts.owners import OwnerLine, Owners, owners_of_path, parse_codeowners
+from pipeline.delivery.alerts.rules import Rule, matches, matching, parse_share
 from pipeline.files.validation import validate
 from pipeline.model.errors import ConfigError, InvalidMessage
 from tests.support.alert_events import SUSPECT, alert, detected, resolved, updated

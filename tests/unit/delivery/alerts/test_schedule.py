@@ -7,14 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.delivery.alerts.schedule import (
-    Digest,
-    Limit,
-    QuietHours,
-    next_digest,
-    quiet_until,
-    room,
-)
+from pipeline.delivery.alerts.schedule import Digest, Limit, QuietHours, next_digest, quiet_until, room
 from pipeline.files.validation import validate
 from pipeline.model.errors import ConfigError
 

@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.delivery.alerts.alert import (
-    Alert,
-    alert_of,
-    decode_alert,
-    encode_alert,
-)
+from pipeline.delivery.alerts.alert import Alert, alert_of, decode_alert, encode_alert
 from pipeline.delivery.alerts.delivery import Plan, deliveries
 from pipeline.delivery.alerts.dry_run import DryRun
 from pipeline.delivery.alerts.markup import as_plain

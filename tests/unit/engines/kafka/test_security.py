@@ -20,12 +20,7 @@ from pipeline.cli import smidgen
 from pipeline.commands.options import configure_logging
 from pipeline.kafka import Broker, KafkaSecurity, bootstrap_servers
 from pipeline.model.errors import ConfigError
-from pipeline.settings.config import (
-    SECRETS,
-    Settings,
-    environment_of_others,
-    load_settings,
-)
+from pipeline.settings.config import SECRETS, Settings, environment_of_others, load_settings
 from tests.support.certificates import Authority, Certificate
 
 SECRET = "correct horse:b@ttery/staple"

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.analysis.rootcause.trials import TrialFinding
-from pipeline.experiments.selection import (
-    FixedRegression,
-    MetricTrials,
-    is_fixed,
-    keep_test,
-    touched_tests,
-)
+from pipeline.experiments.selection import FixedRegression, MetricTrials, is_fixed, keep_test, touched_tests
 from pipeline.model import VerdictKind
 
 FIXED = FixedRegression(

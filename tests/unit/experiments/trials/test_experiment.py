@@ -9,19 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.experiments.trials import (
-    Experiment,
-    Side,
-    Standing,
-    standing_of,
-)
+from pipeline.experiments.trials import Experiment, Side, Standing, standing_of
 from pipeline.experiments.trials import experiment as experiments
-from pipeline.experiments.trials.experiment import (
-    OVERDUE_S,
-    bounds_of,
-    metrics_of,
-    sides_of,
-)
+from pipeline.experiments.trials.experiment import OVERDUE_S, bounds_of, metrics_of, sides_of
 from pipeline.model import TrialMetric
 
 T0 = 1_760_000_000.0

@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.experiments.trials.machine_spread import spread_of_levels, spreads
-from pipeline.experiments.trials.machines import (
-    Results,
-    choose_factors,
-    explained_shares,
-    match_machines,
-)
+from pipeline.experiments.trials.machines import Results, choose_factors, explained_shares, match_machines
 from pipeline.model import FloatArray, IntArray
 
 EFFECTS: Mapping[str, Sequence[float]] = {

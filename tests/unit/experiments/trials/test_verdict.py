@@ -5,14 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.experiments.trials import (
-    Bounds,
-    Decision,
-    ModelConfig,
-    Sides,
-    Verdict,
-    judge_trials,
-)
+from pipeline.experiments.trials import Bounds, Decision, ModelConfig, Sides, Verdict, judge_trials
 
 pytestmark = pytest.mark.filterwarnings("error")
 

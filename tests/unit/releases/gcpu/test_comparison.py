@@ -9,21 +9,8 @@ import pytest
 from scipy.sparse import csr_array, vstack
 
 from pipeline.model import SeriesKey, StrataMatrix, Stratum
-from pipeline.releases.gcpu import (
-    CompareConfig,
-    Decided,
-    Samples,
-    collect,
-    decide,
-    match,
-    measure,
-)
-from tests.unit.releases.gcpu.pairs import (
-    RISEN,
-    SERIES,
-    Pair,
-    draw,
-)
+from pipeline.releases.gcpu import CompareConfig, Decided, Samples, collect, decide, match, measure
+from tests.unit.releases.gcpu.pairs import RISEN, SERIES, Pair, draw
 
 SMALL = CompareConfig(threshold=0.001)
 

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.model import FloatArray
-from pipeline.releases.requests import (
-    BASE,
-    EVERY,
-    Periods,
-    Releases,
-    compare_costs,
-)
+from pipeline.releases.requests import BASE, EVERY, Periods, Releases, compare_costs
 
 COSTS = np.array([0.02, 0.01, 0.005])
 TYPES = ("GET /a", "GET /b", "GET /c")

@@ -10,13 +10,7 @@ from loadgen.requests.simulate import PRESETS, simulate
 from loadgen.requests.table import COSTS, MIXED, measure
 from pipeline.analysis.statistics.fit import orthonormal
 from pipeline.model import FloatArray
-from pipeline.releases.requests import (
-    EVERY,
-    NotCompared,
-    Periods,
-    Releases,
-    compare_releases,
-)
+from pipeline.releases.requests import EVERY, NotCompared, Periods, Releases, compare_releases
 from pipeline.releases.requests.costs import cost_columns
 from pipeline.releases.requests.mixed import MixedFit, compare_mixed
 

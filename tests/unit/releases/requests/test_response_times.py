@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.model import FloatArray
 from pipeline.releases.requests import Periods, Releases, compare_costs
-from pipeline.releases.requests.response_times import (
-    FEWEST_PERIODS,
-    Shifts,
-    log_evidence,
-    response_shifts,
-)
+from pipeline.releases.requests.response_times import FEWEST_PERIODS, Shifts, log_evidence, response_shifts
 
 TYPES = 6
 

@@ -11,12 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from pipeline.model import Silence, Verdict
 from pipeline.storage.arrays import ArrayStore
-from pipeline.views.dashboard import (
-    Login,
-    Sources,
-    create_app,
-    read_networks,
-)
+from pipeline.views.dashboard import Login, Sources, create_app, read_networks
 from tests.support.looked_into import SEARCH, WEEKLY, look_into
 
 Client = TestClient[Any, Any]

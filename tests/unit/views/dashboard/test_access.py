@@ -3,12 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.model.errors import ConfigError
-from pipeline.views.dashboard.access import (
-    Forms,
-    Login,
-    Person,
-    read_networks,
-)
+from pipeline.views.dashboard.access import Forms, Login, Person, read_networks
 
 PROXIED = Login("X-User", read_networks(["10.0.0.0/8", "::1"]), frozenset({"ada"}), "secret-token")
 

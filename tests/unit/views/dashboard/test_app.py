@@ -23,13 +23,7 @@ from pipeline.stages.gather.reported import Answered
 from pipeline.storage.arrays import ArrayStore
 from pipeline.views.dashboard import Login
 from pipeline.views.dashboard.openapi import DOCUMENT
-from tests.unit.views.dashboard.conftest import (
-    PROXIED,
-    TOKEN,
-    Client,
-    Use,
-    listed,
-)
+from tests.unit.views.dashboard.conftest import PROXIED, TOKEN, Client, Use, listed
 
 
 async def form_token(client: Client, headers: Mapping[str, str]) -> str:

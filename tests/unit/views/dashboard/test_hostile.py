@@ -20,24 +20,14 @@ from pipeline.model import Change
 from pipeline.model.errors import InvalidMessage, StoreUnavailable
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import RowQuery
-from pipeline.views.dashboard import (
-    Login,
-    Sources,
-    app,
-    create_app,
-)
+from pipeline.views.dashboard import Login, Sources, app, create_app
 from pipeline.views.dashboard.access import Forms, Person
 from pipeline.views.dashboard.query import MOST_A_PAGE
 from pipeline.views.dashboard.site import Site
 from pipeline.views.dashboard.words import breakable, urlencode
 from tests.support.builders import build_profile
 from tests.support.open_faults import open_fault
-from tests.unit.views.dashboard.conftest import (
-    PROXIED,
-    Client,
-    Use,
-    listed,
-)
+from tests.unit.views.dashboard.conftest import PROXIED, Client, Use, listed
 
 NOW = 1_770_000_000.0
 NUMBERS = (

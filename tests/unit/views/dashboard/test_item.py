@@ -9,12 +9,7 @@ from pipeline.model import Verdict
 from pipeline.model.errors import ConfigError
 from pipeline.views.dashboard.item import item_of, similar, with_course
 from pipeline.views.dashboard.verdicts import verdicts_of
-from pipeline.views.dashboard.words import (
-    ago,
-    relative,
-    short_name,
-    size,
-)
+from pipeline.views.dashboard.words import ago, relative, short_name, size
 from tests.unit.views.dashboard.test_query import BASE, ITEMS, NOW
 
 ROW = {

@@ -19,15 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from pipeline.cli import smidgen
 from pipeline.model.errors import ConfigError
 from pipeline.storage.arrays import ArrayStore
-from pipeline.views.dashboard import (
-    Login,
-    Oidc,
-    Provider,
-    Roles,
-    Sessions,
-    Sources,
-    create_app,
-)
+from pipeline.views.dashboard import Login, Oidc, Provider, Roles, Sessions, Sources, create_app
 from pipeline.views.dashboard.oidc import groups_of, name_of
 from pipeline.views.dashboard.session import own_path
 from tests.support.oidc_provider import CLIENT, SECRET, LocalProvider

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 from pipeline.model import Verdict
 from pipeline.model.errors import ConfigError
 from pipeline.views.dashboard.item import STATES, Item
-from pipeline.views.dashboard.query import (
-    SORTS,
-    Query,
-    matching,
-    page_of,
-    read_query,
-)
+from pipeline.views.dashboard.query import SORTS, Query, matching, page_of, read_query
 
 NOW = 1_699_920_000.0
 DAY_S = 86_400.0

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.storage.arrays import ArrayStore
-from pipeline.views.dashboard.throughput import (
-    MOST_DRAWN,
-    Throughput,
-    draw_throughput,
-    read_throughput,
-)
+from pipeline.views.dashboard.throughput import MOST_DRAWN, Throughput, draw_throughput, read_throughput
 
 NOW = 1_700_000_000.0
 END = (NOW - 120) // 600 * 600

@@ -14,20 +14,10 @@ from pipeline.model.units import DAY_S
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard import Login, Sources, create_app
-from pipeline.views.dashboard.experiments import (
-    PAGE,
-    TrialQuery,
-    read_list,
-    read_query,
-)
+from pipeline.views.dashboard.experiments import PAGE, TrialQuery, read_list, read_query
 from pipeline.views.dashboard.model_choices import courses_of
 from pipeline.views.dashboard.trial_figures import draw_course, draw_differences
-from pipeline.views.dashboard.trial_words import (
-    difference,
-    discarded,
-    interval,
-    why_model,
-)
+from pipeline.views.dashboard.trial_words import difference, discarded, interval, why_model
 from tests.support.judged_trials import judge_experiments
 
 END = 1_790_000_000.0

@@ -10,15 +10,7 @@ import numpy as np
 import orjson
 
 from pipeline.messages.events import regression_event, regression_id
-from pipeline.model import (
-    Candidate,
-    Change,
-    MetricKind,
-    Regression,
-    SeriesMatrix,
-    StackMatrix,
-    Suspect,
-)
+from pipeline.model import Candidate, Change, MetricKind, Regression, SeriesMatrix, StackMatrix, Suspect
 from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import Store
 from pipeline.views.report.page import ReportData, render_report

@@ -9,9 +9,7 @@ import pytest
 
 from pipeline.cli import run
 from pipeline.messages.events import regression_event
-from pipeline.model import (
-    Scan,
-)
+from pipeline.model import Scan
 from pipeline.model.errors import InvalidMessage
 from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import Store

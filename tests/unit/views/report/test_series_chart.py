@@ -13,15 +13,7 @@ import pytest
 
 from pipeline.model import FloatArray
 from pipeline.views.report.page import environment
-from pipeline.views.report.series_chart import (
-    HEIGHT,
-    WIDTH,
-    Curve,
-    SeriesChart,
-    Shift,
-    Sign,
-    series_chart,
-)
+from pipeline.views.report.series_chart import HEIGHT, WIDTH, Curve, SeriesChart, Shift, Sign, series_chart
 from pipeline.views.report.windows import Line, ScanWindows
 from tests.support.axe import audit
 from tests.support.browser import CHROMIUM, DESKTOP, PHONE, chromium

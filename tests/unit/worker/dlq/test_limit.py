@@ -7,13 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from pipeline.worker.dlq.limit import (
-    MAX_KNOWN,
-    MAX_STRANGERS,
-    DeadLetterLimit,
-    LimitConfig,
-    source_of,
-)
+from pipeline.worker.dlq.limit import MAX_KNOWN, MAX_STRANGERS, DeadLetterLimit, LimitConfig, source_of
 
 LIMIT = LimitConfig(share=0.5, least=20, after_s=600.0, sources=3)
 STEP_S = 10.0

@@ -9,12 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.experiments.benchmarks import (
-    Series,
-    arrange,
-    find_changes,
-    read_results,
-)
+from agents.experiments.benchmarks import Series, arrange, find_changes, read_results
 from pipeline.model import FloatArray
 from pipeline.model.errors import ConfigError
 

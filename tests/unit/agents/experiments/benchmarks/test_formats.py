@@ -9,12 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.experiments.benchmarks.results import (
-    Content,
-    commit_of,
-    find_format,
-    moment_of,
-)
+from agents.experiments.benchmarks.results import Content, commit_of, find_format, moment_of
 
 SHA = "0f3c2a9d1b4e5f60718293a4b5c6d7e8f9012345"
 

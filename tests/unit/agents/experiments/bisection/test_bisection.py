@@ -9,14 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from agents.experiments.bisection import (
-    Journal,
-    Task,
-    Workbench,
-    read_span,
-    read_suspects,
-    reading_of,
-)
+from agents.experiments.bisection import Journal, Task, Workbench, read_span, read_suspects, reading_of
 from agents.experiments.bisection.shell import Finished, run_shell
 from pipeline.model.errors import ConfigError
 from tests.support.repositories import Work

@@ -7,14 +7,7 @@ import math
 
 import pytest
 
-from agents.experiments.replay.capacity import (
-    Knee,
-    Load,
-    Objective,
-    Steps,
-    compare_knees,
-    find_knee,
-)
+from agents.experiments.replay.capacity import Knee, Load, Objective, Steps, compare_knees, find_knee
 
 OBJECTIVE = Objective(p99_s=0.1, errors=0.01)
 

@@ -6,13 +6,7 @@ import asyncio
 
 import pytest
 
-from agents.experiments.replay.connection import (
-    Address,
-    Answer,
-    Pool,
-    address_of_url,
-    request_head,
-)
+from agents.experiments.replay.connection import Address, Answer, Pool, address_of_url, request_head
 from pipeline.model.errors import ConfigError
 from tests.unit.agents.experiments.replay.services import raw_service
 

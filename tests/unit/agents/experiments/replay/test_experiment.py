@@ -11,18 +11,8 @@ from aiohttp import web
 
 from agents.experiments.replay.connection import address_of_url
 from agents.experiments.replay.cpu import cgroup_cpu, process_cpu
-from agents.experiments.replay.downstream import (
-    CallCounts,
-    CannedAnswer,
-    make_downstream,
-    read_answers,
-)
-from agents.experiments.replay.experiment import (
-    Experiment,
-    PaceConfig,
-    Result,
-    run_trials,
-)
+from agents.experiments.replay.downstream import CallCounts, CannedAnswer, make_downstream, read_answers
+from agents.experiments.replay.experiment import Experiment, PaceConfig, Result, run_trials
 from agents.experiments.replay.plan import name_endpoints
 from agents.experiments.replay.recording import RecordedRequest
 from agents.experiments.replay.trace import Trace

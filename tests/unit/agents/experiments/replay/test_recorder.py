@@ -25,12 +25,7 @@ from agents.experiments.replay import (
 from agents.experiments.replay.proxy import make_proxy
 from pipeline.http.serving import listening
 from tests.support.open_faults import open_fault
-from tests.unit.agents.experiments.replay.services import (
-    Handler,
-    raw_service,
-    recorded,
-    service,
-)
+from tests.unit.agents.experiments.replay.services import Handler, raw_service, recorded, service
 
 REDACTION = Redaction(b"key" * 8)
 

@@ -10,12 +10,7 @@ import pytest
 from aiohttp import web
 
 from agents.experiments.replay.connection import address_of_url
-from agents.experiments.replay.outcome import (
-    cpu_per_request,
-    measured,
-    outcomes,
-    pace_of,
-)
+from agents.experiments.replay.outcome import cpu_per_request, measured, outcomes, pace_of
 from agents.experiments.replay.plan import PlannedRequest
 from agents.experiments.replay.replayer import ReplayConfig, Replayed, Replayer
 from agents.experiments.replay.trace import Trace

@@ -11,12 +11,7 @@ from aiohttp import web
 
 from agents.host.fleet import FleetClient, GatewayUnavailable
 from agents.host.fleet.client import check_url
-from tests.unit.agents.host.fleet.support import (
-    ONE_RULE,
-    STATUS,
-    fleet_of,
-    served,
-)
+from tests.unit.agents.host.fleet.support import ONE_RULE, STATUS, fleet_of, served
 
 TOKEN = "correct horse"
 

@@ -7,13 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.host.fleet import (
-    AgentStatus,
-    FleetView,
-    HeardStatus,
-    decode_status,
-    encode_status,
-)
+from agents.host.fleet import AgentStatus, FleetView, HeardStatus, decode_status, encode_status
 from agents.host.fleet.status import MAX_STATUS_BYTES, MOST_KERNELS, MOST_SERVICES
 from pipeline.model.errors import InvalidMessage
 from tests.unit.agents.host.fleet.support import STATUS

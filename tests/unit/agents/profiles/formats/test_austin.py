@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.profiles.formats import (
-    Measure,
-    ProfileSource,
-    parse,
-    read_profile,
-)
+from agents.profiles.formats import Measure, ProfileSource, parse, read_profile
 from agents.profiles.formats.austin import AustinFormat
 from agents.profiles.formats.mojo import MojoFormat
 from pipeline.model.errors import ConfigError

@@ -6,14 +6,7 @@ import gzip
 
 import pytest
 
-from agents.profiles.formats import (
-    AUTO,
-    ProfileSource,
-    StackSamples,
-    find_format,
-    format_names,
-    parse,
-)
+from agents.profiles.formats import AUTO, ProfileSource, StackSamples, find_format, format_names, parse
 from agents.profiles.formats.source import HEAD_BYTES
 from pipeline.model.errors import ConfigError
 from tests.support.paths import REAL_DATA

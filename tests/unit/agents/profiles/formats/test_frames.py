@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.profiles.formats.frames import (
-    FrameParts,
-    join_frame,
-    split_frame,
-    without_line,
-)
+from agents.profiles.formats.frames import FrameParts, join_frame, split_frame, without_line
 
 
 @pytest.mark.parametrize(

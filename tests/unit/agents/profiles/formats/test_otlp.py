@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.profiles.formats import (
-    Measure,
-    ProfileSource,
-    parse,
-    read_profile,
-)
+from agents.profiles.formats import Measure, ProfileSource, parse, read_profile
 from agents.profiles.formats.otlp import OtlpFormat, otlp_messages
 from pipeline.model.errors import ConfigError
 from tests.support.profile_files import otlp

@@ -8,13 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.profiles.formats import (
-    AUTO,
-    ProfileSource,
-    find_format,
-    parse,
-    source,
-)
+from agents.profiles.formats import AUTO, ProfileSource, find_format, parse, source
 from agents.profiles.formats.pprof import PprofFormat, profile_messages
 from tests.support.gateway_requests import libdatadog_pprof
 from tests.support.paths import REAL_DATA

@@ -6,13 +6,7 @@ import struct
 
 import pytest
 
-from agents.profiles.formats import (
-    AUTO,
-    ProfileSource,
-    find_format,
-    parse,
-    read_profile,
-)
+from agents.profiles.formats import AUTO, ProfileSource, find_format, parse, read_profile
 from agents.profiles.formats.pprof_legacy import LegacyPprofFormat
 from tests.support.paths import REAL_DATA
 from tests.support.profile_files import legacy_pprof

@@ -8,12 +8,7 @@ import io
 import pytest
 
 from agents.profiles.formats import source
-from agents.profiles.formats.source import (
-    HEAD_BYTES,
-    MAX_LINE,
-    Damaged,
-    ProfileSource,
-)
+from agents.profiles.formats.source import HEAD_BYTES, MAX_LINE, Damaged, ProfileSource
 
 
 def lines_of(data: bytes) -> list[tuple[int, str]]:

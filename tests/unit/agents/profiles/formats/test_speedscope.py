@@ -8,14 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.profiles.formats import (
-    AUTO,
-    Measure,
-    ProfileSource,
-    find_format,
-    parse,
-    read_profile,
-)
+from agents.profiles.formats import AUTO, Measure, ProfileSource, find_format, parse, read_profile
 from agents.profiles.formats.speedscope import SpeedscopeFormat
 from pipeline.model.errors import ConfigError
 from tests.support.profile_files import speedscope

@@ -10,14 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from agents.profiles.formats import (
-    Measure,
-    ProfileSource,
-    Sample,
-    Stack,
-    find_format,
-    read_profile,
-)
+from agents.profiles.formats import Measure, ProfileSource, Sample, Stack, find_format, read_profile
 from agents.profiles.formats.base import Reading
 from agents.profiles.formats.writers import WRITERS, writer_for
 from pipeline.model.errors import ConfigError

@@ -13,12 +13,7 @@ import pytest
 from agents.profiles.formats.collapsed import parse_collapsed
 from agents.profiles.naming import name_stack
 from agents.sampling.kernels import SamplerError, Sampling
-from agents.sampling.kernels.austin import (
-    Austin,
-    explain,
-    find_austin,
-    shortened,
-)
+from agents.sampling.kernels.austin import Austin, explain, find_austin, shortened
 from agents.sampling.process import ExistingProcess, StartedCommand
 from agents.sampling.sampler import Sampler
 

@@ -7,12 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.sampling.kernels import Runtime
-from agents.sampling.kernels.choice import (
-    SeenProcess,
-    runtimes,
-    see_process,
-    suitable,
-)
+from agents.sampling.kernels.choice import SeenProcess, runtimes, see_process, suitable
 
 LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
 PID = 4711

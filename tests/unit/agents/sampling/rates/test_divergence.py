@@ -7,12 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from agents.sampling.rates import (
-    compare_samples,
-    expected_divergence,
-    js_divergence,
-    top_divergence,
-)
+from agents.sampling.rates import compare_samples, expected_divergence, js_divergence, top_divergence
 
 SHARES = np.array([0.3, 0.2, 0.15, 0.1, 0.08, 0.05, 0.04, 0.03, 0.02, 0.02, 0.01])
 

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.sampling.rates import (
-    Trial,
-    busy_threads,
-    choose_share,
-    percentage_error,
-    thin_stacks,
-)
+from agents.sampling.rates import Trial, busy_threads, choose_share, percentage_error, thin_stacks
 
 Stack = tuple[str, ...]
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.source.changes.diff import (
-    FileDiff,
-    other_version,
-    parse_diff,
-    patch_of,
-)
+from agents.source.changes.diff import FileDiff, other_version, parse_diff, patch_of
 from pipeline.model.errors import ConfigError
 
 OLD = b"one\ntwo\nthree\nfour\nfive\nsix\n"

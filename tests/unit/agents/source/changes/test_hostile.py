@@ -17,14 +17,7 @@ from agents.source.changes.diff import parse_patch
 from agents.source.changes.git import MAX_FILE_BYTES, GitError, Repository
 from agents.source.changes.git_program import run_git
 from agents.source.changes.history import change_message, read_change
-from agents.source.changes.patch import (
-    CUT,
-    MAX_CONTENT_BYTES,
-    FilePatch,
-    Hunk,
-    Line,
-    content_of,
-)
+from agents.source.changes.patch import CUT, MAX_CONTENT_BYTES, FilePatch, Hunk, Line, content_of
 from agents.source.syntax import Question
 from pipeline.model import Change
 from pipeline.processes import Output

@@ -23,12 +23,7 @@ from agents.source.changes.languages import language_of
 from agents.source.changes.modules import module_of_source
 from agents.source.changes.subroutines import MAX_NAME, compare_python
 from agents.source.parser_process import MAX_ENDS
-from agents.source.syntax import (
-    MAX_DEPTH,
-    Definition,
-    Question,
-    touched_definitions,
-)
+from agents.source.syntax import MAX_DEPTH, Definition, Question, touched_definitions
 from tests.support.repositories import Work
 
 LONG = 300_000

@@ -12,14 +12,7 @@ import pytest
 
 from agents.source.changes import watch as watching
 from agents.source.changes.git import GitError, Repository
-from agents.source.changes.watch import (
-    Branch,
-    Deployment,
-    State,
-    Tags,
-    Watch,
-    follow,
-)
+from agents.source.changes.watch import Branch, Deployment, State, Tags, Watch, follow
 from pipeline.cli import run
 from pipeline.messages.inputs import change_from_json
 from pipeline.model.errors import BrokerUnavailable, ConfigError

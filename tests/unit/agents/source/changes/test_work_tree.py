@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.source.changes import (
-    DIFF,
-    Repository,
-    WorkTree,
-    describe_commit,
-    parse_diff,
-)
+from agents.source.changes import DIFF, Repository, WorkTree, describe_commit, parse_diff
 from agents.source.changes.history import Described
 from pipeline.model.errors import ConfigError
 from tests.support.repositories import Work

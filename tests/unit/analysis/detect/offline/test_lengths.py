@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.analysis.detect.offline.lengths import (
-    Fits,
-    describe,
-    fit_segments,
-    running_sums,
-)
+from pipeline.analysis.detect.offline.lengths import Fits, describe, fit_segments, running_sums
 from pipeline.model import FloatArray
 
 TIME = np.arange(4) / 4 - 0.5

@@ -3,12 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.analysis.detect.seasonal.stl import (
-    carry_on,
-    decompose,
-    find_periods,
-    fold,
-)
+from pipeline.analysis.detect.seasonal.stl import carry_on, decompose, find_periods, fold
 from pipeline.model import FloatArray
 
 RESOLUTION_S = 600.0
