@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from pipeline.analysis.detect.matrix import rows_by_series
-from pipeline.analysis.rootcause import setup_metrics
+from pipeline.analysis.rootcause import request_evidence, setup_metrics
 from pipeline.analysis.rootcause.attribution import (
     NO_PART,
     Attribution,
@@ -29,12 +29,6 @@ from pipeline.analysis.rootcause.ranking import (
     rank_over_cases,
 )
 from pipeline.analysis.rootcause.request_changes import request_words
-from pipeline.analysis.rootcause.request_evidence import (
-    ObservedCalls,
-    attribute_request,
-    observed_calls,
-    request_types,
-)
 from pipeline.analysis.rootcause.setup_metrics import Regressed, SetupMetrics, without_cycle
 from pipeline.analysis.rootcause.text import ChangeTexts, chances, regression_words
 from pipeline.analysis.rootcause.trials import TrialFinding, trial_evidence
@@ -181,7 +175,9 @@ class _Weighing:
     candidate: Candidate
     distances: CallDistances | None
     regressed: BoolArray  # (stacks,) which hold the candidate's series
-    observed: ObservedCalls | None = None  # of requests, where they cost more in a new release
+    observed: request_evidence.ObservedCalls | None = (
+        None  # of requests, where they cost more in a new release
+    )
 
     def evidence(self) -> Evidence | None:
         """Return the evidence about one candidate; None where no change comes into question."""
@@ -209,7 +205,7 @@ class _Weighing:
 
     def cases(self, evidence: Evidence) -> list[tuple[float, Evidence]]:
         """Return the evidence for each type of request that may cost more; as it is where none does."""
-        types = request_types(self.candidate)
+        types = request_evidence.request_types(self.candidate)
         if not types:
             return [(1.0, evidence)]
         return [(probability, self._of_type(evidence, type_)) for type_, probability in types.items()]
@@ -219,7 +215,7 @@ class _Weighing:
         reach = self.observed.reach(type_) if self.observed else None
         affected = zip(evidence.changes, self._affected(evidence.changes), strict=True)
         changes = [replace(change, subroutines=tuple(sorted(names))) for change, names in affected]
-        found = attribute_request(changes, type_, reach)
+        found = request_evidence.attribute_request(changes, type_, reach)
         similarity = self.common.texts.similarities(request_words(type_, reach.nearness if reach else {}))
         indexes = [self.common.index_of[change.id] for change in evidence.changes]
         case = replace(
@@ -349,7 +345,7 @@ def _named(suspect: Suspect, common: ScanEvidence, config: CauseConfig) -> Suspe
 def _weighings(cluster: ClusterEvidence, config: CauseConfig) -> list[_Weighing]:
     if cluster.stacks is None:
         nothing = np.zeros(0, dtype=np.bool_)
-        observed = observed_calls(cluster.served.stacks) if cluster.served else None
+        observed = request_evidence.observed_calls(cluster.served.stacks) if cluster.served else None
         return [_Weighing(cluster.common, config, one, None, nothing, observed) for one in cluster.candidates]
     index = index_stacks(cluster.stacks)
     kinds = {candidate.kind for candidate in cluster.candidates}
