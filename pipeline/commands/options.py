@@ -6,6 +6,7 @@ import contextlib
 import functools
 import logging
 import math
+import re
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin
@@ -76,9 +77,12 @@ class Ago(float):
 
 _MOMENTS = {
     "before": "a duration such as 2d, or an ISO 8601 time",
-    "after": "a duration from now such as 2h, or an ISO 8601 time",
+    "after": "ISO 8601, epoch seconds between 2000 and 2100, or a duration from now such as 2h",
     None: "an ISO 8601 time, or epoch seconds, between 2000 and 2100",
 }
+
+
+_WITH_UNIT = re.compile(r"[0-9.]+\s*[a-z]+")
 
 
 class Moment(click.ParamType):
@@ -102,7 +106,8 @@ class Moment(click.ParamType):
             with contextlib.suppress(ValueError, InvalidMessage):
                 if EARLIEST_S <= (seconds := read(value)) < LATEST_S:
                     return seconds
-        if self._duration:
+        # Without a unit a number that is no time might be either: of times to come it is refused.
+        if self._duration == "before" or (self._duration == "after" and _WITH_UNIT.fullmatch(value)):
             with contextlib.suppress(ValueError):
                 seconds = parse_duration_s(value)
                 return Ago(seconds) if self._duration == "before" else system_clock() + seconds

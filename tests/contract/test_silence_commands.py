@@ -11,6 +11,7 @@ import pytest
 
 from agents.commands import silences
 from pipeline.cli import run
+from pipeline.commands import options
 from pipeline.messages.inputs import decode_feedback, silence_to_row
 from pipeline.messages.records import columns_of
 from pipeline.model import Outgoing, Silence
@@ -50,7 +51,8 @@ class Typed:
 def typed(store_dsn: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Typed:
     typed = Typed(store_dsn, capsys)
     monkeypatch.setattr(silences, "publish_once", typed.publish)
-    monkeypatch.setattr(silences, "system_clock", lambda: NOW)
+    for module in (silences, options):
+        monkeypatch.setattr(module, "system_clock", lambda: NOW)
     return typed
 
 
@@ -113,6 +115,7 @@ def test_nothing_is_published_to_look_at_it(typed: Typed) -> None:
         ("mute --service shop --until 2h", "give --service, --until and --owner"),
         ("mute --service shop --owner ada", "give --service, --until and --owner"),
         ("mute --service shop --owner ada --until 2020-01-01", "--until: lies in the past"),
+        ("mute --service shop --owner ada --until 7200", "or a duration from now such as 2h"),
         ("mute --service shop --owner ada --until soon", "or a duration from now such as 2h"),
         ("mute --service shop --owner ada --until 1h --from 2h", "end: should be after start"),
         ("mute --service a/b --owner ada --until 1h", "should be of a-z"),
