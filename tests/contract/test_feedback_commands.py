@@ -81,7 +81,7 @@ def typed(
 ) -> Typed:
     """A service with three events and one change."""
     typed = Typed(store_dsn, service_name, capsys)
-    rows = [regression_row(service_name, number) for number in ("aa1", "aa2", "bb1")]
+    rows = [regression_row(service_name, number) for number in ("zz1", "zz2", "bb1")]
     typed.insert("regressions", *rows)
     with closing(open_store(store_dsn)) as store:
         store.insert("changes", change(service_name, "8f2c11d0", T0))
@@ -118,12 +118,12 @@ def test_the_latest_of_all_is_the_state_and_a_cause_stands_beside_it(typed: Type
 
 
 def test_duplicates_stand_in_the_line_of_the_first(typed: Typed) -> None:
-    assert typed("aa1-{s} true")[0] == typed("aa2-{s} duplicate --of aa1-{s}")[0] == 0
-    assert {row["original"] for row in typed.listed()} == {f"aa1-{typed.service}"}
+    assert typed("zz1-{s} true")[0] == typed("zz2-{s} duplicate --of zz1-{s}")[0] == 0
+    assert {row["original"] for row in typed.listed()} == {f"zz1-{typed.service}"}
     lines = typed("list --service {s}")[1]
     assert "duplicate" in lines
-    assert lines.count("aa1-") == 1
-    assert "aa2-" not in lines
+    assert lines.count("zz1-") == 1
+    assert "zz2-" not in lines
 
 
 def test_what_is_fixed_and_still_there_is_contradicted(typed: Typed) -> None:
@@ -158,11 +158,11 @@ def test_what_is_not_stored_in_time_is_said(typed: Typed) -> None:
     ("line", "reason"),
     [
         ("zz9 true", "no event 'zz9'"),
-        ("aa true", "'aa' could be aa1-"),
+        ("zz true", "'zz' could be zz1-"),
         ("bb1-{s} maybe", "'maybe' is not one of 'true', 'false'"),
         ("bb1-{s}", "Missing argument 'VERDICT'"),
         ("bb1-{s} duplicate", "'duplicate' takes --of ID, and it alone"),
-        ("bb1-{s} true --of aa1-{s}", "'duplicate' takes --of ID, and it alone"),
+        ("bb1-{s} true --of zz1-{s}", "'duplicate' takes --of ID, and it alone"),
         ("bb1-{s} duplicate --of bb1-{s}", "an event is no duplicate of itself"),
         ("bb1-{s} duplicate --of zz9", "no event 'zz9'"),
         ("bb1-{s} cause", "'cause' takes a CHANGE, and it alone"),
@@ -247,12 +247,12 @@ def test_settings_are_compared_by_what_the_ledger_has(typed: Typed) -> None:
 
 
 def test_events_are_classed_by_what_people_wrote_and_did(typed: Typed) -> None:
-    assert typed("aa1-{s} acknowledged --author ada", "--comment", "Rolled back release 41.")[0] == 0
-    assert typed("aa2-{s} false --author ada")[0] == 0
+    assert typed("zz1-{s} acknowledged --author ada", "--comment", "Rolled back release 41.")[0] == 0
+    assert typed("zz2-{s} false --author ada")[0] == 0
     rows = [json.loads(line) for line in typed("label --service {s} --json")[1].splitlines()]
     assert {row["event"][:3]: (row["status"], row["basis"]) for row in rows} == {
-        "aa1": ("fixed", "comment"),
-        "aa2": ("false positive", "verdict"),
+        "zz1": ("fixed", "comment"),
+        "zz2": ("false positive", "verdict"),
         "bb1": ("review", "nothing"),
     }
     code, _, err = typed("label --service {s} --endpoint http://127.0.0.1:1/v1")
@@ -264,8 +264,8 @@ def test_answered_series_are_kept_as_a_dataset_with_their_truth(typed: Typed, tm
     typed.insert_columns("totals", totals(typed.service, [(window, 1000) for window in windows]))
     typed.insert_columns("gcpu", gcpu(typed.service, [("shop.price", window, 100) for window in windows]))
     assert typed("export --service {s}", str(tmp_path))[0] == 2
-    assert typed("aa1-{s} cause 8f2c11d0")[0] == typed("aa2-{s} false")[0] == 0
-    assert typed("bb1-{s} duplicate --of aa1-{s}")[0] == 0
+    assert typed("zz1-{s} cause 8f2c11d0")[0] == typed("zz2-{s} false")[0] == 0
+    assert typed("bb1-{s} duplicate --of zz1-{s}")[0] == 0
     code, out, err = typed("export --service {s} --history 1h", str(tmp_path))
     folder = tmp_path / typed.service
     assert (code, out, err) == (0, f"{folder}  1 series, 2 answers\n", "")
@@ -274,6 +274,6 @@ def test_answered_series_are_kept_as_a_dataset_with_their_truth(typed: Typed, tm
     assert [change.id for change in dataset.changes] == ["8f2c11d0"]
     rows = read_truth(folder / "truth.jsonl")
     assert [(row.id[:3], row.kind, row.change, row.start) for row in rows] == [
-        ("aa1", "regression", "8f2c11d0", T0),
-        ("aa2", "transient", None, T0),
+        ("zz1", "regression", "8f2c11d0", T0),
+        ("zz2", "transient", None, T0),
     ]

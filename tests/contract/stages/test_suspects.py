@@ -299,10 +299,14 @@ class Counting:
         self.calls: list[tuple[str, str]] = []
 
     def __getattr__(self, verb: str) -> Any:
-        def call(query: RowQuery | SeriesQuery | CountQuery[Any]) -> Any:
-            asked = {RowQuery: "table", SeriesQuery: "source"}.get(type(query))
-            self.calls.append((verb, getattr(query, asked) if asked else type(query).__name__))
-            return getattr(self._store, verb)(query)
+        def call(query: str | RowQuery | SeriesQuery | CountQuery[Any], *rest: Any, **more: Any) -> Any:
+            if isinstance(query, str):  # the table of an insert
+                subject = query
+            else:
+                field = {RowQuery: "table", SeriesQuery: "source"}.get(type(query))
+                subject = getattr(query, field) if field else type(query).__name__
+            self.calls.append((verb, subject))
+            return getattr(self._store, verb)(query, *rest, **more)
 
         return call
 
