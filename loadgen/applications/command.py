@@ -149,7 +149,7 @@ def _summary(rows: Sequence[Row]) -> Iterable[str]:
             )
         if any(math.isfinite(row.r_squared) for row in slower):
             above, alarms = (
-                sum(row.r_squared >= PAPER_R_SQUARED for row in each) for each in (slower, equal)
+                sum(row.r_squared >= PAPER_R_SQUARED for row in group) for group in (slower, equal)
             )
             yield (
                 f"{name}: forests: R² ≥ {PAPER_R_SQUARED} in {above} of {len(slower)}, and in {alarms} of "

@@ -129,7 +129,7 @@ def record(
     """
     with ExitStack() as stack:
         served = [stack.enter_context(_served(application, python, side)) for side in sides]
-        recorders = [_Recorder(application, *each) for each in served]
+        recorders = [_Recorder(application, *arguments) for arguments in served]
         for recorder in recorders:
             stack.callback(recorder.close)
         for number in range(len(sides[0].periods)):
@@ -224,8 +224,8 @@ def _connected(application: Application, port: int, child: Child) -> Iterator[As
             answer.read()
         except (OSError, http.client.HTTPException) as error:
             connection.close()  # it takes no other request otherwise
-            said = child.last_words() or "nothing"
-            raise NotServed(f"{application.name}: {request.line}: {error}; it said: {said}") from None
+            last_words = child.last_words() or "nothing"
+            raise NotServed(f"{application.name}: {request.line}: {error}; it said: {last_words}") from None
         return answer.status, time.perf_counter() - begin
 
     try:

@@ -50,9 +50,9 @@ class Drivers:
                 changes = period == 0 or rng.random() < 1.0 / STAYS
                 users[period, driver] = rng.gamma(2.0) if changes else users[period - 1, driver]
         means = self.rate * users / 2.0 / drivers @ self.mixes[:drivers]
-        found = []
+        sequences = []
         for counts in rng.poisson(means):
             keys = np.repeat(np.asarray(self.keys, dtype=object), counts)
             rng.shuffle(keys)
-            found.append(list(keys))
-        return found
+            sequences.append(list(keys))
+        return sequences

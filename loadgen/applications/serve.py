@@ -45,12 +45,12 @@ def nested_loops(_: Path) -> Callable[[], object]:
     """Return what compares each with each."""
 
     def work() -> int:
-        found = 0
+        matches = 0
         for left in range(40):
             for right in range(40):
                 if left * right == 39:
-                    found += 1
-        return found
+                    matches += 1
+        return matches
 
     return work
 

@@ -183,11 +183,11 @@ def run_catch_up(request: CatchUpRequest, advance: Advance) -> CatchUp:
 
 def _build(shape: Shape, request: CatchUpRequest, advance: Advance) -> list[Load]:
     seeds = range(request.seed, request.seed + request.services)
-    found: dict[int, Load] = {}
+    loads: dict[int, Load] = {}
     for number, load in run_in_workers(partial(_draw, shape), seeds, request.processes):
-        found[number] = load
-        advance("drawing the load", 0.3 * len(found) / len(seeds))
-    return [found[number] for number in sorted(found)]
+        loads[number] = load
+        advance("drawing the load", 0.3 * len(loads) / len(seeds))
+    return [loads[number] for number in sorted(loads)]
 
 
 def _draw(shape: Shape, seed: int) -> Load:

@@ -124,14 +124,16 @@ def _drop(store: Store, end: float) -> None:
     silent = Decision("significance", passed=False, statistic=0.5, bound=0.01)
     for number in range(SCANS):
         at = end - number * 29 * DAY_S / SCANS
-        found = tuple(
+        candidates = tuple(
             Dropped(
-                Candidate("subroutine", name_of(one), "short_term", at - HOUR_S, 0.01, 0.0105, 1e-3, 9.0),
+                Candidate(
+                    "subroutine", name_of(subroutine), "short_term", at - HOUR_S, 0.01, 0.0105, 1e-3, 9.0
+                ),
                 silent,
             )
-            for one in range(number % 7, number % 7 + DROPPED)
+            for subroutine in range(number % 7, number % 7 + DROPPED)
         )
-        scan = Scan(SERVICE, WORKLOAD, at - 10 * DAY_S, at - 4 * HOUR_S, at, at, 1000, dropped=found)
+        scan = Scan(SERVICE, WORKLOAD, at - 10 * DAY_S, at - 4 * HOUR_S, at, at, 1000, dropped=candidates)
         store.insert("ledger", ledger_columns(dropped_entries(scan)))
 
 

@@ -108,7 +108,7 @@ def screen(series: Normalised, windows: Windows) -> tuple[IntArray, FloatArray]:
         series: With what is expected of them, and their noise.
         windows: Where to search, with all of the history as the baseline.
     """
-    splits, found = [], []
+    splits, chances = [], []
     searched = {"first": windows.analysis, "last": windows.extended - 1}
     for first in range(0, len(series.observed), CHUNK_ROWS):
         rows = slice(first, first + CHUNK_ROWS)
@@ -119,8 +119,8 @@ def screen(series: Normalised, windows: Windows) -> tuple[IntArray, FloatArray]:
         largest = roots[np.arange(len(roots)), best]
         span = log_odds_span(sums, everywhere)
         splits.append(best + windows.analysis)
-        found.append(p_values(largest, series.degrees_of_freedom[rows], span, everywhere.sum(axis=1)))
-    return np.concatenate(splits), np.concatenate(found)
+        chances.append(p_values(largest, series.degrees_of_freedom[rows], span, everywhere.sum(axis=1)))
+    return np.concatenate(splits), np.concatenate(chances)
 
 
 def naive_cusum(values: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -134,5 +134,8 @@ def naive_cusum(values: FloatArray) -> tuple[IntArray, FloatArray]:
         ((values * after).sum(axis=1) / after.sum(axis=1))[:, None],
         ((values * ~after).sum(axis=1) / (~after).sum(axis=1))[:, None],
     )
-    one, two = np.maximum(values.var(axis=1), 1e-300), np.maximum(((values - mean) ** 2).mean(axis=1), 1e-300)
-    return split + 1, stats.chi2.sf(windows * np.log(one / two), 1)
+    variance, split_variance = (
+        np.maximum(values.var(axis=1), 1e-300),
+        np.maximum(((values - mean) ** 2).mean(axis=1), 1e-300),
+    )
+    return split + 1, stats.chi2.sf(windows * np.log(variance / split_variance), 1)

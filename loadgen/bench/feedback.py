@@ -120,14 +120,14 @@ def _text(result: Feedback) -> str:
     return "\n".join(text)
 
 
-def _percent(one: Share) -> str:
-    low, high = one.interval
-    return f"{one.hits} of {one.of} = {one.share * 100:.1f} % ({low * 100:.1f}–{high * 100:.1f})"
+def _percent(rate: Share) -> str:
+    low, high = rate.interval
+    return f"{rate.hits} of {rate.of} = {rate.share * 100:.1f} % ({low * 100:.1f}–{high * 100:.1f})"
 
 
 def _lesson_json(lesson: Lesson) -> dict[str, object]:
     def shares(*every: Share) -> list[dict[str, float]]:
-        return [{"hits": one.hits, "of": one.of, "share": one.share} for one in every]
+        return [{"hits": rate.hits, "of": rate.of, "share": rate.share} for rate in every]
 
     return {
         **{"answers": lesson.answers, "thresholds": dict(lesson.thresholds)},

@@ -114,16 +114,16 @@ def measure_peers(advance: Callable[[], None]) -> list[Result]:
     Args:
         advance: Called after each detector, measured or missing.
     """
-    found = []
+    results = []
     for peer in PEERS:
         try:
             module = importlib.import_module(peer.module)
         except ImportError as missing:
             click.echo(f"{peer.name} is left out ({missing}): pip install {peer.install}", err=True)
         else:
-            found.append(measure(peer.name, peer.make(module)))
+            results.append(measure(peer.name, peer.make(module)))
         advance()
-    return found
+    return results
 
 
 def measure(
@@ -140,11 +140,11 @@ def measure(
     for family in families:
         for points in lengths:
             for seed in range(seeds):
-                one = draw(family, points, FIRST_SEED + seed)
-                changes = detect(one.values)
-                scores.append(f1_score(one.changes, changes))
-                covers.append(covering(one.changes, changes, points))
-                if not one.changes:
+                specimen = draw(family, points, FIRST_SEED + seed)
+                changes = detect(specimen.values)
+                scores.append(f1_score(specimen.changes, changes))
+                covers.append(covering(specimen.changes, changes, points))
+                if not specimen.changes:
                     alarms.append(bool(changes))
     figures = {
         "% F1": 100 * float(np.mean(scores)),

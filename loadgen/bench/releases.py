@@ -111,8 +111,8 @@ def read_tree(profile: Path) -> Tree:
     Raises:
         ConfigError: it cannot be read, or holds no stack.
     """
-    found = read_stacks(profile)
-    return Tree(list(found), np.array(list(found.values()), dtype=np.float64))
+    weights = read_stacks(profile)
+    return Tree(list(weights), np.array(list(weights.values()), dtype=np.float64))
 
 
 def draw_pair(tree: Tree, setting: Setting, rise: float, subroutine: str, seed: int) -> Samples:
@@ -152,9 +152,9 @@ def draw_pair(tree: Tree, setting: Setting, rise: float, subroutine: str, seed: 
         totals = by_stack.sum(axis=0)[:, None]
         samples = np.asarray(tree.holds @ by_stack)
         parts.append(StrataMatrix(hour * HOUR_S, HOUR_S, strata, totals, tree.series, samples))
-    found = collect(parts)
-    assert found is not None
-    return found
+    pair = collect(parts)
+    assert pair is not None
+    return pair
 
 
 def try_pair(task: Task) -> Outcome:
@@ -259,16 +259,16 @@ def _figures(outcomes: Sequence[Outcome], rise: float) -> dict[str, float]:
     """Return shares of the pairs, and what a watch took until it was decided."""
     count = len(outcomes)
     shares = {
-        "slower": sum(one.once == "slower" for one in outcomes) / count,
-        "not slower": sum(one.once == "steady" for one in outcomes) / count,
-        "watched: slower": sum(one.watched == "slower" for one in outcomes) / count,
-        "watched: not slower": sum(one.watched == "steady" for one in outcomes) / count,
+        "slower": sum(outcome.once == "slower" for outcome in outcomes) / count,
+        "not slower": sum(outcome.once == "steady" for outcome in outcomes) / count,
+        "watched: slower": sum(outcome.watched == "slower" for outcome in outcomes) / count,
+        "watched: not slower": sum(outcome.watched == "steady" for outcome in outcomes) / count,
     }
     if rise:
-        shares["found"] = sum(one.found for one in outcomes) / count
-        shares["others slower"] = sum(one.besides for one in outcomes) / count
-    decided = [one for one in outcomes if one.watched != "open"]
+        shares["found"] = sum(outcome.found for outcome in outcomes) / count
+        shares["others slower"] = sum(outcome.besides for outcome in outcomes) / count
+    decided = [outcome for outcome in outcomes if outcome.watched != "open"]
     if decided:
-        shares["hours of a watch"] = float(median(one.hours for one in decided))
-        shares["samples of a watch"] = float(median(one.samples for one in decided))
+        shares["hours of a watch"] = float(median(outcome.hours for outcome in decided))
+        shares["samples of a watch"] = float(median(outcome.samples for outcome in decided))
     return shares

@@ -47,8 +47,8 @@ def _work_sampled(seconds: float, threads: int, rate_hz: float) -> tuple[list[fl
     """Work under the sampler; return the durations of units, and the CPU time of its threads."""
     smidgen_sampler.start("bench", rate_hz=rate_hz, interval=60.0, budget=1.0, send_to=len)
     durations = _work_for(seconds, threads)
-    own = [each for each in threading.enumerate() if each.name.startswith("smidgen-")]
-    sampler_s = sum(thread_cpu_ns(each.native_id or 0) for each in own) / 1e9
+    own = [thread for thread in threading.enumerate() if thread.name.startswith("smidgen-")]
+    sampler_s = sum(thread_cpu_ns(thread.native_id or 0) for thread in own) / 1e9
     smidgen_sampler.stop()
     return durations, sampler_s
 

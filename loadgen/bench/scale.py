@@ -140,8 +140,8 @@ def measure_scale(
     """
     presets = known_workloads(())
     chosen = [presets[name] for name in workloads]
-    width_s = min(one.resolution_s for one in chosen)
-    span_s = max(one.span_s + one.lead_s for one in chosen)
+    width_s = min(chosen_workload.resolution_s for chosen_workload in chosen)
+    span_s = max(chosen_workload.span_s + chosen_workload.lead_s for chosen_workload in chosen)
     setup = {"services": float(services), "subroutines": float(subroutines)}
     names = [f"scale{number}" for number in range(services)]
     with EmbeddedStore() as embedded, closing(open_store(embedded.url)) as store:
@@ -182,12 +182,12 @@ def _round(
     seconds = time.perf_counter() - began
     return {
         "s of the round": seconds,
-        "s/scan": float(np.mean([one.seconds for one in costs])),
-        "CPU s of the worker/scan": float(np.mean([one.processor_s for one in costs])),
-        "MB of a worker at most": max(one.peak_mb for one in costs),
+        "s/scan": float(np.mean([cost.seconds for cost in costs])),
+        "CPU s of the worker/scan": float(np.mean([cost.processor_s for cost in costs])),
+        "MB of a worker at most": max(cost.peak_mb for cost in costs),
         "MB of the store at most": peak_mb(embedded.pid),
         "rows read/scan": (_rows_read(embedded.url) - read) / len(costs),
-        "series/scan": float(np.mean([one.series for one in costs])),
+        "series/scan": float(np.mean([cost.series for cost in costs])),
     }
 
 

@@ -78,20 +78,20 @@ def measure_scan(advance: Callable[[], None], *, series: int, processes: int) ->
     sizes = [min(SERVICE_SERIES, series - first) for first in range(0, series, SERVICE_SERIES)]
     done = results_of_workers(_scan_numbered, list(enumerate(sizes)), processes, advance)
     busy: dict[int, float] = {}
-    for one in done:
-        busy[one.worker] = busy.get(one.worker, 0.0) + one.seconds
+    for scan in done:
+        busy[scan.worker] = busy.get(scan.worker, 0.0) + scan.seconds
     figures = {
         "seconds": max(busy.values()),
         "series/s": series / max(busy.values()),
-        "series/s of processor time": series / sum(one.processor_s for one in done),
-        "candidates": float(sum(one.candidates for one in done)),
-        "left by the filters": float(sum(one.left for one in done)),
-        "MB at most in a process": max(one.peak_bytes for one in done) / 1e6,
+        "series/s of processor time": series / sum(scan.processor_s for scan in done),
+        "candidates": float(sum(scan.candidates for scan in done)),
+        "left by the filters": float(sum(scan.left for scan in done)),
+        "MB at most in a process": max(scan.peak_bytes for scan in done) / 1e6,
     }
     setup = {
         "series": float(series),
         "windows": float(WINDOWS),
-        "steps": float(sum(one.steps for one in done)),
+        "steps": float(sum(scan.steps for scan in done)),
         "processes": float(processes),
     }
     return [Result("scan of a fleet", figures, setup)]
@@ -118,8 +118,10 @@ def scan_service(number: int, series: int) -> ServiceScan:
     began, busy = time.perf_counter(), time.process_time()
     flow.send("windows", [encode_progress(progress)])
     seconds, processor_s = time.perf_counter() - began, time.process_time() - busy
-    found, left = (sum(len(scan.candidates) for scan in flow.scans(t)) for t in ("change-points", "filtered"))
-    return ServiceScan(os.getpid(), seconds, processor_s, series, steps, found, left, _peak_bytes())
+    candidates, left = (
+        sum(len(scan.candidates) for scan in flow.scans(t)) for t in ("change-points", "filtered")
+    )
+    return ServiceScan(os.getpid(), seconds, processor_s, series, steps, candidates, left, _peak_bytes())
 
 
 def draw_service(number: int, series: int) -> tuple[Dataset, int]:

@@ -171,8 +171,8 @@ class Observer:
 
     def _pids(self) -> dict[str, int]:
         workers = {name: worker.pid for name, worker in self._rig.supervisor.workers.items()}
-        found = {**workers, **self._rig.broker.pids, "store": self._rig.store.pid}
-        return {name: pid for name, pid in found.items() if pid}
+        pids = {**workers, **self._rig.broker.pids, "store": self._rig.store.pid}
+        return {name: pid for name, pid in pids.items() if pid}
 
 
 def memory_mb(pid: int) -> float:

@@ -95,7 +95,7 @@ def measure_stacks(advance: Callable[[], None], *, stacks: int) -> list[Result]:
     shifts = partial(judge_cost_shifts, carried=carried, history=history)
     watch.step("cost shift", lambda: shifts(cluster.stacks, candidates, [()] * len(candidates)))
     watch.step("traffic shift", lambda: judge_traffic_shifts(history, candidates))
-    watch.step("rises", lambda: measure_rises(carried.index, [one.series for one in candidates]))
+    watch.step("rises", lambda: measure_rises(carried.index, [candidate.series for candidate in candidates]))
     compared = watch.step(
         "index of root cause", lambda: carry_over(against_control(index_stacks(around), days)).index
     )
@@ -123,12 +123,12 @@ def draw_stacks(stacks: int) -> tuple[StackMatrix, list[StackMatrix], StackMatri
     rate = rng.gamma(0.5, 8.0, stacks)
     risen = np.where(holds, 1.5 * rate, rate)
     every = np.arange(stacks)
-    kept = [np.flatnonzero(rng.random(stacks) < 0.95) for _ in range(DAYS)]
-    days = [_counted(rng, spelt, rows, rate, rate) for rows in kept]
+    rows_by_day = [np.flatnonzero(rng.random(stacks) < 0.95) for _ in range(DAYS)]
+    days = [_counted(rng, spelt, rows, rate, rate) for rows in rows_by_day]
     row = int(np.flatnonzero(holds)[0]) if holds.any() else 0
-    asked = [_name(_REGRESSED), *dict.fromkeys(spelt[row][-_CANDIDATES + 1 :])]
+    asked_labels = [_name(_REGRESSED), *dict.fromkeys(spelt[row][-_CANDIDATES + 1 :])]
     around = _counted(rng, spelt, every, rate, risen)
-    return around, days, _counted(rng, spelt, every, rate / 4, risen / 4), [*dict.fromkeys(asked)]
+    return around, days, _counted(rng, spelt, every, rate / 4, risen / 4), [*dict.fromkeys(asked_labels)]
 
 
 def _counted(

@@ -83,8 +83,8 @@ def _figures(store: Store, dsn: str, hours: float) -> dict[str, float]:
     """Return what a service takes once parts are merged, and what a scan of all of it reads."""
     tables = (*_SCANNED, *_OF_SENDERS, "stacks")
     merged = merged_tables(dsn, tables)
-    stored = {table: one.size_bytes for table, one in merged.items()}
-    rows = {table: one.rows for table, one in merged.items()}
+    stored = {table: size.size_bytes for table, size in merged.items()}
+    rows = {table: size.rows for table, size in merged.items()}
     start = START // STACK_WINDOW_S * STACK_WINDOW_S
     span = (SERVICE, start, start + (hours + 1) * 3600)
     began = time.perf_counter()

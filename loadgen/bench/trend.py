@@ -48,10 +48,10 @@ def trend(
         config: Blocks, warm-up and confidence.
     """
     span_s = float(seconds[-1] - seconds[0])
-    kept = seconds >= seconds[0] + config.warm_up * span_s
-    block = ((seconds[kept] - seconds[0]) // config.block_s).astype(int)
+    steady = seconds >= seconds[0] + config.warm_up * span_s
+    block = ((seconds[steady] - seconds[0]) // config.block_s).astype(int)
     blocks = np.unique(block)
-    medians = np.array([np.median(values[kept][block == one]) for one in blocks])
+    medians = np.array([np.median(values[steady][block == number]) for number in blocks])
     most = float(values.max())
     if len(blocks) < 3:
         middle = float(medians[-1])

@@ -40,8 +40,8 @@ def process_cpu_s(pid: int) -> float:
 
 def peak_mb(pid: int) -> float:
     """Return the most memory that a process has taken since the last ``reset_peak``."""
-    found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    return round(int(found[1]) / 1024, 1) if found else 0.0
+    match = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return round(int(match[1]) / 1024, 1) if match else 0.0
 
 
 def reset_peak(pid: int) -> None:

@@ -46,8 +46,8 @@ def draw(family: str, points: int, seed: int) -> Specimen:
 def autocorrelated(rng: Generator, points: int, correlation: float) -> FloatArray:
     """Return (points,) values of a stationary AR(1) process with mean 0 and variance 1."""
     white = rng.standard_normal(points + 200)
-    found: FloatArray = lfilter([np.sqrt(1 - correlation**2)], [1, -correlation], white)[200:]
-    return found
+    values: FloatArray = lfilter([np.sqrt(1 - correlation**2)], [1, -correlation], white)[200:]
+    return values
 
 
 def positions(rng: Generator, points: int, changes: int) -> Changes:

@@ -66,7 +66,7 @@ def judge(
         dead_letters: Reasons of messages that were given up; there should be none.
     """
     detected = [finding_of(event) for event in events if event["type"] == DETECTED]
-    slow = next(index for index, one in enumerate(deployments) if one.kind == "slow")
+    slow = next(index for index, release in enumerate(deployments) if release.kind == "slow")
     about: list[list[Finding]] = [[] for _ in deployments]
     problems: list[str] = []
     for finding in detected:

@@ -85,10 +85,10 @@ class LiveDisplay(Display):
         table.add_row("stages", alive or "[dim]none yet[/]")
         table.add_row("scans", str(status.scans.get("unique", 0)))
         table.add_row("dashboard", status.dashboard or "[dim]not yet[/]")
-        found = " → ".join(f"{status.candidates.get(topic, 0)} on {topic}" for topic in SCANS)
-        table.add_row("candidates", found)
+        candidates = " → ".join(f"{status.candidates.get(topic, 0)} on {topic}" for topic in SCANS)
+        table.add_row("candidates", candidates)
         if dropped := [dropped for scan in status.ledger[-1:] for dropped in scan.dropped]:
-            steps = [f"{one.candidate.metric} ({one.decision.step})" for one in dropped[:3]]
+            steps = [f"{drop.candidate.metric} ({drop.decision.step})" for drop in dropped[:3]]
             table.add_row("dropped last", escape(", ".join(steps)))
         if status.dead_letters:
             table.add_row("dead letters", f"[red]{len(status.dead_letters)}[/]")
@@ -141,9 +141,10 @@ def show_outcome(
         console.print("[bold red]Failed:[/]")
         for problem in comparison.problems:
             console.print(f"  {problem}", markup=False, highlight=False, soft_wrap=True)
-    scans, found = status.scans.get("unique", 0), status.candidates.get("change-points", 0)
+    scans, candidates = status.scans.get("unique", 0), status.candidates.get("change-points", 0)
     console.print(
-        f"{scans} scans, {found} candidates, {status.requests:,} requests, {elapsed_s:.0f} s", highlight=False
+        f"{scans} scans, {candidates} candidates, {status.requests:,} requests, {elapsed_s:.0f} s",
+        highlight=False,
     )
     for path in reports:
         console.print(f"Report: {path}", markup=False, highlight=False, soft_wrap=True)

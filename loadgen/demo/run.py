@@ -149,7 +149,7 @@ class Demo:
         status = self._status
         deployer = Deployer(self._processes, repository, self._driver, self._broker, self._clock)
         # The first releases are history; production begins with the last of them.
-        first = max(index for index, one in enumerate(revisions) if one.commit.kind == "initial")
+        first = max(index for index, built in enumerate(revisions) if built.commit.kind == "initial")
         planned = revisions[first:]
         status.planned = len(planned)
         due = self._clock()

@@ -64,15 +64,15 @@ class Lesson:
 def answer_fleet(scenario: str, seed: int, workloads: Sequence[Workload]) -> list[Answered]:
     """Backtest a simulated fleet and answer each of its events; repeated ones count as duplicates."""
     dataset = simulate(load_scenario(scenario), seed).dataset
-    found = run_backtest(dataset, workloads)
+    backtest = run_backtest(dataset, workloads)
     tolerances = Tolerances({workload.name: tolerance_s(workload) for workload in workloads})
-    raw = {event["id"]: event for event in found.events if event["type"] == DETECTED}
-    matching = match(truth_from_json(dataset.truth), events_from_json(found.events), tolerances)
+    raw = {event["id"]: event for event in backtest.events if event["type"] == DETECTED}
+    matching = match(truth_from_json(dataset.truth), events_from_json(backtest.events), tolerances)
     answered = []
-    for one in matching.judged:
-        if one.outcome == "allowed":
+    for judged in matching.judged:
+        if judged.outcome == "allowed":
             continue
-        event, right = one.event, one.outcome == "true_positive"
+        event, right = judged.event, judged.outcome == "true_positive"
         reported = Reported(
             id=f"{scenario}-{seed}-{event.id}",
             service="fleet",
@@ -85,7 +85,7 @@ def answer_fleet(scenario: str, seed: int, workloads: Sequence[Workload]) -> lis
             after=event.after,
         )
         evidence = evidence_of(raw[event.id])
-        caused = one.truth.change if right and one.truth else None
+        caused = judged.truth.change if right and judged.truth else None
         confirmation = Confirmation(evidence, caused) if caused and evidence else None
         answered.append(Answered(Judged(reported, right, (), event.p_value), confirmation))
     return answered
@@ -103,19 +103,19 @@ def learn(
         keep: Share of the right ones that a proposed threshold keeps at least.
     """
     taught, held = answered[:teach], answered[teach:]
-    present = {one.name: _threshold(one) for one in workloads}
-    proposals = propose_thresholds([one.judged for one in taught], present, ThresholdConfig(keep=keep))
-    bounds = {one.workload: one.proposed for one in proposals if one.proposed is not None}
+    present = {item.name: _threshold(item) for item in workloads}
+    proposals = propose_thresholds([item.judged for item in taught], present, ThresholdConfig(keep=keep))
+    bounds = {item.workload: item.proposed for item in proposals if item.proposed is not None}
 
-    def passes(one: Answered) -> bool:
-        reported = one.judged.reported
+    def passes(item: Answered) -> bool:
+        reported = item.judged.reported
         return size_of(reported, present[reported.workload][0]) >= bounds.get(reported.workload, 0.0)
 
-    passed = [one for one in held if passes(one)]
-    right = [one for one in held if one.judged.right]
+    passed = [item for item in held if passes(item)]
+    right = [item for item in held if item.judged.right]
     shipped = RankingConfig()
-    learnt = learn_ranking(shipped, [one.confirmation for one in taught if one.confirmation])
-    causes = [one.confirmation for one in held if one.confirmation]
+    learnt = learn_ranking(shipped, [item.confirmation for item in taught if item.confirmation])
+    causes = [item.confirmation for item in held if item.confirmation]
     return Lesson(
         answers=len(taught),
         precision=(_precision(held), _precision(passed)),
@@ -155,45 +155,52 @@ def first_by_confirmations(
 
     What is confirmed is what the shipped weights would have named: three changes at most.
     """
-    found: dict[int, list[float]] = {count: [] for count in counts}
+    shares: dict[int, list[float]] = {count: [] for count in counts}
     for seed in seeds:
         rng = np.random.default_rng([seed, 20])
         taught = list(map(_named, draw_confirmations(rng, max(counts), silent)))
         tests = draw_confirmations(rng, held, silent)
         for count in counts:
             config = learn_ranking(RankingConfig(), taught[:count])
-            found[count].append(_first(tests, config).share)
-    return found
+            shares[count].append(_first(tests, config).share)
+    return shares
 
 
-def _named(one: Confirmation) -> Confirmation:
+def _named(confirmation: Confirmation) -> Confirmation:
     """Leave the evidence on the changes that an event would name."""
     config = RankingConfig()
-    confidence = confidences(_table(one), weights_of(config))
-    names = [list(one.evidence)[index] for index in np.argsort(-confidence)[: config.most]]
-    return Confirmation({name: one.evidence[name] for name in names}, one.cause)
+    confidence = confidences(_table(confirmation), weights_of(config))
+    names = [list(confirmation.evidence)[index] for index in np.argsort(-confidence)[: config.most]]
+    return Confirmation({name: confirmation.evidence[name] for name in names}, confirmation.cause)
 
 
 def _first(causes: Sequence[Confirmation], config: RankingConfig) -> Share:
     """Return how often the true change has the highest confidence of those with evidence."""
     weights = weights_of(config)
     hits = sum(
-        list(one.evidence)[int(np.argmax(confidences(_table(one), weights)))] == one.cause for one in causes
+        list(confirmation.evidence)[int(np.argmax(confidences(_table(confirmation), weights)))]
+        == confirmation.cause
+        for confirmation in causes
     )
     return Share(hits, len(causes))
 
 
-def _table(one: Confirmation) -> FloatArray:
+def _table(confirmation: Confirmation) -> FloatArray:
     rows = [
-        [1.0 if name == "base" else row.get(name, 0.0) for name in FEATURES] for row in one.evidence.values()
+        [1.0 if name == "base" else row.get(name, 0.0) for name in FEATURES]
+        for row in confirmation.evidence.values()
     ]
     return np.array(rows)
 
 
 def _precision(answered: Sequence[Answered]) -> Share:
-    return Share(sum(one.judged.right for one in answered), len(answered))
+    return Share(sum(answer.judged.right for answer in answered), len(answered))
 
 
 def _threshold(workload: Workload) -> tuple[Measure, float]:
-    asked: Any = workload.threshold
-    return ("absolute", asked.absolute) if asked.absolute is not None else ("relative", asked.relative)
+    threshold: Any = workload.threshold
+    return (
+        ("absolute", threshold.absolute)
+        if threshold.absolute is not None
+        else ("relative", threshold.relative)
+    )

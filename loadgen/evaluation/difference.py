@@ -61,7 +61,7 @@ def compare_events(
     pairs = _pair(rest_a, rest_b, tolerances)
     both += [(rest_a[i], rest_b[j]) for i, j in pairs]
     only_a = [event for i, event in enumerate(rest_a) if i not in dict(pairs)]
-    only_b = [event for j, event in enumerate(rest_b) if j not in {other for _, other in pairs}]
+    only_b = [event for j, event in enumerate(rest_b) if j not in {index_b for _, index_b in pairs}]
     return Difference(
         both=tuple(sorted(both, key=lambda pair: _key(pair[0]))),
         only_a=_explained(only_a, ledger_b, tolerances),
@@ -83,22 +83,22 @@ def _divide(events: Sequence[Event], ids: set[str]) -> tuple[dict[str, Event], l
 
 def _pair(a: Sequence[Event], b: Sequence[Event], tolerances: Tolerances) -> list[tuple[int, int]]:
     costs = np.full((len(a), len(b)), np.inf)
-    for i, one in enumerate(a):
-        for j, other in enumerate(b):
-            tolerance = max(tolerances.of(one.workload), tolerances.of(other.workload))
-            costs[i, j] = _cost(one, other, tolerance)
+    for i, event_a in enumerate(a):
+        for j, event_b in enumerate(b):
+            tolerance = max(tolerances.of(event_a.workload), tolerances.of(event_b.workload))
+            costs[i, j] = _cost(event_a, event_b, tolerance)
     return cheapest_pairs(costs)
 
 
-def _cost(one: Event, other: Event, tolerance: float) -> float:
-    shared = set(one.series) & set(other.series)
-    gap = abs(one.change_time - other.change_time)
-    same = (one.service, one.delta > 0) == (other.service, other.delta > 0)
-    service_level = is_gcpu(one.metric_kind) != is_gcpu(other.metric_kind)
+def _cost(a: Event, b: Event, tolerance: float) -> float:
+    shared = set(a.series) & set(b.series)
+    gap = abs(a.change_time - b.change_time)
+    same = (a.service, a.delta > 0) == (b.service, b.delta > 0)
+    service_level = is_gcpu(a.metric_kind) != is_gcpu(b.metric_kind)
     if not same or service_level or not shared or gap > tolerance:
         return math.inf
-    overlap = len(shared) / len(set(one.series) | set(other.series))
-    return (0.0 if one.metric == other.metric else 2.0 - overlap) + (gap / tolerance if tolerance else 0.0)
+    overlap = len(shared) / len(set(a.series) | set(b.series))
+    return (0.0 if a.metric == b.metric else 2.0 - overlap) + (gap / tolerance if tolerance else 0.0)
 
 
 def _explained(
@@ -111,15 +111,15 @@ def _explained(
         for series in (line.metric, *line.group):
             if (line.service, series) in wanted:
                 lines.setdefault((line.service, series), []).append(line)
-    found = []
+    explained = []
     for event in events:
         near = [
             line
             for line in lines.get((event.service, event.metric), ())
             if abs(line.change_time - event.change_time) <= tolerances.of(event.workload)
         ]
-        found.append(Lone(event, max(near, key=_progress, default=None)))
-    return tuple(found)
+        explained.append(Lone(event, max(near, key=_progress, default=None)))
+    return tuple(explained)
 
 
 def _progress(line: LedgerLine) -> tuple[int, float, str]:

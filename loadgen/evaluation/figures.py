@@ -107,12 +107,14 @@ def rates_figure(series: Sequence[tuple[str, Sequence[tuple[str, Rate]]]]) -> go
 def delay_figure(score: Score) -> go.Figure:
     """Draw every expected row by its size: how long it took until it was reported, or that it was missed."""
     figure = go.Figure()
-    reported = [one for one in score.matching.having("true_positive") if one.truth and one.truth.gcpu]
+    reported = [
+        judged for judged in score.matching.having("true_positive") if judged.truth and judged.truth.gcpu
+    ]
     missed = [row for row in score.matching.missed if row.gcpu]
     figure.add_scatter(
-        x=[abs(one.truth.delta) * 100 for one in reported if one.truth],
-        y=[(one.event.detected_time - one.truth.start) / 3600 for one in reported if one.truth],
-        text=[_escaped(f"{one.truth.id}: {one.event.metric}") for one in reported if one.truth],
+        x=[abs(judged.truth.delta) * 100 for judged in reported if judged.truth],
+        y=[(judged.event.detected_time - judged.truth.start) / 3600 for judged in reported if judged.truth],
+        text=[_escaped(f"{judged.truth.id}: {judged.event.metric}") for judged in reported if judged.truth],
         name="reported",
         mode="markers",
         marker={"color": LINE, "size": 9, "opacity": 0.8},

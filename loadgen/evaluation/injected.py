@@ -61,21 +61,25 @@ def measure_injected(
     own = {name: [shift.index for shift in segment(values)] for name, values in every.items()}
     results = []
     for size in percent:
-        hits = of = others = 0
+        hits = of = other_changes = 0
         for name, values in every.items():
             for at in (round(share * len(values)) for share in POSITIONS):
                 if any(abs(at - index) < APART for index in own[name]):
                     continue
                 for sign in (1, -1):
                     changed = np.where(np.arange(len(values)) >= at, values * (1 + sign * size / 100), values)
-                    found = [shift.index for shift in segment(changed)]
-                    near = [index for index in found if abs(index - at) <= MARGIN]
-                    known = [index for index in found if any(abs(index - one) <= MARGIN for one in own[name])]
+                    change_points = [shift.index for shift in segment(changed)]
+                    near = [index for index in change_points if abs(index - at) <= MARGIN]
+                    own_changes = [
+                        index
+                        for index in change_points
+                        if any(abs(index - change) <= MARGIN for change in own[name])
+                    ]
                     hits, of = hits + bool(near), of + 1
-                    others += len(found) - len(near[:1]) - len(known)
+                    other_changes += len(change_points) - len(near[:1]) - len(own_changes)
             if advance:
                 advance()
-        results.append(Injected(size, Rate(hits, of), others))
+        results.append(Injected(size, Rate(hits, of), other_changes))
     return results
 
 
@@ -98,11 +102,11 @@ def read_results(path: Path, metric: str) -> dict[str, FloatArray]:
             points.setdefault(test, []).extend(_points(content, metric, name))
     except (OSError, tarfile.TarError) as error:
         raise ConfigError(f"{path}: {error}") from None
-    known = {test: np.array([value for _, value in sorted(points[test])]) for test in sorted(points)}
-    known = {test: values for test, values in known.items() if len(values)}
-    if not known:
+    histories = {test: np.array([value for _, value in sorted(points[test])]) for test in sorted(points)}
+    histories = {test: values for test, values in histories.items() if len(values)}
+    if not histories:
         raise ConfigError(f"{path}: no results of a metric {metric!r}")
-    return known
+    return histories
 
 
 def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
@@ -120,10 +124,10 @@ def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
 def _points(content: bytes, metric: str, origin: str) -> list[tuple[float, float]]:
     try:
         return [
-            (float(result["timestamp"]), float(one["value"]))
+            (float(result["timestamp"]), float(metric_value["value"]))
             for result in orjson.loads(content)
-            for one in result["metrics"]
-            if one["name"] == metric
+            for metric_value in result["metrics"]
+            if metric_value["name"] == metric
         ]
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{origin}: no list of results: {error}") from None
@@ -161,7 +165,10 @@ def injected(request: _InjectedRequest) -> Experiment[Injected]:
     if request.file.is_file() and tarfile.is_tarfile(request.file):
         every = read_results(request.file, request.metric)
     else:
-        every = {f"{one.service}/{one.metric}": one.levels for one in read_series(request.file, plain=True)}
+        every = {
+            f"{series.service}/{series.metric}": series.levels
+            for series in read_series(request.file, plain=True)
+        }
     return Experiment(
         lambda advance: measure_injected(every, sizes, advance=advance),
         len(every) * len(sizes),

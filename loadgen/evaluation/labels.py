@@ -44,28 +44,28 @@ def read_examples(path: Path) -> list[Example]:
     Raises:
         ConfigError: the file, line and key that is wrong.
     """
-    found = []
+    examples = []
     for number, line in enumerate(read_file(path).splitlines(), start=1):
         try:
-            found.append(_example(fields.parse_object(line)))
+            examples.append(_example(fields.parse_object(line)))
         except InvalidMessage as error:
             raise ConfigError(f"{path}:{number}: {error}") from None
-    return found
+    return examples
 
 
 def score_labels(examples: Sequence[Example]) -> list[ClassScore]:
     """Return how well each class is found, in the order of ``Status``."""
-    pairs = [(one.status, label(one.answers).status) for one in examples]
-    both, truth, given = Counter(pairs), Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    pairs = [(example.status, label(example.answers).status) for example in examples]
+    both, truth, assigned = Counter(pairs), Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
     return [
         ClassScore(
             status,
             truth[status],
-            Share(both[status, status], given[status]),
+            Share(both[status, status], assigned[status]),
             Share(both[status, status], truth[status]),
         )
         for status in get_args(Status)
-        if truth[status] or given[status]
+        if truth[status] or assigned[status]
     ]
 
 

@@ -114,10 +114,10 @@ def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolera
     for index, event in enumerate(ordered):
         row = assigned.get(index)
         if row is None:
-            other = _closest(false[index], unexpected)
-            near = None if other else _nearest(event, expected)
-            outcome: Outcome = "allowed" if other and other.allowed else "false_positive"
-            judged.append(Judged(event, outcome, other, near))
+            false_row = _closest(false[index], unexpected)
+            near = None if false_row else _nearest(event, expected)
+            outcome: Outcome = "allowed" if false_row and false_row.allowed else "false_positive"
+            judged.append(Judged(event, outcome, false_row, near))
         else:
             judged.append(Judged(event, "repeated" if row in reported else "true_positive", expected[row]))
             reported.add(row)

@@ -55,12 +55,12 @@ def render_score(score: Score, *, title: str, curves: Sequence[Curve] = (), runs
             curves=curves,
             runs=runs,
             figures={"roc": None, "sizes": None, **figures},
-            wanted=[(_spaced(one.name), one.rows) for one in score.kinds if one.expected],
-            unwanted=[(_spaced(one.name), one.rows) for one in score.kinds if not one.expected],
+            wanted=[(_spaced(item.name), item.rows) for item in score.kinds if item.expected],
+            unwanted=[(_spaced(item.name), item.rows) for item in score.kinds if not item.expected],
             causes=words.cause_rates(score),
             groups=words.group_rates(score),
             missed=sorted(score.matching.missed, key=lambda row: (-abs(row.delta), row.id)),
-            wrong=[one for one in score.matching.judged if one.outcome != "true_positive"],
+            wrong=[item for item in score.matching.judged if item.outcome != "true_positive"],
             lines=funnel_lines(score.funnel) if score.funnel else (),
             limit=LIMIT,
         )
@@ -81,7 +81,7 @@ def environment() -> Environment:
 
     The layout is that of reports, the style one of its own.
     """
-    found = Environment(
+    templates = Environment(
         loader=FileSystemLoader([Path(__file__).parent, Path(report.__file__).parent]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -98,8 +98,8 @@ def environment() -> Environment:
         "change": change,
         "clock": lambda value: to_iso(value)[:16].replace("T", " "),
     }
-    found.filters.update(filters)
-    return found
+    templates.filters.update(filters)
+    return templates
 
 
 def change(event: Event) -> str:

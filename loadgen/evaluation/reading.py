@@ -55,10 +55,10 @@ def read_events(path: Path) -> Events:
         ConfigError: it cannot be read, or the line and key that is wrong.
     """
     seen: dict[str, set[bytes]] = {}
-    events, replayed, other = [], 0, 0
+    events, replayed, other_types = [], 0, 0
     for line, raw in _parse(path, decode_event):
         if raw["type"] != DETECTED:
-            other += 1
+            other_types += 1
             continue
         content = orjson.dumps(raw["data"], option=orjson.OPT_SORT_KEYS)
         if content in seen.setdefault(raw["id"], set()):
@@ -66,7 +66,7 @@ def read_events(path: Path) -> Events:
             continue
         seen[raw["id"]].add(content)
         events.append(_located(path, line, "data.", lambda raw=raw: _event(raw)))  # type: ignore[misc]
-    return Events(tuple(events), replayed, other)
+    return Events(tuple(events), replayed, other_types)
 
 
 def events_from_json(raw: Iterable[Mapping[str, Any]]) -> tuple[Event, ...]:
@@ -144,8 +144,10 @@ def _expected(raw: Mapping[str, Any], kind: str) -> bool:
         return fields.flag(raw, "expected")
     kinds = (*EXPECTED_KINDS, *ALLOWED_KINDS, *UNEXPECTED_KINDS)
     if kind not in kinds:
-        known = ", ".join(kinds)
-        raise InvalidMessage(f"kind: {kind[:40]!r} is none of {known}, and the row has no key 'expected'")
+        kind_names = ", ".join(kinds)
+        raise InvalidMessage(
+            f"kind: {kind[:40]!r} is none of {kind_names}, and the row has no key 'expected'"
+        )
     return kind in EXPECTED_KINDS
 
 
@@ -158,17 +160,17 @@ def _until(raw: Mapping[str, Any], kind: str, start: float, end: float | None) -
 
 def _stages(raw: Mapping[str, Any]) -> tuple[float, ...]:
     """Return when each stage of a rollout begins; one alone is no stage."""
-    found = []
+    starts = []
     for index, stage in enumerate(fields.listing(raw, "stages", optional=True)):
         if not isinstance(stage, list) or len(stage) != 2:
             raise InvalidMessage(f"stages[{index}]: should be a time and a share")
         try:
-            found.append(fields.to_moment(stage[0]))
+            starts.append(fields.to_moment(stage[0]))
         except InvalidMessage as error:
             raise InvalidMessage(f"stages[{index}]: {error}") from None
-    if found != sorted(found):
+    if starts != sorted(starts):
         raise InvalidMessage("stages: should be in order of time")
-    return tuple(found) if len(found) > 1 else ()
+    return tuple(starts) if len(starts) > 1 else ()
 
 
 def _event(raw: Mapping[str, Any]) -> Event:
@@ -211,7 +213,9 @@ def _suspect(raw: object, where: str) -> str:
 
 
 def _members(raw: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    return tuple(_named(one, "metric", f"{where}[{i}]") for i, one in enumerate(_optional(raw, "group")))
+    return tuple(
+        _named(member, "metric", f"{where}[{i}]") for i, member in enumerate(_optional(raw, "group"))
+    )
 
 
 def _named(raw: object, key: str, where: str) -> str:

@@ -61,8 +61,8 @@ def threshold_curve(
         absolute = workload.threshold.absolute is not None
         threshold = Threshold(absolute=bound) if absolute else Threshold(relative=bound)
         chosen = workload.model_copy(update={"threshold": threshold})
-        found = score_backtest(truth, run_backtest(dataset, [chosen]), [chosen])
-        points.append(Point(bound, found.recall, found.false_positive_rate or Rate(0, 0)))
+        figures = score_backtest(truth, run_backtest(dataset, [chosen]), [chosen])
+        points.append(Point(bound, figures.recall, figures.false_positive_rate or Rate(0, 0)))
         if advance:
             advance()
     return Curve("threshold", tuple(points))

@@ -105,12 +105,12 @@ def score(
     matching = match(truth, events, tolerances)
     true = matching.having("true_positive")
     false = matching.having("false_positive")
-    counted = [one for one in matching.judged if one.outcome != "allowed"]
+    counted = [item for item in matching.judged if item.outcome != "allowed"]
     reported = {judged.truth.id for judged in matching.judged if judged.truth}
     group_precision, group_recall = _grouping(matching, truth, tolerances)
     expected = [row for row in truth if row.expected]
     rollouts = [row for row in expected if row.stages and _stands_out(row)]
-    staged = [_in_first_stage(one.event, one.truth) for one in true if one.truth and one.truth.stages]
+    staged = [_in_first_stage(item.event, item.truth) for item in true if item.truth and item.truth.stages]
     dated = _dated(true)
     return Score(
         matching=matching,
@@ -191,9 +191,9 @@ def _false_kinds(false: Iterable[Judged]) -> dict[str, int]:
 
 def _precision_by(judged: Iterable[Judged], name: Callable[[Event], str]) -> tuple[tuple[str, Rate], ...]:
     rates: dict[str, Rate] = {}
-    for one in judged:
-        key = name(one.event)
-        rates[key] = rates.get(key, Rate(0, 0)) + Rate(int(one.outcome == "true_positive"), 1)
+    for item in judged:
+        key = name(item.event)
+        rates[key] = rates.get(key, Rate(0, 0)) + Rate(int(item.outcome == "true_positive"), 1)
     return tuple(sorted(rates.items()))
 
 
@@ -202,7 +202,7 @@ def _event_kind(event: Event) -> str:
 
 
 def _on_gcpu(judged: Iterable[Judged]) -> list[Judged]:
-    return [one for one in judged if is_gcpu(one.event.metric_kind)]
+    return [item for item in judged if is_gcpu(item.event.metric_kind)]
 
 
 def _recall_of(rows: Sequence[TruthRow], reported: set[str]) -> Rate:

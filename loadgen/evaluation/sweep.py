@@ -66,10 +66,14 @@ def ledger_curves(
         tolerances: As for matching.
     """
     expected = [row for row in truth if row.expected]
-    found = _label(expected, events, ledger, tolerances)
+    change_points = _label(expected, events, ledger, tolerances)
     return (
-        Curve("p-value at most", _points(found, found.p_value, len(expected), scanned, sign=1.0)),
-        Curve("size at least", _points(found, -found.size, len(expected), scanned, sign=-1.0)),
+        Curve(
+            "p-value at most", _points(change_points, change_points.p_value, len(expected), scanned, sign=1.0)
+        ),
+        Curve(
+            "size at least", _points(change_points, -change_points.size, len(expected), scanned, sign=-1.0)
+        ),
     )
 
 
@@ -112,12 +116,12 @@ def _as_event(line: LedgerLine) -> Event:
 
 
 def _points(
-    found: _ChangePoints, statistic: FloatArray, rows: int, scanned: int, *, sign: float
+    change_points: _ChangePoints, statistic: FloatArray, rows: int, scanned: int, *, sign: float
 ) -> tuple[Point, ...]:
     """Sweep a bound below which a change point passes, over at most MAX_POINTS of the statistic's values."""
     best = np.full(rows, np.inf)
-    true = found.row >= 0
-    np.minimum.at(best, found.row[true].astype(np.int64), statistic[true])
+    true = change_points.row >= 0
+    np.minimum.at(best, change_points.row[true].astype(np.int64), statistic[true])
     best, false = np.sort(best), np.sort(statistic[~true])
     noise = max(scanned - int(true.sum()), len(false))
     bounds = np.unique(statistic)

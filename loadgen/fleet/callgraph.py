@@ -166,18 +166,18 @@ def _weights(logs: FloatArray, spread: float, floor: float) -> FloatArray:
 def shares(costs: FloatArray, floor: float) -> FloatArray:
     """Return costs as shares that add up to 1, none below ``floor``."""
     floor = min(floor, 0.5 / len(costs))
-    found: FloatArray = floor + (1 - floor * len(costs)) * costs / costs.sum()
-    return found
+    raised: FloatArray = floor + (1 - floor * len(costs)) * costs / costs.sum()
+    return raised
 
 
 def _spread_for(spec: GraphSpec, stacks: tuple[Stack, ...], logs: FloatArray) -> float:
     """Find the spread with which the median subroutine has the wanted gCPU: the wider, the lower."""
-    found = incidence(stacks)
-    subroutines = np.array([kind == "subroutine" for kind in found.kinds])
+    series = incidence(stacks)
+    subroutines = np.array([kind == "subroutine" for kind in series.kinds])
     low, high = 0.05, 6.0
     for _ in range(40):
         middle = (low + high) / 2
-        shares = (found.matrix @ _weights(logs, middle, spec.floor_gcpu))[subroutines]
+        shares = (series.matrix @ _weights(logs, middle, spec.floor_gcpu))[subroutines]
         low, high = (middle, high) if np.median(shares) > (spec.median_gcpu or 0.0) else (low, middle)
     return (low + high) / 2
 

@@ -32,18 +32,18 @@ def background(
     spec: ChangesSpec, streams: Streams, service: str, timeline: Timeline, names: Sequence[str]
 ) -> list[Change]:
     """Draw harmless changes over the whole span, most of them deployed with a release."""
-    found = []
+    changes = []
     for number in range(spec.count):
         rng = streams.of("changes", str(number))
         at = timeline.at(float(rng.random()))
         if rng.random() < spec.config:
-            found.append(_configuration(rng, service, at))
+            changes.append(_configuration(rng, service, at))
             continue
         release = timeline.start + (at - timeline.start) // spec.release_every_s * spec.release_every_s
         at = release + float(rng.uniform(0, min(600.0, spec.release_every_s / 2)))
         touched = [names[int(i)] for i in rng.integers(len(names), size=int(rng.geometric(0.5)))]
-        found.append(_code(rng, service, at, touched, vocabulary().harmless))
-    return found
+        changes.append(_code(rng, service, at, touched, vocabulary().harmless))
+    return changes
 
 
 def deploy(

@@ -51,17 +51,17 @@ def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injecte
     origin: dict[int, Stack] = {}
 
     def row(stack: Stack) -> int:
-        found = row_of.get(stack)
-        if found is None:
-            found = row_of[stack] = len(stacks)
+        index = row_of.get(stack)
+        if index is None:
+            index = row_of[stack] = len(stacks)
             stacks.append(stack)
             base.append(0.0)
-        if found not in varying:
-            varying[found] = np.full((len(generations), windows), base[found])
-        return found
+        if index not in varying:
+            varying[index] = np.full((len(generations), windows), base[index])
+        return index
 
-    for one in injected:
-        for effect in one.stacks:
+    for injection in injected:
+        for effect in injection.stacks:
             added = effect.cost * effect.profile
             varying[row(effect.stack)] += added * factors if effect.new_work else added
     for values in varying.values():
@@ -74,11 +74,11 @@ def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injecte
         if new:
             origin[row_of[goal]] = origin.get(row_of[source], source)
 
-    for one in injected:
-        before = {shift.source: varying[row(shift.source)].copy() for shift in one.moves}
-        for shift in one.moves:
+    for injection in injected:
+        before = {shift.source: varying[row(shift.source)].copy() for shift in injection.moves}
+        for shift in injection.moves:
             move(shift.source, shift.goal, before[shift.source] * (shift.share * shift.profile))
-    for reshape in (effect for one in injected for effect in one.reshapes):
+    for reshape in (effect for injection in injected for effect in injection.reshapes):
         for stack in tuple(stacks):
             if (goal := reshape.form(stack)) != stack:
                 move(stack, goal, varying[row(stack)] * reshape.profile)

@@ -67,13 +67,13 @@ def averaged(servers: int, subroutines: int, rng: np.random.Generator) -> Panel:
     variance = np.zeros(POINTS)
     for level, spread, regression in _HALVES:
         for regressed in (False, True):
-            found = moments(
+            moments_of_one = moments(
                 level / subroutines + regression * regressed,
                 spread / subroutines,
                 keep_negative=subroutines == 1,
             )
-            mean[after == regressed] += found[0] / 2
-            variance[after == regressed] += found[1] / 2 / servers
+            mean[after == regressed] += moments_of_one[0] / 2
+            variance[after == regressed] += moments_of_one[1] / 2 / servers
     values = mean + rng.standard_normal(POINTS) * np.sqrt(variance)
     return Panel(f"m = {servers:,} servers", 100 * values, 100 * mean)
 

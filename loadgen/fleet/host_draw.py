@@ -81,12 +81,12 @@ class HostDraws:
 
     def _own(self, sender: Sender) -> dict[int, FloatArray]:
         """Return what to expect of stacks that cost something else on this host: row → (windows,)."""
-        if not any(effect.by_host is not None for one in self.injected for effect in one.stacks):
+        if not any(effect.by_host is not None for injection in self.injected for effect in injection.stacks):
             return {}
         costs = build_costs(
             self.scenario,
             self.graph,
-            [_on_host(one, sender) for one in self.injected],
+            [_on_host(injection, sender) for injection in self.injected],
             self.timeline.windows,
         )
         differing = [
@@ -104,9 +104,9 @@ def reported(sent: Sent, hosts: Hosts) -> CountArray:
     """Return what has arrived when the data end, in windows of the host's own clock: (stacks, windows)."""
     first, last = arrived(sent.sender, hosts)
     offset = int(hosts.offset[sent.sender.slot])
-    found = np.zeros_like(sent.counts)
-    found[:, first + offset : last + offset] = sent.counts[:, first:last]
-    return found
+    counts = np.zeros_like(sent.counts)
+    counts[:, first + offset : last + offset] = sent.counts[:, first:last]
+    return counts
 
 
 def arrived(sender: Sender, hosts: Hosts) -> tuple[int, int]:
@@ -133,19 +133,19 @@ def count_strata(draws: HostDraws, found: Incidence, ratio: int) -> Counted:
     totals = np.zeros((len(strata), windows))
     parts: list[tuple[IntArray, IntArray, IntArray, FloatArray]] = []
     late_counts, late_totals = np.zeros_like(whole), np.zeros_like(totals)
-    for one in draws.samples():
-        counts = reported(one, hosts)
+    for sent in draws.samples():
+        counts = reported(sent, hosts)
         whole += counts
-        stratum = one.sender.stratum[
-            np.clip(np.arange(windows) - hosts.offset[one.sender.slot], 0, windows - 1)
+        stratum = sent.sender.stratum[
+            np.clip(np.arange(windows) - hosts.offset[sent.sender.slot], 0, windows - 1)
         ]
         np.add.at(totals, (stratum, np.arange(windows)), counts.sum(axis=0))
-        if hosts.late[one.sender.slot]:
+        if hosts.late[sent.sender.slot]:
             late_counts += counts
             np.add.at(late_totals, (stratum, np.arange(windows)), counts.sum(axis=0))
         parts.append(_entries(count_series(found, counts), stratum, ratio))
-    kept, row_of = folded(strata, totals.sum(axis=1), windows)
-    by_kept, late_by_kept = np.zeros((len(kept), windows)), np.zeros((len(kept), windows))
+    kept_strata, row_of = folded(strata, totals.sum(axis=1), windows)
+    by_kept, late_by_kept = np.zeros((len(kept_strata), windows)), np.zeros((len(kept_strata), windows))
     np.add.at(by_kept, row_of, totals)
     np.add.at(late_by_kept, row_of, late_totals)
     series, stratum, window, samples = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -153,7 +153,7 @@ def count_strata(draws: HostDraws, found: Incidence, ratio: int) -> Counted:
     if habit := hosts.spec.late:
         of_service = late_counts.sum(axis=0, dtype=np.float64)
         late = (Late(habit.delay_s, count_series(found, late_counts), of_service, late_by_kept),)
-    return Counted(whole, kept, by_kept, summed(series, row_of[stratum], window, samples), late)
+    return Counted(whole, kept_strata, by_kept, summed(series, row_of[stratum], window, samples), late)
 
 
 def _entries(
@@ -168,12 +168,12 @@ def _entries(
     return series, stratum[firsts][group], window[firsts][group], sums[series, group]
 
 
-def _on_host(one: Injected, sender: Sender) -> Injected:
+def _on_host(injection: Injected, sender: Sender) -> Injected:
     """Return an injection as it acts on one half of a host."""
     stacks = tuple(
         effect
         if effect.by_host is None
         else replace(effect, profile=effect.by_host[sender.half, sender.slot])
-        for effect in one.stacks
+        for effect in injection.stacks
     )
-    return replace(one, stacks=stacks)
+    return replace(injection, stacks=stacks)

@@ -42,10 +42,10 @@ def build_senders(
     hosts: Hosts, service: str, release_every_s: float, streams: Streams
 ) -> tuple[tuple[Stratum, ...], tuple[Sender, ...]]:
     """Return all strata, and the halves of hosts that send their samples."""
-    rollouts = sorted(hosts.rollouts, key=lambda one: one.begin)
+    rollouts = sorted(hosts.rollouts, key=lambda rollout: rollout.begin)
     releases, variants = _releases(hosts, rollouts, release_every_s), _variants(hosts, rollouts)
     epochs, swaps = restarts(hosts, streams), _swaps(hosts, rollouts)
-    part = sum((one.part for one in rollouts), np.zeros(hosts.timeline.windows))
+    part = sum((rollout.part for rollout in rollouts), np.zeros(hosts.timeline.windows))
     row_of: dict[Stratum, int] = {}
     senders = []
     for slot in hosts.slots:
@@ -62,14 +62,14 @@ def build_senders(
             )
             stratum = np.zeros(hosts.timeline.windows, dtype=np.int64)
             for first, last in _runs(states):
-                release, variant, epoch, swap, rate = (one[first] for one in states)
+                release, variant, epoch, swap, rate = (rollout[first] for rollout in states)
                 labels = {**slot.labels, **({"variant": str(variant)} if variant else {})}
                 if hosts.spec.rate_hz:
                     labels[RATE] = f"{hosts.spec.rate_hz * rate:g}"
                 state = slot.number, half, str(release), int(epoch)
                 host = _host(hosts, service, state, int(swap), streams)
-                found = Stratum.of(labels, host=host, release=str(release))
-                stratum[first:last] = row_of.setdefault(found, len(row_of))
+                key = Stratum.of(labels, host=host, release=str(release))
+                stratum[first:last] = row_of.setdefault(key, len(row_of))
             senders.append(Sender(slot.number, half, load, stratum))
     order = sorted(row_of)
     index = {stratum: row for row, stratum in enumerate(order)}
@@ -86,15 +86,19 @@ def _releases(hosts: Hosts, rollouts: Sequence[Rollout], every_s: float) -> list
     one is on its way.
     """
     timeline = hosts.timeline
-    staged = [one for one in rollouts if not one.variant]
+    staged = [staged_rollout for staged_rollout in rollouts if not staged_rollout.variant]
     times = np.arange(timeline.start, timeline.end, every_s)
     windows = np.ceil((times - timeline.start) / timeline.window_s).astype(np.int64)
     plain: list[tuple[int, str, Rollout | None]] = [
         (window, release_name(at), None)
         for window, at in zip(windows.tolist(), times.tolist(), strict=True)
-        if window < timeline.windows and not any(one.begin <= window <= one.end for one in staged)
+        if window < timeline.windows
+        and not any(staged_rollout.begin <= window <= staged_rollout.end for staged_rollout in staged)
     ]
-    plain += [(one.begin, release_name(timeline.starts[one.begin]), one) for one in staged]
+    plain += [
+        (staged_rollout.begin, release_name(timeline.starts[staged_rollout.begin]), staged_rollout)
+        for staged_rollout in staged
+    ]
     main = np.full(hosts.load.shape, release_name(timeline.start), dtype=object)
     part = main.copy()
     for window, name, rollout in sorted(plain, key=lambda item: item[0]):

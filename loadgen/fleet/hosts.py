@@ -29,8 +29,8 @@ class Slot:
     @property
     def labels(self) -> dict[str, str]:
         """Its labels; those that the scenario does not have are absent."""
-        found = {"region": self.region, "machine": self.machine}
-        return {name: value for name, value in found.items() if value}
+        values = {"region": self.region, "machine": self.machine}
+        return {name: value for name, value in values.items() if value}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,10 +83,10 @@ class Hosts:
     def mean(self, share: FloatArray) -> FloatArray:
         """Return the mean over the load of what each host has, (slots, windows): (windows,)."""
         whole = self.load.sum(axis=0)
-        known = whole > 0
-        found: FloatArray = share.mean(axis=0)
-        np.divide((self.load * share).sum(axis=0), whole, out=found, where=known)
-        return found
+        loaded = whole > 0
+        means: FloatArray = share.mean(axis=0)
+        np.divide((self.load * share).sum(axis=0), whole, out=means, where=loaded)
+        return means
 
     def matching(self, labels: Mapping[str, str]) -> BoolArray:
         """Return which hosts have labels: (slots,)."""
@@ -110,8 +110,8 @@ class Hosts:
             if spread and any(values) and any(key):
                 drawn = {v: streams.of(purpose, v, *key).standard_normal() for v in dict.fromkeys(values)}
                 logs += spread * np.array([drawn[value] for value in values])
-        found = np.exp(logs)
-        result: FloatArray = found / found[: self.spec.count].mean()
+        costs = np.exp(logs)
+        result: FloatArray = costs / costs[: self.spec.count].mean()
         return result
 
 
@@ -162,8 +162,8 @@ def restarts(hosts: Hosts, streams: Streams) -> IntArray:
     if hosts.spec.churn:
         chance = hosts.spec.churn * timeline.window_s / DAY_S
         began |= streams.of("hosts", "churn").random(began.shape) < chance
-    found: IntArray = np.cumsum(began, axis=1)
-    return found
+    counts: IntArray = np.cumsum(began, axis=1)
+    return counts
 
 
 def _dealt(shares: Mapping[str, float], count: int, rng: np.random.Generator) -> list[str]:
@@ -179,8 +179,8 @@ def _dealt(shares: Mapping[str, float], count: int, rng: np.random.Generator) ->
 
 def _some(count: int, share: float, rng: np.random.Generator) -> IntArray:
     """Draw a share of the hosts, at least one, in the order of their turn."""
-    found: IntArray = rng.permutation(count)[: max(1, round(share * count))]
-    return found
+    slots: IntArray = rng.permutation(count)[: max(1, round(share * count))]
+    return slots
 
 
 def _needed(spec: HostsSpec, slots: Sequence[Slot], cycle: FloatArray) -> FloatArray:
@@ -214,11 +214,11 @@ def _spread(
         pulse = timeline.pulse(begin, begin + drain.length_s, rise_s=drain.ramp_s, fall_s=drain.ramp_s)
         gone = demand[drain.region] * pulse
         demand[drain.region] = demand[drain.region] - gone
-        others = [name for name in names if name != drain.region]
-        rest = sum((demand[name] for name in others), np.zeros(timeline.windows))
+        other_regions = [name for name in names if name != drain.region]
+        rest = sum((demand[name] for name in other_regions), np.zeros(timeline.windows))
         if drain.taken:
             more = 1 + np.divide(gone, rest, out=np.zeros_like(gone), where=rest > 0)
-            demand |= {name: demand[name] * more for name in others}
+            demand |= {name: demand[name] * more for name in other_regions}
     load = np.zeros_like(running)
     for name in names:
         members = [slot.number for slot in slots if slot.region == name]

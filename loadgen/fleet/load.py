@@ -122,12 +122,12 @@ def _servers(
 ) -> FloatArray:
     rng = streams.of("servers")
     whole = np.array([round(spec.count * g.share) for g in spec.generations])
-    found: FloatArray = rng.binomial(
+    reporting: FloatArray = rng.binomial(
         whole[:, None], 1 - spec.missing, size=(len(whole), timeline.windows)
     ).astype(np.float64)
     for outage in outages:
-        found *= 1 - outage.lost * outage.profile
-    return found
+        reporting *= 1 - outage.lost * outage.profile
+    return reporting
 
 
 def _traffic(

@@ -65,14 +65,14 @@ def build_metrics(
         "cpu_utilisation": busy,
         "memory_mb": 3000.0 * (1 + 0.02 * load.cycle),
     }
-    for one in injected:
-        for effect in one.metrics:
+    for injection in injected:
+        for effect in injection.metrics:
             levels[effect.metric] = levels[effect.metric] * (1 + effect.gain * effect.profile)
     values = {name: _noisy(scenario, name, level, timeline, streams) for name, level in levels.items()}
     setup = [
         ("servers", load.servers.sum(axis=0)),
         *((name, _steps(streams, name, timeline)) for name in _SETUP),
-        *((effect.metric, effect.profile) for one in injected for effect in one.setup),
+        *((effect.metric, effect.profile) for injection in injected for effect in injection.setup),
     ]
     service, present = scenario.service, load.present
     return (

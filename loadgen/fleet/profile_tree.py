@@ -44,13 +44,13 @@ def read_profile_graph(spec: GraphSpec, streams: Streams) -> CallGraph:
         for stack, weight in zip(stacks, weights, strict=True):
             twin = (*stack[:depth], *(_twin(name, copy) for name in stack[depth:]))
             tree[twin] = tree.get(twin, 0.0) + float(weight)
-    kept = _heaviest(tree, wanted)
-    groups = _groups(kept, depth, spec.endpoints)
+    heaviest = _heaviest(tree, wanted)
+    groups = _groups(heaviest, depth, spec.endpoints)
     placed = {
         (*stack[:depth], f"endpoint={groups[stack[: depth + 1]]}", *stack[depth:])
         if len(stack) > depth
         else stack: weight
-        for stack, weight in kept.items()
+        for stack, weight in heaviest.items()
     }
     return CallGraph(
         tuple(placed),
@@ -68,13 +68,13 @@ def read_stacks(path: Path) -> Counter[Stack]:
     with file_errors(f"graph: profile: {path}"), path.open("rb") as stream:
         source = ProfileSource(stream)
         samples = count_samples(read_profile(find_format(AUTO, source.head), source))
-    found: Counter[Stack] = Counter()
+    counts: Counter[Stack] = Counter()
     for frames, count in samples.stacks.items():
         stack = tuple(frame.name for frame in name_stack(frames))
-        found[stack if len(stack) <= DEEPEST else (stack[0], *stack[1 - DEEPEST :])] += count
-    if not found:
+        counts[stack if len(stack) <= DEEPEST else (stack[0], *stack[1 - DEEPEST :])] += count
+    if not counts:
         raise ConfigError(f"graph: profile: {path}: holds no stack")
-    return found
+    return counts
 
 
 def _branching(stacks: Sequence[Stack], branches: int) -> int:
@@ -103,13 +103,13 @@ def _twin(name: str, copy: int) -> str:
 
 
 def _heaviest(stacks: dict[Stack, float], names: int) -> dict[Stack, float]:
-    kept: dict[Stack, float] = {}
+    heaviest: dict[Stack, float] = {}
     seen: set[str] = set()
     for stack, weight in sorted(stacks.items(), key=lambda item: -item[1]):
         if len(seen | set(stack)) <= names:
             seen.update(stack)
-            kept[stack] = weight
-    return kept
+            heaviest[stack] = weight
+    return heaviest
 
 
 def _groups(stacks: dict[Stack, float], depth: int, count: int) -> dict[Stack, str]:
@@ -119,9 +119,9 @@ def _groups(stacks: dict[Stack, float], depth: int, count: int) -> dict[Stack, s
         if len(stack) > depth:
             costs[stack[: depth + 1]] += weight  # type: ignore[assignment]
     loads = [0.0] * count
-    found = {}
+    endpoints = {}
     for branch, cost in costs.most_common():
         lightest = int(np.argmin(loads))
         loads[lightest] += cost
-        found[branch] = f"/group-{lightest + 1}"
-    return found
+        endpoints[branch] = f"/group-{lightest + 1}"
+    return endpoints

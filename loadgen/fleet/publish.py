@@ -95,8 +95,8 @@ def _of_hosts(fleet: Fleet) -> Iterator[Iterator[tuple[Profile, float]]]:
         return iter(())
     hosts, strata = draws.hosts, draws.strata
     everything = [
-        (one.sender, arrived(one.sender, hosts), one.counts.astype(np.min_scalar_type(one.counts.max())))
-        for one in draws.samples()
+        (sent.sender, arrived(sent.sender, hosts), sent.counts.astype(np.min_scalar_type(sent.counts.max())))
+        for sent in draws.samples()
     ]
     habit_s = hosts.spec.late.delay_s if hosts.spec.late else 0.0
 
@@ -165,7 +165,7 @@ def _by_host(
 
 def _dictionary(stacks: Sequence[Stack]) -> _Dictionary:
     index: dict[tuple[str, str], int] = {}
-    found = []
+    indexes = []
     for stack in stacks:
         frames, above = [], ""
         for label in stack:
@@ -174,12 +174,12 @@ def _dictionary(stacks: Sequence[Stack]) -> _Dictionary:
                 above = ""
             else:
                 above = label
-        found.append(np.array(frames, dtype=np.int64))
+        indexes.append(np.array(frames, dtype=np.int64))
     annotations = [
         Annotation(frame, cast("AnnotationKind", series_of(above)[0]), series_of(above)[1]) if above else None
         for (_, above), frame in index.items()
     ]
-    return _Dictionary(tuple(name for name, _ in index), tuple(annotations), tuple(found))
+    return _Dictionary(tuple(name for name, _ in index), tuple(annotations), tuple(indexes))
 
 
 def _profile(
@@ -194,9 +194,9 @@ def _profile(
     stacks = [dictionary.stacks[int(row)] for row in rows]
     used, flat = np.unique(np.concatenate(stacks), return_inverse=True)
     annotations = [
-        Annotation(frame, found.kind, found.value)
+        Annotation(frame, annotation.kind, annotation.value)
         for frame, old in enumerate(used)
-        if (found := dictionary.annotations[int(old)])
+        if (annotation := dictionary.annotations[int(old)])
     ]
     return Profile(
         service=service,

@@ -64,7 +64,7 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
     timeline, streams, injected, costs = drawn.timeline, drawn.streams, drawn.injected, drawn.costs
     written = Written(scenario.graph, injected)
     stacks = written.stacks(costs.stacks)
-    found = incidence(stacks)
+    series = incidence(stacks)
     ratio = round(scenario.stack_window_s / scenario.window_s)
     draws = _host_draws(drawn)
     if draws is None:
@@ -72,26 +72,26 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
         counts = without_late(scenario, costs.stacks, counts, timeline, streams)
         counted = None
     else:
-        counted = count_strata(draws, found, ratio)
+        counted = count_strata(draws, series, ratio)
         counts = counted.counts
     changes = background(scenario.changes, streams, scenario.service, timeline, drawn.site.subroutines)
-    changes += [change for one in injected for change in one.changes]
-    samples, totals = count_series(found, counts), counts.sum(axis=0, dtype=np.float64)
+    changes += [change for injection in injected for change in injection.changes]
+    samples, totals = count_series(series, counts), counts.sum(axis=0, dtype=np.float64)
     dataset = Dataset(
         service=scenario.service,
         start=timeline.start,
         end=timeline.end,
         window_s=scenario.window_s,
         stack_window_s=scenario.stack_window_s,
-        kinds=found.kinds,
-        names=found.names,
+        kinds=series.kinds,
+        names=series.names,
         samples=samples,
         totals=totals,
         stacks=stacks,
         stack_samples=counts.reshape(len(counts), -1, ratio).sum(axis=2, dtype=np.float64),
         metrics=build_metrics(scenario, injected, drawn.load, costs.total, timeline, streams),
         changes=tuple(sorted(written.changes(changes), key=lambda change: (change.time, change.id))),
-        truth=_truth(drawn, written, found, samples, totals),
+        truth=_truth(drawn, written, series, samples, totals),
         requests=draw_requests(scenario, timeline, drawn.load, streams),
         meta={"scenario": scenario.name, "seed": seed, "servers": scenario.servers.count},
     )
@@ -121,10 +121,10 @@ def _draw(scenario: Scenario, streams: Streams) -> _Service:
         graph.endpoints,
         streams,
         shifts=[
-            *(effect for one in injected for effect in one.endpoints),
+            *(effect for injection in injected for effect in injection.endpoints),
             *traffic_shifts(scenario, site, streams),
         ],
-        outages=[effect for one in injected for effect in one.hosts],
+        outages=[effect for injection in injected for effect in injection.hosts],
     )
     costs = build_costs(scenario, graph, injected, timeline.windows)
     return _Service(scenario, streams, timeline, graph, site, injected, load, costs)
@@ -152,13 +152,13 @@ def _host_draws(drawn: _Service) -> HostDraws | None:
 
 
 def _truth(
-    drawn: _Service, written: Written, found: Incidence, samples: FloatArray, totals: FloatArray
+    drawn: _Service, written: Written, incidences: Incidence, samples: FloatArray, totals: FloatArray
 ) -> tuple[Mapping[str, Any], ...]:
     """Write the truth, by time; ``samples`` and ``totals`` are what was drawn."""
     scenario, timeline = drawn.scenario, drawn.timeline
-    row_of = {series: row for row, series in enumerate(zip(found.kinds, found.names, strict=True))}
+    row_of = {series: row for row, series in enumerate(zip(incidences.kinds, incidences.names, strict=True))}
     truth: list[Mapping[str, Any]] = []
-    rows_of_truth = (row for one in drawn.injected for row in one.truth)
+    rows_of_truth = (row for injection in drawn.injected for row in injection.truth)
     for row in sorted(rows_of_truth, key=lambda row: (row["start"], row["id"])):
         row, kind = since_seen(row, totals, timeline), row["metric_kind"]
         forms = [(kind, name) for name in written.forms(kind, row["subroutines"][0])]

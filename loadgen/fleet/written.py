@@ -20,8 +20,8 @@ class Written:
     def __init__(self, graph: GraphSpec, injected: Sequence[Injected]) -> None:
         self._spelling = Spelling("python" if graph.profile else graph.language)
         self._annotated = graph.annotated
-        renamed = [renamed for one in injected for renamed in one.renamed]
-        self._renamed = sorted(renamed, key=lambda one: one.at)
+        renamed = [renamed for injection in injected for renamed in injection.renamed]
+        self._renamed = sorted(renamed, key=lambda injection: injection.at)
 
     def stacks(self, stacks: Iterable[Stack]) -> tuple[Stack, ...]:
         """Return stacks as samplers print them, in the same order; endpoints only where they are shown."""

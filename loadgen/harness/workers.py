@@ -75,8 +75,8 @@ def run_smidgen(*arguments: str, folder: Path | None = None) -> None:
     command = [sys.executable, "-m", "pipeline", *arguments]
     output = run_bounded(command, max_bytes=1 << 20, timeout_s=_COMMAND_S, folder=folder)
     if output.code:
-        said = output.errors or output.data.decode(errors="replace").strip()
-        raise SmidgenError(f"smidgen {' '.join(arguments[:2])} failed: {said}")
+        message = output.errors or output.data.decode(errors="replace").strip()
+        raise SmidgenError(f"smidgen {' '.join(arguments[:2])} failed: {message}")
 
 
 def _second(work: Callable[[Task], Result], task: tuple[int, Task]) -> Result:

@@ -51,7 +51,7 @@ def suspects_of_event(case: ReleaseCase, application: Application) -> EventSuspe
         application: Its source.
     """
     drawn = [Described(replace(change, time=_BEGUN)) for change in case.changes]
-    changes = tuple(each.change for each in Reaches(application).describe(drawn))
+    changes = tuple(suspect.change for suspect in Reaches(application).describe(drawn))
     scan = _scan(case.request)
     evidence = ClusterEvidence(_common(scan, changes), scan.candidates, None)
     every = RankingConfig(min_confidence=0.0, min_share=0.0, most=len(changes))
@@ -68,7 +68,7 @@ def _scan(request: str) -> Scan:
     """Return the look that finds 5 % more, of one type for sure."""
     end = _BEGUN + _AFTER * _WINDOW_S
     costlier = CostlierRequests(request, "new", "old", 0.05, 0.005, chances=(1.0,))
-    found = Candidate(
+    candidate = Candidate(
         metric_kind="service",
         metric="cpu",
         kind="short_term",
@@ -82,7 +82,9 @@ def _scan(request: str) -> Scan:
     )
     start = _BEGUN - _BEFORE * _WINDOW_S
     windows = (start, _BEGUN, end, end)
-    return Scan("shop", RELEASE_COSTS.name, *windows, series=1, candidates=(found,), resolution_s=_WINDOW_S)
+    return Scan(
+        "shop", RELEASE_COSTS.name, *windows, series=1, candidates=(candidate,), resolution_s=_WINDOW_S
+    )
 
 
 def _common(scan: Scan, changes: Sequence[Change]) -> ScanEvidence:

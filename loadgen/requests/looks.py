@@ -46,13 +46,13 @@ def measure_looks(name: str, share: float, beside: float, cases: int, seed: int)
         made = LooksMade()
         while (end := next_look(rollout.new_ends, len(rollout.types), made)) is not None:
             seen = rollout.until(end)
-            found = look(seen, metrics)
-            made = LooksMade(end, made.many + (found.compared > 0), bool(found.candidates))
+            decision = look(seen, metrics)
+            made = LooksMade(end, made.many + (decision.compared > 0), bool(decision.candidates))
             looks += 1
-            judged += found.compared > 0
-            if found.candidates:
+            judged += decision.compared > 0
+            if decision.candidates:
                 periods.append(int(seen.has_new.sum()))
-                named += any(type_ in one.types for one in found.candidates[0].costlier_requests)
+                named += any(type_ in request.types for request in decision.candidates[0].costlier_requests)
     return LooksRow(
         name,
         share,

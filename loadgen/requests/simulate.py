@@ -200,10 +200,10 @@ class _Service:
     def metric(self, counts: FloatArray, costs: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return (periods,) CPU."""
         preset = self.preset
-        each = counts * costs
+        type_costs = counts * costs
         if preset.cache:
-            each = each * (1.0 - preset.cache * counts / (counts + self.typical))
-        load = IDLE + each.sum(axis=1)
+            type_costs = type_costs * (1.0 - preset.cache * counts / (counts + self.typical))
+        load = IDLE + type_costs.sum(axis=1)
         if preset.interaction:
             pair = counts[:, 0] * counts[:, 1] / (self.typical[0] * self.typical[1])
             load = load + preset.interaction * BUSY * pair
@@ -229,13 +229,13 @@ class _Service:
         waits = self.costs * rng.lognormal(0.0, 1.0, preset.types)
         shift = preset.shifted * rng.standard_normal(preset.types)
         of_each = (self.costs, np.zeros(preset.types)), (self.costs if preset.after else risen, shift)
-        found = []
+        log_times = []
         for counts, (costs, shifted) in zip(sides, of_each, strict=True):
             load = np.log1p(counts @ self.costs / BUSY) + 0.2 * _wandering(rng, (len(counts), 1), 0.9)[:, 0]
             spread = REQUEST_SPREAD * rng.standard_normal(counts.shape) / np.sqrt(np.maximum(counts, 1.0))
             logs = np.log(costs + waits) + shifted + load[:, None] + spread
-            found.append(np.where(counts > 0.0, logs, np.nan))
-        return found[0], found[1]
+            log_times.append(np.where(counts > 0.0, logs, np.nan))
+        return log_times[0], log_times[1]
 
 
 def _wandering(rng: np.random.Generator, shape: tuple[int, int], memory: float) -> FloatArray:

@@ -92,9 +92,9 @@ def draw_release(size: Size, rng: np.random.Generator) -> ReleaseCase:
     tree = _Tree.drawn(size, rng)
     depths = [tree.depths(handler) for handler in range(size.handlers)]
     depth = int(rng.integers(1, _DEEPEST + 1))
-    reached = sorted({name for each in depths for name, deep in each.items() if deep == depth})
+    reached = sorted({name for reach in depths for name, deep in reach.items() if deep == depth})
     slow = int(rng.choice(reached))
-    handler = int(rng.choice([n for n, each in enumerate(depths) if each.get(slow) == depth]))
+    handler = int(rng.choice([n for n, reach in enumerate(depths) if reach.get(slow) == depth]))
     guilty = int(rng.integers(size.commits))
     changes = tuple(
         tree.change(number, size, rng, slow if number == guilty else None) for number in range(size.commits)
@@ -113,17 +113,17 @@ class _Tree:
 
     @classmethod
     def drawn(cls, size: Size, rng: np.random.Generator) -> _Tree:
-        domains = [int(each) for each in rng.integers(len(_DOMAINS), size=size.functions)]
+        domains = [int(index) for index in rng.integers(len(_DOMAINS), size=size.functions)]
         names = [f"{_VERBS[int(rng.integers(len(_VERBS)))]}_{number}" for number in range(size.functions)]
 
         def called(domain: int, after: int, most: int) -> list[int]:
             near = [n for n in range(after, size.functions) if domains[n] == domain]
-            found = []
+            callees = []
             for _ in range(int(rng.integers(1, most + 1))):
                 pool = range(after, size.functions) if not near or rng.random() < size.shared else near[:8]
                 if len(pool):
-                    found.append(int(rng.choice(pool)))
-            return sorted(set(found))
+                    callees.append(int(rng.choice(pool)))
+            return sorted(set(callees))
 
         calls = [called(domains[number], number + 1, 3) for number in range(size.functions)]
         entries = [called(number % len(_DOMAINS), 0, 4) for number in range(size.handlers)]
@@ -131,14 +131,14 @@ class _Tree:
 
     def depths(self, handler: int) -> dict[int, int]:
         """Return function → calls from a handler."""
-        found = dict.fromkeys(self.entries[handler], 1)
-        left = list(found)
+        by_function = dict.fromkeys(self.entries[handler], 1)
+        left = list(by_function)
         for number in left:
             for called in self.calls[number]:
-                if called not in found:
-                    found[called] = found[number] + 1
+                if called not in by_function:
+                    by_function[called] = by_function[number] + 1
                     left.append(called)
-        return found
+        return by_function
 
     def path(self, handler: int) -> str:
         """Return the path that a handler answers."""
@@ -154,7 +154,9 @@ class _Tree:
         near = [n for n, domain in enumerate(self.domains) if domain == self.domains[first] and n != first]
         more = min(int(rng.geometric(1.0 / size.modified)) - 1, len(near))
         modified = (
-            [first, *(int(each) for each in rng.choice(near, more, replace=False))] if more else [first]
+            [first, *(int(function) for function in rng.choice(near, more, replace=False))]
+            if more
+            else [first]
         )
         named = self.names[int(rng.choice(modified))] if rng.random() < size.named else "what was asked for"
         return Change(
@@ -164,7 +166,7 @@ class _Tree:
             title=f"Change {named}",
             files=(f"shop/{_DOMAINS[self.domains[first]]}.py",),
             subroutines=tuple(sorted(map(self.subroutine, modified))),
-            content="\n".join(f"+    {self.names[each]}()" for each in modified),
+            content="\n".join(f"+    {self.names[function]}()" for function in modified),
         )
 
     def sources(self) -> dict[str, bytes]:
@@ -174,7 +176,10 @@ class _Tree:
             body = [f"    {self._spelt(called, domain)}()" for called in self.calls[number]] or ["    pass"]
             lines[_DOMAINS[domain]] += [f"def {self.names[number]}():", *body]
         imports = f"from shop import {', '.join(_DOMAINS)}"
-        files = {f"shop/{name}.py": "\n".join([imports, *each]).encode() for name, each in lines.items()}
+        files = {
+            f"shop/{name}.py": "\n".join([imports, *module_lines]).encode()
+            for name, module_lines in lines.items()
+        }
         app = ["from flask import Flask", imports, "app = Flask(__name__)"]
         for handler, entries in enumerate(self.entries):
             body = [f"    {self._spelt(called, -1)}()" for called in entries]

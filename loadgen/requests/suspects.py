@@ -62,9 +62,11 @@ class _Ranked:
 def measure(name: str, cases: int, seed: int) -> list[Row]:
     """Return a row of all depths and one of each."""
     ranked = [_rank(name, seed, number) for number in range(cases)]
-    depths = sorted({each.depth for each in ranked})
+    depths = sorted({case.depth for case in ranked})
     rows = [_row(name, 0, ranked)]
-    return rows + [_row(name, depth, [one for one in ranked if one.depth == depth]) for depth in depths]
+    return rows + [
+        _row(name, depth, [at_depth for at_depth in ranked if at_depth.depth == depth]) for depth in depths
+    ]
 
 
 def _rank(name: str, seed: int, number: int) -> _Ranked:
@@ -73,8 +75,8 @@ def _rank(name: str, seed: int, number: int) -> _Ranked:
 
     case = draw_release(SIZES[name], np.random.default_rng((seed, number)))
     application = read_application(case.sources)
-    found = RequestSuspects(application, case.changes).find({case.request: 1.0})
-    ids = [suspect.change.id for suspect in found.suspects]
+    ranking = RequestSuspects(application, case.changes).find({case.request: 1.0})
+    ids = [suspect.change.id for suspect in ranking.suspects]
     event = suspects_of_event(case, application)
     return _Ranked(
         depth=case.depth,
@@ -87,21 +89,21 @@ def _rank(name: str, seed: int, number: int) -> _Ranked:
 
 
 def _row(name: str, depth: int, ranked: Sequence[_Ranked]) -> Row:
-    found = [each.rank for each in ranked if each.rank is not None]
-    count, named = len(ranked), sum(each.named for each in ranked)
+    ranks = [case.rank for case in ranked if case.rank is not None]
+    count, named = len(ranked), sum(case.named for case in ranked)
     return Row(
         size=name,
         depth=depth,
         cases=count,
-        first=sum(rank == 0 for rank in found) / count,
-        among=sum(rank < _FIRST for rank in found) / count,
-        listed=sum(each.listed for each in ranked) / count,
-        by_chance=sum(1.0 / each.listed for each in ranked if each.rank is not None) / count,
-        missed=1.0 - len(found) / count,
-        event_first=sum(each.of_event == 0 for each in ranked) / count,
-        event_among=sum(each.of_event < _FIRST for each in ranked) / count,
+        first=sum(rank == 0 for rank in ranks) / count,
+        among=sum(rank < _FIRST for rank in ranks) / count,
+        listed=sum(case.listed for case in ranked) / count,
+        by_chance=sum(1.0 / case.listed for case in ranked if case.rank is not None) / count,
+        missed=1.0 - len(ranks) / count,
+        event_first=sum(case.of_event == 0 for case in ranked) / count,
+        event_among=sum(case.of_event < _FIRST for case in ranked) / count,
         event_named=named / count,
-        event_right=ratio_of(sum(each.right for each in ranked), named),
+        event_right=ratio_of(sum(case.right for case in ranked), named),
     )
 
 

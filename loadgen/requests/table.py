@@ -85,8 +85,8 @@ def measure(
             begin = time.process_time()
             results[method].append((case, judge(case, number)))
             used[method] += time.process_time() - begin
-    for method, found in results.items():
-        yield _row(name, method, share, found, used[method] / cases)
+    for method, answers in results.items():
+        yield _row(name, method, share, answers, used[method] / cases)
 
 
 def _by_costs(case: Case, alpha: float) -> _Found | None:
@@ -102,19 +102,19 @@ def _by_mixed(case: Case, alpha: float, seed: int) -> _Found | None:
     from pipeline.releases.requests.mixed import compare_mixed
 
     try:
-        found = compare_mixed(case.releases.readable(), np.random.default_rng(seed))
+        mixed = compare_mixed(case.releases.readable(), np.random.default_rng(seed))
     except NotCompared:
         return None
-    types = tuple(found.likely)
-    return _Found(types if found.slower(alpha) and types[0] != EVERY else ())
+    types = tuple(mixed.likely)
+    return _Found(types if mixed.slower(alpha) and types[0] != EVERY else ())
 
 
 def _by_forest(case: Case, seed: int) -> _Found | None:
-    found = ask_forests(case.releases, case.type, seed)
-    if found is None:
+    forests = ask_forests(case.releases, case.type, seed)
+    if forests is None:
         return None
-    effects = found.effects if found.r_squared >= PAPER_R_SQUARED else ()
-    return _Found(tuple(effect.type for effect in effects), found.r_squared)
+    effects = forests.effects if forests.r_squared >= PAPER_R_SQUARED else ()
+    return _Found(tuple(effect.type for effect in effects), forests.r_squared)
 
 
 def ask_forests(releases: Releases, true: str, seed: int) -> ForestComparison | None:
@@ -129,28 +129,28 @@ def ask_forests(releases: Releases, true: str, seed: int) -> ForestComparison | 
         selection = choose_types(seen)
     except NotCompared:
         return None
-    kept = seen.of_types(selection.kept)
-    old, new = (Load(side.counts, side.metric) for side in (kept.old, kept.new))
-    found = compare_forests(kept.types, old, new, seed)
+    selected = seen.of_types(selection.kept)
+    old, new = (Load(side.counts, side.metric) for side in (selected.old, selected.new))
+    forests = compare_forests(selected.types, old, new, seed)
     stands = selection.left_out.get(true, ())
-    named = (replace(each, type=true) if each.type in stands else each for each in found.effects)
-    return replace(found, effects=tuple(named))
+    named = (replace(effect, type=true) if effect.type in stands else effect for effect in forests.effects)
+    return replace(forests, effects=tuple(named))
 
 
 def _row(
     name: str, method: str, share: float, results: list[tuple[Case, _Found | None]], seconds: float
 ) -> Row:
-    judged = [(case, found) for case, found in results if found is not None]
-    risen = [(case, found) for case, found in judged if found.types]
+    judged = [(case, answer) for case, answer in results if answer is not None]
+    risen = [(case, answer) for case, answer in judged if answer.types]
     return Row(
         preset=name,
         method=method,
         share=share,
-        found=mean([bool(found.types) for _, found in judged]),
-        first=mean([found.types[0] == case.type for case, found in risen]),
-        named=mean([case.type in found.types for case, found in risen]),
-        types=mean([len(found.types) for _, found in risen]),
-        r_squared=median([found.r_squared for _, found in judged]),
+        found=mean([bool(answer.types) for _, answer in judged]),
+        first=mean([answer.types[0] == case.type for case, answer in risen]),
+        named=mean([case.type in answer.types for case, answer in risen]),
+        types=mean([len(answer.types) for _, answer in risen]),
+        r_squared=median([answer.r_squared for _, answer in judged]),
         compared=len(judged) / len(results),
         seconds=seconds,
     )

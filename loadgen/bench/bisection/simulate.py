@@ -115,8 +115,8 @@ def chronological(repeats: int) -> Search:
     return search
 
 
-def _slower(first: list[float], other: list[float]) -> bool:
-    return bool(stats.ttest_ind(other, first, equal_var=False, alternative="greater").pvalue <= _ALPHA)
+def _slower(first: list[float], second: list[float]) -> bool:
+    return bool(stats.ttest_ind(second, first, equal_var=False, alternative="greater").pvalue <= _ALPHA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +148,9 @@ def measure(commits: int, noise: str, step: float, searches: int, seed: int) -> 
             rng = np.random.default_rng((seed, commits, number))
             cause = int(rng.integers(1, commits + 1)) if step else commits + 1
             span = Range(commits, cause, step, NOISES[noise], rng)
-            found = search(span)
-            right += found == (cause if step else None)
+            version = search(span)
+            right += version == (cause if step else None)
             builds, runs = builds + len(span.built), runs + span.runs
-        counts = (one / searches for one in (right, builds, runs))
+        counts = (count / searches for count in (right, builds, runs))
         rows.append(Row(commits, noise, step, name, *counts))
     return rows

@@ -16,8 +16,8 @@ from loadgen.bench.faults.strikes import Strike
 from pipeline.files.validation import read_yaml
 
 
-def _strike(given: object) -> object:
-    return getattr(strikes, given) if isinstance(given, str) else given
+def _strike(strike: object) -> object:
+    return getattr(strikes, strike) if isinstance(strike, str) else strike
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class Differences:
         return ", ".join(f"{what} {number}" for what, number in figures.items() if number)
 
     def __add__(self, other: Differences) -> Differences:
-        mine, theirs = ({f.name: getattr(one, f.name) for f in fields(one)} for one in (self, other))
+        mine, theirs = ({f.name: getattr(side, f.name) for f in fields(side)} for side in (self, other))
         tables = dict(Counter(self.tables) + Counter(other.tables))
         return Differences(
             **{name: mine[name] + theirs[name] for name in mine if name != "tables"}, tables=tables
@@ -145,9 +145,9 @@ def compare_all(
             strange += 1
         else:
             of_service.append(event)
-    found = [compare(store, truth, by_service[truth.dataset.service], rows=rows) for truth in truths]
-    summed = reduce(add, (differences for differences, _ in found))
-    return replace(summed, unexpected=summed.unexpected + strange), sum(copies for _, copies in found)
+    comparisons = [compare(store, truth, by_service[truth.dataset.service], rows=rows) for truth in truths]
+    summed = reduce(add, (differences for differences, _ in comparisons))
+    return replace(summed, unexpected=summed.unexpected + strange), sum(copies for _, copies in comparisons)
 
 
 def wrong_positions(store: Store, topics: Topics, ends: Mapping[tuple[str, int], int]) -> int:
@@ -165,29 +165,29 @@ def _content(event: Mapping[str, Any]) -> bytes:
     return orjson.dumps(event["data"], option=orjson.OPT_SORT_KEYS)
 
 
-def _wrong_cells(found: Mapping[Any, Any], wanted: Mapping[Any, Any]) -> int:
-    keys = found.keys() | wanted.keys()
-    return sum(int(np.count_nonzero(found.get(key, 0.0) != wanted.get(key, 0.0))) for key in keys)
+def _wrong_cells(stored: Mapping[Any, Any], wanted: Mapping[Any, Any]) -> int:
+    keys = stored.keys() | wanted.keys()
+    return sum(int(np.count_nonzero(stored.get(key, 0.0) != wanted.get(key, 0.0))) for key in keys)
 
 
 def _wrong_stacks(store: Store, data: Dataset) -> int:
     windows = data.stack_samples.shape[1]
     half = windows // 2
     middle = data.start + half * data.stack_window_s
-    found = store.counts(StackQuery(data.service, (data.start, middle), (middle, data.end)))
+    stored = store.counts(StackQuery(data.service, (data.start, middle), (middle, data.end)))
     sums = np.column_stack(
         [data.stack_samples[:, :half].sum(axis=1), data.stack_samples[:, half:].sum(axis=1)]
     )
     return _wrong_cells(
-        dict(zip(found.stacks, np.column_stack([found.before, found.after]), strict=True)),
+        dict(zip(stored.stacks, np.column_stack([stored.before, stored.after]), strict=True)),
         dict(zip(data.stacks, sums, strict=True)),
     )
 
 
 def _wrong_strata(store: Store, data: Dataset) -> int:
     """Return the windows whose samples by sender are not the samples; all where no sender is known."""
-    found = store.counts(StrataQuery(data.service, data.start, data.end, data.window_s))
-    sums = found.totals.sum(axis=0) if len(found.totals) else np.zeros_like(data.totals)
+    stored = store.counts(StrataQuery(data.service, data.start, data.end, data.window_s))
+    sums = stored.totals.sum(axis=0) if len(stored.totals) else np.zeros_like(data.totals)
     return int(np.count_nonzero(sums != data.totals))
 
 
@@ -201,8 +201,8 @@ def _wrong_strata_stacks(store: Store, data: Dataset) -> int:
         -(-data.end // SENDER_WINDOW_S) * SENDER_WINDOW_S,
     )
     middle = start + (end - start) // SENDER_WINDOW_S // 2 * SENDER_WINDOW_S
-    found = store.counts(StrataQuery(data.service, start, end, end - start))
-    ids = [stratum.id for stratum in found.strata]
+    stored = store.counts(StrataQuery(data.service, start, end, end - start))
+    ids = [stratum.id for stratum in stored.strata]
     stacks = store.counts(StackQuery(data.service, (start, middle), (middle, end), strata=(ids, ids)))
     starts = data.start + data.stack_window_s * np.arange(data.stack_samples.shape[1])
     sums = [data.stack_samples[:, half].sum(axis=1) for half in (starts < middle, starts >= middle)]
@@ -210,7 +210,7 @@ def _wrong_strata_stacks(store: Store, data: Dataset) -> int:
         dict(zip(stacks.stacks, np.column_stack([stacks.before, stacks.after]), strict=True)),
         dict(zip(data.stacks, np.column_stack(sums), strict=True)),
     )
-    for key, samples in zip(ids, found.totals.sum(axis=1).tolist(), strict=True):
+    for key, samples in zip(ids, stored.totals.sum(axis=1).tolist(), strict=True):
         wrong += (
             store.counts(StackQuery(data.service, (start, start), (start, end), ([], [key]))).total_after
             != samples
@@ -230,6 +230,6 @@ def _wrong_points(store: Store, data: Dataset) -> int:
             position = ((points.timestamps - data.start) // data.window_s).astype(int)
             wanted[position] = points.values
             row = row_of.get(points.metric)
-            found = matrix.samples[row] if row is not None else np.full_like(wanted, np.nan)
-            wrong += int(np.count_nonzero(~np.isclose(found, wanted, rtol=1e-9, equal_nan=True)))
+            stored = matrix.samples[row] if row is not None else np.full_like(wanted, np.nan)
+            wrong += int(np.count_nonzero(~np.isclose(stored, wanted, rtol=1e-9, equal_nan=True)))
     return wrong

@@ -208,14 +208,14 @@ def _scenario(shape: Shape, service: str) -> Scenario:
 def _with_past(dataset: Dataset, past_s: float) -> Dataset:
     """Add what was deployed before the start: the same changes as afterwards, under other ids."""
     span_s = dataset.end - dataset.start
-    past = [
+    earlier_changes = [
         replace(change, id=f"{change.id}-{again}", time=change.time - again * span_s)
         for again in range(1, 1 + math.ceil(past_s / span_s))
         for change in dataset.changes
         if change.time - again * span_s >= dataset.start - past_s
     ]
-    past.sort(key=lambda change: (change.time, change.id))
-    return replace(dataset, changes=(*past, *dataset.changes))
+    earlier_changes.sort(key=lambda change: (change.time, change.id))
+    return replace(dataset, changes=(*earlier_changes, *dataset.changes))
 
 
 def _skewed(profile: Profile, shape: Shape) -> Profile:

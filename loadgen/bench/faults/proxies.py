@@ -157,9 +157,9 @@ class BrokerProxy:
         try:
             await asyncio.gather(self._pump(reader, other_writer), self._pump(other_reader, writer))
         finally:
-            for one in (writer, other_writer):
-                one.transport.abort()
-                self._writers.discard(one)
+            for stream in (writer, other_writer):
+                stream.transport.abort()
+                self._writers.discard(stream)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):

@@ -75,8 +75,8 @@ class _Handler(BaseHTTPRequestHandler):
         where = urlsplit(self.server.upstream())
         connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=_FORWARD_S)
         try:
-            kept = {k: v for k, v in self.headers.items() if k.lower() not in _HOP_HEADERS}
-            connection.request(self.command, self.path, body or None, kept)
+            headers = {k: v for k, v in self.headers.items() if k.lower() not in _HOP_HEADERS}
+            connection.request(self.command, self.path, body or None, headers)
             answer = connection.getresponse()
             return answer.status, answer.getheaders(), answer.read()
         finally:

@@ -187,9 +187,9 @@ class Rig:
             self.load = self.load.as_published(lambda m: content_hash(m.topic, m.value) in published)
         with closing(open_store(self.store.url)) as store:  # past the proxy
             rows = self.setup.code == CODE
-            found, copies = compare_all(store, self.load.truths, self.watcher.events, rows=rows)
+            differences, copies = compare_all(store, self.load.truths, self.watcher.events, rows=rows)
             return replace(
-                found,
+                differences,
                 refused=abs(len(self.watcher.refused) - malformed),
                 positions=wrong_positions(store, self.topics, self.watcher.view.ends),
             ), copies

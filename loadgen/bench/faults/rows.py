@@ -26,9 +26,9 @@ def wrong_rows(store: Store, truth: Truth) -> dict[str, int]:
     for table in ROW_TABLES:
         until = truth.certain_until if table in _BY_SCAN else math.inf
         both = store.rows(RowQuery(table, truth.dataset.service, *EVER)), truth.rows.get(table, ())
-        found, wanted = (_lines(table, [row for row in rows if row["time"] <= until]) for rows in both)
+        stored, wanted = (_lines(table, [row for row in rows if row["time"] <= until]) for rows in both)
         # A row that says something else is one that is missing and one too many.
-        differing = max((found - wanted).total(), (wanted - found).total())
+        differing = max((stored - wanted).total(), (wanted - stored).total())
         if table == "outcomes":
             differing += _incomplete(store, truth.dataset.service)
         if differing:

@@ -176,8 +176,8 @@ class _Run:
     @property
     def malformed(self) -> int:
         """How many malformed messages are sent."""
-        asked = self.options.malformed
-        return self.fault.malformed if asked is None or not self.fault.malformed else asked
+        number = self.options.malformed
+        return self.fault.malformed if number is None or not self.fault.malformed else number
 
     @property
     def plan(self) -> Plan:

@@ -97,7 +97,9 @@ def published_truth(drawn: Truth, published: Iterable[Outgoing], workloads: Sequ
         replace(
             before,
             changes=tuple(change for change in before.changes if change.id in changes),
-            metrics=tuple(_joined(one, points[one.metric]) for one in before.metrics if one.metric in points),
+            metrics=tuple(
+                _joined(series, points[series.metric]) for series in before.metrics if series.metric in points
+            ),
         ),
         profiles,
         before.start,

@@ -122,9 +122,9 @@ class Watcher:
     async def _look(self, reader: Reader, admin: Any) -> None:
         # Offsets before ends: were it the other way round, what came between would look done.
         for stage in self._topics.stages:
-            asked = [p for name in self._topics.inputs(stage) for p in partitions_of(self._topics, name)]
+            partitions = [p for name in self._topics.inputs(stage) for p in partitions_of(self._topics, name)]
             done = await asyncio.wait_for(
-                committed_offsets(admin, self._topics.group(stage), asked), 2 * _ANSWER_S
+                committed_offsets(admin, self._topics.group(stage), partitions), 2 * _ANSWER_S
             )
             for position, offset in done.items():
                 self._committed[self._logical[position.topic], position.partition] = offset

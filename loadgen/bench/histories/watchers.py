@@ -146,14 +146,14 @@ def _lines(number: int, values: FloatArray) -> str:
 
 
 def _p_values(output: str, histories: int, program: str) -> FloatArray:
-    found = np.full(histories, np.nan)
+    p_values = np.full(histories, np.nan)
     for row in csv.reader(io.StringIO(output)):
         match = _P_VALUE.match(row[-1]) if row else None
         if match and row[0].startswith("H"):
-            found[int(row[0][1:].partition("-")[0])] = float(match.group(1))
-    if np.isnan(found).any():
-        raise ConfigError(f"{program}: prints no p-value of {int(np.isnan(found).sum())} benchmarks")
-    return found
+            p_values[int(row[0][1:].partition("-")[0])] = float(match.group(1))
+    if np.isnan(p_values).any():
+        raise ConfigError(f"{program}: prints no p-value of {int(np.isnan(p_values).sum())} benchmarks")
+    return p_values
 
 
 def _run(command: Sequence[str], content: bytes) -> bytes:

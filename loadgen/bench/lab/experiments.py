@@ -53,12 +53,12 @@ class Judged:
     @property
     def right(self) -> bool:
         """Whether the metric that the commit is about is as expected, and no other fails."""
-        others = (one for name, one in self.verdicts.items() if name != self.commit.judged)
+        other_verdicts = (verdict for name, verdict in self.verdicts.items() if name != self.commit.judged)
         about = self.about
         return (
             about is not None
             and about.decision.value == self.commit.expected
-            and not any(one.decision is Decision.FAIL for one in others)
+            and not any(verdict.decision is Decision.FAIL for verdict in other_verdicts)
         )
 
 
@@ -96,7 +96,7 @@ class Lab:
         """Return the verdicts of each repeat."""
         commits = read_commits()
         folders = [write_code(self._folder / commit.name, commit) for commit in commits]
-        found = []
+        verdict_rows = []
         for repeat in range(1, self._config.repeats + 1):
             row = []
             for commit, folder in zip(commits, folders, strict=True):
@@ -106,8 +106,8 @@ class Lab:
                 points = self._read(rows, f"{commit.name}-{repeat}")
                 row.append(Judged(commit, judged_points(points, self._config)))
                 self._note(f"repeat {repeat} of {self._config.repeats}: {commit.name}, {said(row[-1])}")
-            found.append(row)
-        return found
+            verdict_rows.append(row)
+        return verdict_rows
 
     async def _trial(self, rows: Result, folder: Path, endpoint: str) -> None:
         """Start both sides, replay to them, and add what they did."""
@@ -138,8 +138,8 @@ class Lab:
 def judged_points(points: Mapping[str, Points], config: LabRequest) -> dict[str, Verdict]:
     """Return the judge's verdict on each metric."""
     bounds = dict.fromkeys(points, Bounds(config.threshold, config.alpha))
-    found = judge_trials(points, bounds, {}, ModelConfig(load_models(), MODEL))
-    return {verdict.metric: verdict for verdict in found}
+    verdicts = judge_trials(points, bounds, {}, ModelConfig(load_models(), MODEL))
+    return {verdict.metric: verdict for verdict in verdicts}
 
 
 def noise(past: Mapping[str, Points], config: LabRequest) -> Iterator[Verdict]:
@@ -152,8 +152,10 @@ def said(judged: Judged) -> str:
     about = judged.about
     if about is None:
         return f"{judged.commit.judged} was not measured"
-    found = about.measured
-    figures = f"{found.difference:+.2%} ({found.low:+.2%} to {found.high:+.2%}), p {found.p_value:.2g}"
+    estimate = about.measured
+    figures = (
+        f"{estimate.difference:+.2%} ({estimate.low:+.2%} to {estimate.high:+.2%}), p {estimate.p_value:.2g}"
+    )
     return f"{about.decision.value}, {figures}: {'right' if judged.right else 'wrong'}"
 
 

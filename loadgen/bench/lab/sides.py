@@ -55,8 +55,8 @@ class Sides:
         core = _core(turn)
         started = []
         try:
-            each = list(enumerate(zip(folders, stocks, ports, strict=True)))
-            for side, (folder, stock, port) in each[:: -1 if turn % 4 > 1 else 1]:
+            builds = list(enumerate(zip(folders, stocks, ports, strict=True)))
+            for side, (folder, stock, port) in builds[:: -1 if turn % 4 > 1 else 1]:
                 command = [sys.executable, "-m", "front", "--port", str(port), "--stock", stock, *core]
                 started.append(await self._processes.start(f"side-{'ab'[side]}", command, folder=folder))
             addresses = [f"http://127.0.0.1:{port}" for port in ports]
@@ -64,7 +64,7 @@ class Sides:
                 async with asyncio.timeout(HEALTHY_S):
                     await asyncio.gather(*map(wait_until_healthy, addresses))
             except TimeoutError:
-                failed = next((one for one in started if one.returncode is not None), None)
+                failed = next((process for process in started if process.returncode is not None), None)
                 raise failed.failure() if failed else NotHealthy("a side does not answer") from None
             yield addresses
         finally:
@@ -101,15 +101,15 @@ async def record_traffic(sides: Sides, base: Path, path: Path, requests: int, se
 def targets(count: int, seed: int) -> list[str]:
     """Draw what is asked."""
     rng = random.Random(seed)
-    found = []
+    paths = []
     for _ in range(count):
         kind = rng.choice(("login", "search", "stock"))
         if kind == "login":
-            found.append(
+            paths.append(
                 f"/login?{urlencode({'name': f'user{rng.randrange(1000)}', 'password': 'correct horse'})}"
             )
         elif kind == "search":
-            found.append(f"/search?{urlencode({'q': ' '.join(rng.sample(WORDS, 3))})}")
+            paths.append(f"/search?{urlencode({'q': ' '.join(rng.sample(WORDS, 3))})}")
         else:
-            found.append(f"/stock/{rng.randrange(1000)}")
-    return found
+            paths.append(f"/stock/{rng.randrange(1000)}")
+    return paths

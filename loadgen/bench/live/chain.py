@@ -142,7 +142,7 @@ def _program_found(run: Run, store: Store, name: str, began: float) -> Found:
         event = json.loads(row["event"])
         data = event["data"]
         named = {data["metric"], *(member["metric"] for member in data["group"])}
-        if slow and row["time"] >= slow_at - _EARLY_S and any(function in one for one in named):
+        if slow and row["time"] >= slow_at - _EARLY_S and any(function in metric for metric in named):
             hits.append((from_iso(data["detected_time"]) - slow_at, data["delta"]))
         elif event["type"] == DETECTED:
             levels = f"{data['before']:.3f} → {data['after']:.3f}"

@@ -102,7 +102,7 @@ def _measure(program: str, request: _AdaptiveRequest) -> Iterator[PolicyCost | P
 def _measure_kernel(
     sampled: Sampled, request: _AdaptiveRequest
 ) -> Iterator[PolicyCost | PruningCost | Skipped]:
-    policies = [adaptive_policy(each, request.window) for each in request.samples]
+    policies = [adaptive_policy(samples, request.window) for samples in request.samples]
     policies += [fixed(hz, max(request.samples), request.window) for hz in sorted(request.rates)]
     what = f"{sampled.program}, {sampled.kernel}"
     try:

@@ -103,7 +103,7 @@ def measure_cost(
     """
     made = make_kernel(setting.kernel, Sampling(setting.folder, time.time, setting.hz, longest_s=60))
     values: dict[bool, list[dict[str, float]]] = {False: [], True: []}
-    found, spent = Counter[str](), np.zeros(len(FUNCTIONS))
+    counts, spent = Counter[str](), np.zeros(len(FUNCTIONS))
     cpu_s = 0.0
     for order in np.random.default_rng(ORDER_SEED).integers(len(ORDERS), size=load.groups):
         blocks: dict[bool, list[dict[str, float]]] = {False: [], True: []}
@@ -116,16 +116,20 @@ def measure_cost(
                     blocks[on].append(ask_for(service, load.block_s).figures)
                     spent += np.subtract(service.ask(), before)
                 cpu_s += children_s() - cpu_before
-                found += count_functions(parse_collapsed(b"".join(collected)).stacks)
+                counts += count_functions(parse_collapsed(b"".join(collected)).stacks)
             advance()
         for on, measured in blocks.items():
-            values[on].append({name: float(np.mean([one[name] for one in measured])) for name in measured[0]})
+            values[on].append(
+                {name: float(np.mean([figures[name] for figures in measured])) for name in measured[0]}
+            )
     ratios = {
-        name: paired_ratio([one[name] for one in values[False]], [one[name] for one in values[True]])
+        name: paired_ratio(
+            [figures[name] for figures in values[False]], [figures[name] for figures in values[True]]
+        )
         for name in values[False][0]
     }
-    samples, truth = found.total(), float(spent[0] / spent.sum())
-    share = found[FUNCTIONS[0]] / samples if samples else None
+    samples, truth = counts.total(), float(spent[0] / spent.sum())
+    share = counts[FUNCTIONS[0]] / samples if samples else None
     error = math.sqrt(truth * (1 - truth) / samples) if samples else None
     sampled_s = load.groups * ORDERS[0].count(True) * load.block_s
     return Cost(program, setting.kernel, setting.hz, ratios, cpu_s / sampled_s, samples, share, truth, error)
@@ -133,12 +137,12 @@ def measure_cost(
 
 def count_functions(stacks: Mapping[Stack, int]) -> Counter[str]:
     """Return how many samples of stacks are in each of the functions that a request calls."""
-    found = Counter[str]()
+    counts = Counter[str]()
     for stack, count in stacks.items():
         for name, pattern in _IN_FUNCTION.items():
             if any(pattern.search(frame) for frame in stack):
-                found[name] += count
-    return found
+                counts[name] += count
+    return counts
 
 
 def ask_for(service: Service, block_s: float, more_after_s: float = math.inf) -> Answers:

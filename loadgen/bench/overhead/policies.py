@@ -71,8 +71,8 @@ class Follower:
         """Count a window; what is far shorter than one is the begin or end of sampling, and left out."""
         if part.end - part.start < self._window_s / 2:
             return
-        found = count_functions(part.stacks)
-        counts = np.array([found[name] for name in FUNCTIONS], dtype=float)
+        samples = count_functions(part.stacks)
+        counts = np.array([samples[name] for name in FUNCTIONS], dtype=float)
         self._state = adjust(self._state, counts, part.end - part.start, self._config)
         pooled = self._state.shares
         own = counts[0] / max(counts.sum(), 1.0)
@@ -99,10 +99,10 @@ def followed(policy: Policy, kernel: str, pid: int, folder: Path, window_s: floa
         SamplerError: the kernel cannot sample it.
     """
     follower = Follower(policy, window_s)
-    found = Found((pid, 0.0), Target(1, Identity("bench"), How(kernel=kernel)), 0.0)
+    process = Found((pid, 0.0), Target(1, Identity("bench"), How(kernel=kernel)), 0.0)
     ended = threading.Event()
     sampling = ProcessSampling(
-        found, SamplingSettings(folder, window_s, time.time, follower.rate_of, follower.take, ended.set)
+        process, SamplingSettings(folder, window_s, time.time, follower.rate_of, follower.take, ended.set)
     )
     sampling.start()
     try:
@@ -121,8 +121,8 @@ def true_shares(windows: list[Window], answers: Answers) -> FloatArray:
     """
     edges = np.array([[window.start, window.end] for window in windows]).reshape(-1, 2)
     spent = [
-        np.diff(np.interp(edges, answers.times, each), axis=1)[:, 0]
-        for each in answers.spent_ns.T.astype(float)
+        np.diff(np.interp(edges, answers.times, spent_ns), axis=1)[:, 0]
+        for spent_ns in answers.spent_ns.T.astype(float)
     ]
     return np.asarray(spent[0] / np.maximum(sum(spent), 1.0))
 

@@ -34,14 +34,14 @@ def measure_pruning(program: str, kernel: str, blocks: Sequence[Mapping[Stack, i
         kernel: What sampled it.
         blocks: Stacks with their samples; two at least.
     """
-    first, *others = blocks
+    first, *held_out = blocks
     rng = np.random.default_rng(OFFSET_SEED)
     plan = plan_pruning(first, MOST_ERROR, rng, aggregate_stacks)
     different = float(np.mean([len(block) for block in blocks]))
-    if not any(_thinned(block, plan.share, 0.5) != block for block in others):
+    if not any(_thinned(block, plan.share, 0.5) != block for block in held_out):
         return PruningCost(program, kernel, different, 0.0, 0.0, 0.0)
-    whole = [_trial(block, 0.0, 0.0) for block in others]
-    pruned = [_trial(block, plan.share, rng.random()) for block in others]
+    whole = [_trial(block, 0.0, 0.0) for block in held_out]
+    pruned = [_trial(block, plan.share, rng.random()) for block in held_out]
     return PruningCost(
         program,
         kernel,

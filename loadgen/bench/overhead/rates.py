@@ -83,14 +83,14 @@ def measure_policies(
             if number == len(policies):
                 off.append(_asked(sampled).figures)
             else:
-                block, found = _block(sampled, policies[number])
+                block, counts = _block(sampled, policies[number])
                 on[number].append(block)
                 if number == len(policies) - 1:
-                    stacks.append(found)
+                    stacks.append(counts)
             advance()
     measured = [_Measured(policy, blocks) for policy, blocks in zip(policies, on, strict=True)]
-    points = [one.point for one in measured]
-    return [_cost(sampled, one, off, points) for one in measured], stacks
+    points = [policy_blocks.point for policy_blocks in measured]
+    return [_cost(sampled, policy_blocks, off, points) for policy_blocks in measured], stacks
 
 
 def _asked(sampled: Sampled) -> Answers:
@@ -118,12 +118,12 @@ class _Measured:
 
     def error(self, *, pooled: bool) -> float:
         """Return the mean absolute error of the shares of all windows."""
-        found = [
+        errors = [
             abs((window.pooled if pooled else window.own) - truth)
             for block in self.blocks
             for window, truth in zip(block.windows, block.truth, strict=True)
         ]
-        return float(np.mean(found))
+        return float(np.mean(errors))
 
     @property
     def point(self) -> Point:
@@ -136,22 +136,24 @@ class _Measured:
 
 
 def _cost(
-    sampled: Sampled, one: _Measured, off: Sequence[Mapping[str, float]], points: Sequence[Point]
+    sampled: Sampled, policy_blocks: _Measured, off: Sequence[Mapping[str, float]], points: Sequence[Point]
 ) -> PolicyCost:
     ratios = {
-        name: paired_ratio([each[name] for each in off], [block.figures[name] for block in one.blocks])
+        name: paired_ratio(
+            [figures[name] for figures in off], [block.figures[name] for block in policy_blocks.blocks]
+        )
         for name in off[0]
     }
     return PolicyCost(
         program=sampled.program,
         kernel=sampled.kernel,
-        policy=one.policy.name,
-        setting=one.policy.setting,
-        mean_hz=one.point.mean_hz,
-        windows=sum(len(block.windows) for block in one.blocks),
-        error=one.point.error,
-        pooled_error=one.error(pooled=True),
-        saved=saved(points, one.point),
-        kernel_cpu=float(np.mean([block.kernel_cpu for block in one.blocks])),
+        policy=policy_blocks.policy.name,
+        setting=policy_blocks.policy.setting,
+        mean_hz=policy_blocks.point.mean_hz,
+        windows=sum(len(block.windows) for block in policy_blocks.blocks),
+        error=policy_blocks.point.error,
+        pooled_error=policy_blocks.error(pooled=True),
+        saved=saved(points, policy_blocks.point),
+        kernel_cpu=float(np.mean([block.kernel_cpu for block in policy_blocks.blocks])),
         ratios=ratios,
     )

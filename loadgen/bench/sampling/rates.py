@@ -89,7 +89,7 @@ def equal_rate_hz(points: Sequence[Point], error: float) -> float:
 
 def saved(points: Sequence[Point], point: Point) -> float:
     """Return the share of the samples that a policy saves, against the fixed rate of the same error."""
-    same = [one for one in points if one.kind == point.kind]
+    same = [candidate for candidate in points if candidate.kind == point.kind]
     return 1 - point.mean_hz / equal_rate_hz(same, point.error)
 
 
@@ -116,9 +116,9 @@ def _measure(service: ServiceProfiles, seed: int) -> list[Point]:
 def _at_fixed_rate(service: ServiceProfiles, hz: float, rng: np.random.Generator) -> Point:
     """Return what a fixed rate gives: each window is known by its own samples."""
     counts = np.array([service.sample(rng, window, hz) for window in range(len(service.shares))])
-    found = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     whole = _whole_error(service, counts.sum(axis=0))
-    return Point(service.kind, FIXED, hz, hz, _error(service, found), whole, whole)
+    return Point(service.kind, FIXED, hz, hz, _error(service, shares), whole, whole)
 
 
 def _followed(
@@ -127,7 +127,7 @@ def _followed(
     """Return what a policy gives: each window is known by all samples that count for its profile."""
     state = first_state(policy.config)
     spent = 0.0
-    found = np.empty(service.shares.shape)
+    shares = np.empty(service.shares.shape)
     weighed, plain = np.zeros((2, service.shares.shape[1]))
     for window in range(len(service.shares)):
         counts = service.sample(rng, window, state.rate_hz)
@@ -135,9 +135,9 @@ def _followed(
         plain += counts
         weighed += counts / state.rate_hz
         state = policy.rule(state, counts, WINDOW_S, policy.config)
-        found[window] = state.shares
+        shares[window] = state.shares
     mean_hz = spent / len(service.shares)
-    error = _error(service, found)
+    error = _error(service, shares)
     return Point(
         service.kind,
         name,
@@ -149,10 +149,10 @@ def _followed(
     )
 
 
-def _error(service: ServiceProfiles, found: FloatArray) -> float:
+def _error(service: ServiceProfiles, estimated: FloatArray) -> float:
     """Return the mean absolute error of the shares of each window's top functions."""
     top = np.argsort(-service.shares, axis=1)[:, :TOP]
-    missed = np.abs(np.take_along_axis(found, top, 1) - np.take_along_axis(service.shares, top, 1))
+    missed = np.abs(np.take_along_axis(estimated, top, 1) - np.take_along_axis(service.shares, top, 1))
     return float(missed.mean())
 
 

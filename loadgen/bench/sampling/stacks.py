@@ -78,7 +78,7 @@ def measure_pruning(seed: int, hosts: int, advance: Callable[[], None]) -> list[
     """
     service = draw_hosts(seed, hosts + 1)
     prunings = {
-        THREAD_PRUNING: (prune_threads, [1 - kept for kept in KEPT]),
+        THREAD_PRUNING: (prune_threads, [1 - share_left for share_left in KEPT]),
         THINNING: (prune_stacks, list(SHARES)),
     }
     trials = {
@@ -90,12 +90,12 @@ def measure_pruning(seed: int, hosts: int, advance: Callable[[], None]) -> list[
     whole = [_trial(host, prune_threads, 0.0, 0).time_s for host in service[1:]]
     results = []
     for name, (prune, _) in prunings.items():
-        times, errors, found = [], [], []
+        times, errors, own_counts = [], [], []
         for number, host in enumerate(service[1:]):
             trial = _trial(host, prune, plans[name].share, number)
             times.append(trial.time_s)
             errors.append(trial.error)
-            found.append(own_samples(prune(host, plans[name].share, number)))
+            own_counts.append(own_samples(prune(host, plans[name].share, number)))
             advance()
         truth = sum(own_samples(prune_threads(host, 0.0, 0)) for host in service[1:])
         results.append(
@@ -105,7 +105,7 @@ def measure_pruning(seed: int, hosts: int, advance: Callable[[], None]) -> list[
                 plans[name],
                 1 - sum(times) / sum(whole),
                 float(np.mean(errors)),
-                percentage_error(np.asarray(truth), np.asarray(sum(found))),
+                percentage_error(np.asarray(truth), np.asarray(sum(own_counts))),
             )
         )
     return results
@@ -125,10 +125,10 @@ def prune_stacks(host: HostStacks, share: float, seed: int) -> dict[Stack, int]:
 
 def own_samples(stacks: dict[Stack, int]) -> FloatArray:
     """Return the samples in which each function is the leaf: (functions,)."""
-    found = np.zeros(FUNCTIONS)
+    samples = np.zeros(FUNCTIONS)
     for stack, count in stacks.items():
-        found[int(stack[-1].rpartition("f")[2])] += count
-    return found
+        samples[int(stack[-1].rpartition("f")[2])] += count
+    return samples
 
 
 def draw_hosts(seed: int, hosts: int) -> list[HostStacks]:
@@ -179,11 +179,11 @@ def _draw_tree(rng: np.random.Generator) -> tuple[list[Stack], IntArray]:
 def _merged(host: HostStacks, chosen: BoolArray) -> dict[Stack, int]:
     """Return the samples of each stack, over the threads of the chosen entries."""
     counts = np.bincount(host.stacks[chosen], weights=host.counts[chosen], minlength=len(host.spelt))
-    found: dict[Stack, int] = {}
+    samples: dict[Stack, int] = {}
     for number in np.flatnonzero(counts).tolist():
         stack = host.spelt[number]
-        found[stack] = found.get(stack, 0) + int(counts[number])
-    return found
+        samples[stack] = samples.get(stack, 0) + int(counts[number])
+    return samples
 
 
 def _trial(

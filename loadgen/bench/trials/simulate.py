@@ -126,6 +126,6 @@ def draw_covariate(rng: np.random.Generator, noise: FloatArray, correlation: flo
         noise: Trials' differences, without a regression, in standard deviations.
         correlation: With these.
     """
-    other = np.sqrt(1.0 - correlation**2) * rng.standard_normal(noise.shape)
-    result: FloatArray = 0.01 * (correlation * noise + other)
+    independent = np.sqrt(1.0 - correlation**2) * rng.standard_normal(noise.shape)
+    result: FloatArray = 0.01 * (correlation * noise + independent)
     return result

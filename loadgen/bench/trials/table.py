@@ -95,23 +95,23 @@ def measure(
         results.setdefault(ANYTIME, []).append(
             (_all_looks(service.equal, alpha), _all_looks(service.slower, alpha))
         )
-    for name, found in results.items():
-        yield _row(distribution.name, trials, name, regression, alpha, found)
+    for name, estimates in results.items():
+        yield _row(distribution.name, trials, name, regression, alpha, estimates)
 
 
 def _draw(
     distribution: Distribution, rng: np.random.Generator, trials: int, experiments: int, regression: float
 ) -> _Service:
-    past, before, equal, slower = (
+    history_sides, before, equal, slower = (
         _steady(*draw_sides(distribution, rng, (count, trials, POINTS), effect))
         for count, effect in ((HISTORY, 0.0), (HISTORY, 0.0), (experiments, 0.0), (experiments, regression))
     )
     # The choice is made by A/A experiments that are not themselves the history.
-    old, new = (trial_differences(Experiments(*sides)).ravel()[:HISTORY] for sides in (before, past))
+    old, new = (trial_differences(Experiments(*sides)).ravel()[:HISTORY] for sides in (before, history_sides))
     return _Service(
         *(
             Experiments(*sides, history, matched(distribution, (len(sides[0]), trials, POINTS)))
-            for sides, history in ((past, old), (equal, new), (slower, new))
+            for sides, history in ((history_sides, old), (equal, new), (slower, new))
         )
     )
 
@@ -120,12 +120,17 @@ def _controlled(
     service: _Service, regression: float, alpha: float, rng: np.random.Generator
 ) -> tuple[Estimates, Estimates]:
     """Return what Student says of equal and of slower sides, adjusted as the service's A/A trials say."""
-    past, equal, slower = (trial_differences(each) for each in (service.past, service.equal, service.slower))
-    spread = regression * past.shape[1] ** 0.5 / EFFECT_ERRORS
-    noise = (past, equal, slower - regression)
-    before, *now = (draw_covariate(rng, one / spread, CORRELATION) for one in noise)
-    theta = slope(past.reshape(1, -1), before.reshape(1, -1))[0]
-    same, more = (paired_t_test(one - theta * x, alpha) for one, x in zip((equal, slower), now, strict=True))
+    history, equal, slower = (
+        trial_differences(experiments) for experiments in (service.past, service.equal, service.slower)
+    )
+    spread = regression * history.shape[1] ** 0.5 / EFFECT_ERRORS
+    noise = (history, equal, slower - regression)
+    before, *now = (draw_covariate(rng, differences / spread, CORRELATION) for differences in noise)
+    theta = slope(history.reshape(1, -1), before.reshape(1, -1))[0]
+    same, more = (
+        paired_t_test(differences - theta * x, alpha)
+        for differences, x in zip((equal, slower), now, strict=True)
+    )
     return same, more
 
 
@@ -164,10 +169,10 @@ def _row(
     model: str,
     regression: float,
     alpha: float,
-    found: list[tuple[Estimates, Estimates]],
+    estimates: list[tuple[Estimates, Estimates]],
 ) -> Row:
     equal, slower = (
-        [np.concatenate(values) for values in zip(*(pair[side].figures() for pair in found), strict=True)]
+        [np.concatenate(values) for values in zip(*(pair[side].figures() for pair in estimates), strict=True)]
         for side in (0, 1)
     )
     hits = (slower[3] <= alpha) & (slower[0] > 0)

@@ -60,7 +60,7 @@ class ClickHouseServer(EmbeddedProcess):
 
     def dsn(self, user: str = "", database: str = "") -> str:
         """Return the DSN of one of its users, the password in it; without one that of ``default``."""
-        passwords = {one.name: one.password for one in self._settings.users}
+        passwords = {account.name: account.password for account in self._settings.users}
         login = f"{quote(user, safe='')}:{quote(passwords[user], safe='')}@" if user else ""
         return f"{self.url.replace('://', f'://{login}')}/{quote(database)}".rstrip("/")
 
@@ -105,7 +105,7 @@ class ClickHouseServer(EmbeddedProcess):
         return {
             "profiles": {"default": dict(self._settings.profile)},
             "quotas": {"default": {}},
-            "users": {one.name: _user(one) for one in everyone},
+            "users": {account.name: _user(account) for account in everyone},
         }
 
     def _of_folder(self, name: str) -> Path:
@@ -116,11 +116,11 @@ class ClickHouseServer(EmbeddedProcess):
         ElementTree.ElementTree(_element("clickhouse", elements)).write(self._of_folder(name))
 
 
-def _user(one: User) -> Xml:
+def _user(account: User) -> Xml:
     return {
-        **{"password": one.password, "networks": {"ip": _LOOPBACK}},
+        **{"password": account.password, "networks": {"ip": _LOOPBACK}},
         **{"profile": "default", "quota": "default"},
-        **({"grants": {"query": one.grants}} if one.grants else {"access_management": "1"}),
+        **({"grants": {"query": account.grants}} if account.grants else {"access_management": "1"}),
     }
 
 

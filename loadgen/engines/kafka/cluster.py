@@ -198,7 +198,7 @@ class KafkaCluster:
         """
         wanted = self._live()
         for index in indexes or sorted(wanted):
-            self._wait_known(index, lambda known: wanted <= known, f"Kafka broker {index} is not ready")
+            self._wait_known(index, lambda brokers: wanted <= brokers, f"Kafka broker {index} is not ready")
 
     def wait_gone(self, index: int) -> None:
         """Wait until the brokers that run have taken one that was ended or suspended for dead.
@@ -206,10 +206,10 @@ class KafkaCluster:
         Raises:
             BrokerUnavailable: one of them ended, or they do not in time.
         """
-        for other in sorted(self._live()):
+        for live_index in sorted(self._live()):
             self._wait_known(
-                other,
-                lambda known: bool(known - {index}) and index not in known,
+                live_index,
+                lambda brokers: bool(brokers - {index}) and index not in brokers,
                 f"Kafka broker {index} is not gone",
             )
 
@@ -261,7 +261,7 @@ class KafkaCluster:
             "process.roles": "broker,controller",
             "node.id": str(index),
             "controller.quorum.voters": ",".join(
-                f"{i}@{self._host}:{other.ports[_CONTROLLER]}" for i, other in enumerate(self._nodes)
+                f"{i}@{self._host}:{voter.ports[_CONTROLLER]}" for i, voter in enumerate(self._nodes)
             ),
             "listeners": ",".join(f"{name}://{self._host}:{node.ports[name]}" for name in protocols),
             "listener.security.protocol.map": ",".join(f"{k}:{v}" for k, v in protocols.items()),

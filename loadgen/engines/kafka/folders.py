@@ -70,11 +70,11 @@ def _run_tool(cluster: str, folders: Sequence[Path], java: Sequence[str], users:
             child.stop()
 
 
-def _keep(written: Path, kept: Path) -> None:
+def _keep(written: Path, target: Path) -> None:
     # Under another name until all of it is there: other processes may look for it at the same time.
-    partial = kept.with_name(f"{kept.name}.{os.getpid()}")
+    partial = target.with_name(f"{target.name}.{os.getpid()}")
     shutil.copy(written, partial)
-    partial.replace(kept)
+    partial.replace(target)
 
 
 def _new_id() -> str:

@@ -46,9 +46,9 @@ class Jars:
 
 def kafka_version() -> str:
     """Return the version of Apache Kafka that ``pom.xml`` names."""
-    found = re.search(r"<kafka\.version>([^<]+)</kafka\.version>", POM.read_text())
-    assert found is not None, "pom.xml names no version"
-    return found[1]
+    match = re.search(r"<kafka\.version>([^<]+)</kafka\.version>", POM.read_text())
+    assert match is not None, "pom.xml names no version"
+    return match[1]
 
 
 def missing_programs() -> list[str]:

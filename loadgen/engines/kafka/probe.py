@@ -23,7 +23,7 @@ def free_ports(host: str, count: int) -> list[int]:
     Raises:
         BrokerUnavailable: there are not as many.
     """
-    found: list[int] = []
+    ports: list[int] = []
     first = random.randrange(len(_PORTS))
     for step in range(len(_PORTS)):
         port = _PORTS[(first + step) % len(_PORTS)]
@@ -32,9 +32,9 @@ def free_ports(host: str, count: int) -> list[int]:
                 probe.bind((host, port))
             except OSError:
                 continue
-        found.append(port)
-        if len(found) == count:
-            return found
+        ports.append(port)
+        if len(ports) == count:
+            return ports
     raise BrokerUnavailable(f"no {count} free ports on {host}")
 
 

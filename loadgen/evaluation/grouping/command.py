@@ -110,12 +110,12 @@ def measure_grouping(
                 scores[preset, name] += score_grouping(fleet, groups, tolerance_s=tolerance_s(workload))
             if advance:
                 advance()
-    found = [Measured(*key, scores[key], seconds[key]) for key in scores]
+    results = [Measured(*key, scores[key], seconds[key]) for key in scores]
     for name in GROUPINGS:
-        own = [one for one in found if one.grouping == name and one.preset in presets]
-        total = sum((one.score for one in own), GroupingScore())
-        found.append(Measured("all", name, total, sum(one.seconds for one in own)))
-    return found
+        own = [result for result in results if result.grouping == name and result.preset in presets]
+        total = sum((result.score for result in own), GroupingScore())
+        results.append(Measured("all", name, total, sum(result.seconds for result in own)))
+    return results
 
 
 COLUMNS: tuple[Column[Measured], ...] = (

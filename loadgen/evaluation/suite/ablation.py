@@ -56,14 +56,18 @@ def ablation_jobs(jobs: Sequence[Job], steps: Sequence[str] = STEPS) -> list[Job
 def worth_of_steps(runs: Sequence[Run]) -> list[Worth]:
     """Pair the runs of ``ablation_jobs`` by scenario and seed, and return what each step is worth."""
     whole = {(run["scenario"], run["seed"]): run for run in runs if not run["without"]}
-    found = []
+    worth = []
     for step in dict.fromkeys(run["without"][0] for run in runs if run["without"]):
         lacking = [run for run in runs if run["without"] == [step]]
         pairs = [(whole[run["scenario"], run["seed"]], run) for run in lacking]
-        found.append(Worth(step, pooled(lacking), tuple(_difference(figure, pairs) for figure in SHOWN)))
-    return found
+        worth.append(Worth(step, pooled(lacking), tuple(_difference(figure, pairs) for figure in SHOWN)))
+    return worth
 
 
 def _difference(figure: Figure, pairs: Sequence[tuple[Run, Run]]) -> Mean | None:
-    values = [(figure_of(one, figure), figure_of(other, figure)) for one, other in pairs]
-    return mean_of(other - one for one, other in values if one is not None and other is not None)
+    values = [(figure_of(whole, figure), figure_of(without_step, figure)) for whole, without_step in pairs]
+    return mean_of(
+        without_step - whole
+        for whole, without_step in values
+        if whole is not None and without_step is not None
+    )

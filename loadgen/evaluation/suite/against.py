@@ -60,15 +60,15 @@ class Comparison:
             "all": {name: {"old": self.old[name], "new": self.new[name]} for name in POOLED},
             "moved": [
                 {
-                    "scenario": one.scenario,
-                    "figure": one.figure.name,
-                    "old": one.old,
-                    "new": one.new,
-                    "difference": mean_json(one.difference),
-                    "better": one.better,
-                    "sure": one.sure,
+                    "scenario": change.scenario,
+                    "figure": change.figure.name,
+                    "old": change.old,
+                    "new": change.new,
+                    "difference": mean_json(change.difference),
+                    "better": change.better,
+                    "sure": change.sure,
                 }
-                for one in self.moved
+                for change in self.moved
             ],
         }
 
@@ -80,22 +80,26 @@ def compare_suites(old: Sequence[Run], new: Sequence[Run]) -> Comparison:
     moved = []
     for scenario in dict.fromkeys(run["scenario"] for _, run in pairs):
         for figure in FIGURES:
-            found = _moved(scenario, figure, [pair for pair in pairs if pair[1]["scenario"] == scenario])
-            if found is not None:
-                moved.append(found)
+            change = _moved(scenario, figure, [pair for pair in pairs if pair[1]["scenario"] == scenario])
+            if change is not None:
+                moved.append(change)
     return Comparison(
         common=len(pairs),
         moved=tuple(moved),
-        old=pooled([one for one, _ in pairs]),
-        new=pooled([one for _, one in pairs]),
+        old=pooled([fleet_run for fleet_run, _ in pairs]),
+        new=pooled([fleet_run for _, fleet_run in pairs]),
     )
 
 
 def _moved(scenario: str, figure: Figure, pairs: Sequence[tuple[Run, Run]]) -> Moved | None:
-    values = [(figure_of(one, figure), figure_of(other, figure)) for one, other in pairs]
-    known = [(one, other) for one, other in values if one is not None and other is not None]
-    difference = mean_of(other - one for one, other in known)
-    if difference is None or all(one == other for one, other in known):
+    values = [(figure_of(old_value, figure), figure_of(new_value, figure)) for old_value, new_value in pairs]
+    both = [
+        (old_value, new_value)
+        for old_value, new_value in values
+        if old_value is not None and new_value is not None
+    ]
+    difference = mean_of(new_value - old_value for old_value, new_value in both)
+    if difference is None or all(old_value == new_value for old_value, new_value in both):
         return None
-    old, new = (sum(side) / len(known) for side in zip(*known, strict=True))
+    old, new = (sum(side) / len(both) for side in zip(*both, strict=True))
     return Moved(scenario, figure, old, new, difference)

@@ -102,20 +102,20 @@ def _measure(request: _AccuracyRequest) -> dict[str, Any]:
     out, resume = request.out, request.resume
     if resume and not out:
         raise click.UsageError("--resume needs --out")
-    kept = KeptRuns(out) if out and (out.is_file() or not out.exists()) else None
+    runs_file = KeptRuns(out) if out and (out.is_file() or not out.exists()) else None
     everything = _run(
         ablation_jobs(jobs, steps),
         request.processes or os.cpu_count() or 1,
-        kept,
-        kept.read() if kept and resume else {},
+        runs_file,
+        runs_file.read() if runs_file and resume else {},
     )
     result = suite_to_json(everything[: len(jobs)], jobs[0].workloads)
     if steps:
-        result["ablation"] = [one.to_json() for one in worth_of_steps(everything)]
+        result["ablation"] = [worth.to_json() for worth in worth_of_steps(everything)]
     if out:
         write_output(out, _encoded(result, packed=out.suffix == PACKED))
-    if kept:
-        kept.discard()
+    if runs_file:
+        runs_file.discard()
     return result
 
 
@@ -135,15 +135,15 @@ def _planned(request: _AccuracyRequest) -> tuple[list[Job], Sequence[str]]:
 def _refuse_to_run(context: click.Context) -> None:
     """Refuse options that say what to run beside those that show what was."""
     source = click.core.ParameterSource.COMMANDLINE
-    given = {name for name in context.params if context.get_parameter_source(name) == source}
-    if given - {"shown", "page", "against", "as_json"}:
+    parameters = {name for name in context.params if context.get_parameter_source(name) == source}
+    if parameters - {"shown", "page", "against", "as_json"}:
         raise click.UsageError("--from runs nothing; it goes with --page, --against and --json")
 
 
 def _read_shown(shown: Sequence[Path]) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Return the first of the results, and the one that has an ablation."""
     results = [read_suite(path) for path in shown]
-    return results[0], next((one for one in results if one.get("ablation")), None)
+    return results[0], next((result for result in results if result.get("ablation")), None)
 
 
 def suite_to_json(runs: Sequence[Run], workloads: Sequence[str]) -> dict[str, Any]:
@@ -194,15 +194,15 @@ def read_suite(path: Path) -> dict[str, Any]:
     return raw
 
 
-def _scenarios(given: str | None, *, long_run: bool, world: bool, hosts: bool = False) -> tuple[str, ...]:
-    if world + hosts + (given is not None) > 1:
+def _scenarios(scenarios: str | None, *, long_run: bool, world: bool, hosts: bool = False) -> tuple[str, ...]:
+    if world + hosts + (scenarios is not None) > 1:
         raise click.UsageError("give one of --hosts, --world and --scenarios")
     if world or hosts:
         return WORLD if world else HOSTS
-    if given is None:
+    if scenarios is None:
         left_out = (*LEFT_OUT, *WORLD, *HOSTS, *(() if long_run else SLOW))
         return tuple(name for name in preset_names() if name not in left_out)
-    names = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+    names = tuple(dict.fromkeys(name.strip() for name in scenarios.split(",") if name.strip()))
     if not names:
         raise click.UsageError("--scenarios names nothing")
     for name in names:
@@ -220,17 +220,19 @@ def _check_lengths(scenarios: Sequence[str], least: Workload) -> None:
             )
 
 
-def _run(jobs: Sequence[Job], processes: int, kept: KeptRuns | None, known: dict[Job, Run]) -> list[Run]:
-    if kept:
-        kept.start(known)
-    with progress("runs", len(jobs), sum(job in known for job in jobs)) as done:
+def _run(
+    jobs: Sequence[Job], processes: int, runs_file: KeptRuns | None, done_runs: dict[Job, Run]
+) -> list[Run]:
+    if runs_file:
+        runs_file.start(done_runs)
+    with progress("runs", len(jobs), sum(job in done_runs for job in jobs)) as done:
 
         def advance(job: Job, run: Run) -> None:
             done()
-            if kept:
-                kept.add(job, run)
+            if runs_file:
+                runs_file.add(job, run)
 
-        return run_suite(jobs, processes=processes, known=known, advance=advance)
+        return run_suite(jobs, processes=processes, known=done_runs, advance=advance)
 
 
 def _print(

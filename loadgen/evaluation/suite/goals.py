@@ -29,9 +29,9 @@ class Goal:
         """Return hits and cases of all runs together; none where no run has it."""
         total = Rate(0, 0)
         for run in runs:
-            found = self._found(run["score"])
-            if found:
-                total += Rate(found["hits"], found["of"])
+            recall = self._found(run["score"])
+            if recall:
+                total += Rate(recall["hits"], recall["of"])
         return total
 
     def met(self, rate: Rate) -> bool | None:
@@ -45,10 +45,10 @@ class Goal:
         if self.path[0] == "kinds":
             rows = (row["reported"] for row in score["kinds"] if row["kind"] == self.path[1])
             return next(rows, None)
-        found: Any = score
+        value: Any = score
         for key in self.path:
-            found = None if found is None else found.get(key)
-        return found if isinstance(found, Mapping) else None
+            value = None if value is None else value.get(key)
+        return value if isinstance(value, Mapping) else None
 
 
 GOALS = (
@@ -79,18 +79,18 @@ def goals_json(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     scenarios = sorted({run["scenario"] for run in runs})
     chosen = {name: [run for run in runs if run["scenario"] == name] for name in scenarios}
     chosen[ALL] = list(runs)
-    found: dict[str, dict[str, Any]] = {}
+    goals: dict[str, dict[str, Any]] = {}
     for name, some in chosen.items():
-        found[name] = {}
+        goals[name] = {}
         for goal in goals_of(runs):
             rate = goal.rate(some)
-            found[name][goal.name] = {
+            goals[name][goal.name] = {
                 "hits": rate.hits,
                 "of": rate.of,
                 "bound": goal.bound,
                 "met": goal.met(rate),
             }
-    return found
+    return goals
 
 
 def goals_table(runs: Sequence[Run]) -> Table:

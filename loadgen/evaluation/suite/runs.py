@@ -122,8 +122,8 @@ def run_fleet(jobs: Sequence[Job]) -> list[Run]:
             began = time.perf_counter()
             without = frozenset(job.without)
             backtests = [
-                judge_scans(dataset, workloads, found, settings=Settings(), without=without)
-                for dataset, found in zip(datasets, detected, strict=True)
+                judge_scans(dataset, workloads, scans, settings=Settings(), without=without)
+                for dataset, scans in zip(datasets, detected, strict=True)
             ]
             scored = score_to_json(score_backtest(truth, _together(backtests), workloads))
             for detail in ("judged", "missed", "curves"):
@@ -214,12 +214,12 @@ def _sum(rates: Iterable[Mapping[str, Any] | None]) -> Rate:
 
 
 def _by_name(scores: Sequence[Mapping[str, Any]], field: str, key: str) -> list[dict[str, Any]]:
-    found = []
+    rows = []
     for name, _, _ in SIZES:
         rate = _sum(row for score in scores for row in score[field] if row[key] == name)
         if rate.of:
-            found.append({key: name, **rate_to_json(rate)})
-    return found
+            rows.append({key: name, **rate_to_json(rate)})
+    return rows
 
 
 def _by_form(scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -236,8 +236,8 @@ def _kinds(scores: Sequence[Mapping[str, Any]]) -> dict[tuple[str, bool], Rate]:
 
 def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: Counter[str] = Counter()
-    for one in counts:
-        total.update(one)
+    for count in counts:
+        total.update(count)
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -248,9 +248,9 @@ def _funnel(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     totals = dict.fromkeys(order, 0)
     for funnel in funnels:
         left = 0
-        known = {step["step"]: step["remaining"] for step in funnel["steps"]}
+        remaining = {step["step"]: step["remaining"] for step in funnel["steps"]}
         for step in order:
-            left = known.get(step, left)
+            left = remaining.get(step, left)
             totals[step] += left
     return {
         "scans": sum(funnel["scans"] for funnel in funnels),

@@ -56,7 +56,7 @@ def scenario_table(runs: Sequence[Run]) -> Table:
 
 def pooled_tables(runs: Sequence[Run]) -> Iterator[Table]:
     """Yield the tables of all runs together: rates, sizes, kinds and the funnel."""
-    found = pooled(runs)
+    figures = pooled(runs)
     table = _table("All runs together", "", "cases", "share", "95 % interval")
     for name in (
         *POOLED,
@@ -66,21 +66,21 @@ def pooled_tables(runs: Sequence[Run]) -> Iterator[Table]:
         "group_precision",
         "group_recall",
     ):
-        table.add_row(name.replace("_", " "), *_cells(found[name]))
+        table.add_row(name.replace("_", " "), *_cells(figures[name]))
     yield table
-    yield _by("Recall by size", "size", found["recall_by_size"])
-    yield _by("Precision by size", "size", found["precision_by_size"])
+    yield _by("Recall by size", "size", figures["recall_by_size"])
+    yield _by("Precision by size", "size", figures["precision_by_size"])
     table = _table("By kind of truth", "kind", "wanted", "reported", "share", "95 % interval")
-    for row in found["kinds"]:
+    for row in figures["kinds"]:
         table.add_row(row["kind"], "yes" if row["expected"] else "no", *_cells(row["reported"]))
     yield table
-    if found["cost_shifts_by_form"]:
-        yield _by("Cost shifts that were reported, by form", "form", found["cost_shifts_by_form"])
+    if figures["cost_shifts_by_form"]:
+        yield _by("Cost shifts that were reported, by form", "form", figures["cost_shifts_by_form"])
     table = _table("False positives: what happened instead", "kind", "events")
-    for name, count in found["false_positive_kinds"].items():
+    for name, count in figures["false_positive_kinds"].items():
         table.add_row(name, f"{count:,}")
     yield table
-    funnel = found["funnel"]
+    funnel = figures["funnel"]
     steps = tuple(FunnelStep(step["step"], step["remaining"]) for step in funnel["steps"])
     yield funnel_table(Funnel(funnel["scans"], funnel["series"], steps))
 
@@ -98,15 +98,15 @@ def print_against(console: Console, comparison: Comparison) -> None:
         return
     console.print()
     table = _table("What moved (mean of paired differences)", "scenario", "figure", "before", "now", "by")
-    for one in comparison.moved:
-        style = ("green" if one.better else "red") if one.sure else ""
-        mean = one.difference
+    for change in comparison.moved:
+        style = ("green" if change.better else "red") if change.sure else ""
+        mean = change.difference
         table.add_row(
-            one.scenario,
-            one.figure.name,
-            _value(one.figure, one.old),
-            _value(one.figure, one.new),
-            Text(("better " if one.better else "worse ") + _mean(one.figure, mean), style=style),
+            change.scenario,
+            change.figure.name,
+            _value(change.figure, change.old),
+            _value(change.figure, change.new),
+            Text(("better " if change.better else "worse ") + _mean(change.figure, mean), style=style),
         )
     console.print(table)
 
@@ -119,16 +119,16 @@ def worth_table(whole: Mapping[str, Any], worth: Sequence[Mapping[str, Any]]) ->
         worth: as ``Worth.to_json`` writes each step.
     """
     # A record of a former version has fewer figures.
-    shown = [figure for figure in SHOWN if all(figure.name in one["difference"] for one in worth)]
+    shown = [figure for figure in SHOWN if all(figure.name in step["difference"] for step in worth)]
     table = _table("Without a step (difference to all steps)", "without", *(f.name for f in shown))
     table.add_row("nothing", *(share(whole[_key(figure)]["value"]) for figure in shown))
-    for one in worth:
+    for step in worth:
         cells = []
         for figure in shown:
-            value = share(one["all"][_key(figure)]["value"])
-            difference = one["difference"][figure.name]
+            value = share(step["all"][_key(figure)]["value"])
+            difference = step["difference"][figure.name]
             cells.append(f"{value}\n{_change(figure, Mean(**difference) if difference else None)}")
-        table.add_row(one["without"], *cells)
+        table.add_row(step["without"], *cells)
     return table
 
 

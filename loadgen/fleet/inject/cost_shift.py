@@ -100,14 +100,14 @@ def _inline(site: Site, subroutine: str) -> Moves:
 def _split(site: Site, subroutine: str) -> Moves:
     """Split a subroutine in two that its callers call one after the other."""
     parts = (f"{subroutine}_first", f"{subroutine}_second")
-    found = []
+    moves = []
     for stack in _stacks(site, site.rows(subroutine)):
         first, second = (tuple(part if label == subroutine else label for label in stack) for part in parts)
         ends = stack[-1] == subroutine
-        found.append((stack, first, 0.6 if ends else 1.0))
+        moves.append((stack, first, 0.6 if ends else 1.0))
         if ends:
-            found.append((stack, second, 0.4))  # of the whole, together with the first
-    return Moves(tuple(found), (subroutine, *parts), (subroutine,))
+            moves.append((stack, second, 0.4))  # of the whole, together with the first
+    return Moves(tuple(moves), (subroutine, *parts), (subroutine,))
 
 
 def _extract(site: Site, subroutine: str) -> Moves:

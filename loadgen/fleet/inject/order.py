@@ -119,7 +119,7 @@ def truth_row(
         follows = {**dict.fromkeys(_RISE_WITH_COST, cost), "throughput": -cost / (1 + cost), **follows}
     metric_kind, name = main = main or acting[0][0]
     delta = dict(acting)[main]
-    names = [other for (_, other), change in acting if change * delta > 0 and other != name]
+    names = [label for (_, label), change in acting if change * delta > 0 and label != name]
     return {
         "id": order.id,
         "kind": kind,

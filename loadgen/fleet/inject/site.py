@@ -40,10 +40,10 @@ class Site:
     @cached_property
     def owners(self) -> dict[str, list[str]]:
         """The subroutines of each class or module."""
-        found: dict[str, list[str]] = {}
+        by_owner: dict[str, list[str]] = {}
         for name in self.subroutines:
-            found.setdefault(owner_of(name), []).append(name)
-        return found
+            by_owner.setdefault(owner_of(name), []).append(name)
+        return by_owner
 
     @cached_property
     def row_of(self) -> dict[Stack, int]:
@@ -70,11 +70,11 @@ class Site:
     @cached_property
     def entries(self) -> frozenset[str]:
         """The frames above the endpoints, and the endpoints' handlers."""
-        found: set[str] = set()
+        frames: set[str] = set()
         for stack in self.graph.stacks:
-            found.update(stack[: endpoint_index(stack)])
-            found.update(stack[endpoint_index(stack) + 1 : endpoint_index(stack) + 2])
-        return frozenset(found)
+            frames.update(stack[: endpoint_index(stack)])
+            frames.update(stack[endpoint_index(stack) + 1 : endpoint_index(stack) + 2])
+        return frozenset(frames)
 
     def rows(self, label: str) -> list[int]:
         """Return the rows of the stacks that hold a label."""
@@ -184,8 +184,8 @@ class Site:
             larger = max(self.share(label), self.share(label) + changes[label])
             return change > 0.1 * largest or change > max(0.05 * larger, 1e-6)
 
-        kept = [label for label in changes if noticeable(label)]
-        return [(series_of(label), changes[label]) for label in sorted(kept, key=order)]
+        labels = [label for label in changes if noticeable(label)]
+        return [(series_of(label), changes[label]) for label in sorted(labels, key=order)]
 
 
 def cost_for(delta: float, share: float) -> float:
