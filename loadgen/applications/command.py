@@ -119,7 +119,7 @@ def _measure(
 def _sides(
     drivers: Drivers, request: _ApplicationsRequest, folder: Path, index: int, injection: Injection | None
 ) -> tuple[Side, Side]:
-    """Draw the load of both releases."""
+    """Draw the requests of both releases."""
     rng = np.random.default_rng((request.seed, index))
     old, new = (drivers.periods(count, request.periods, rng) for count in (OLD_DRIVERS, NEW_DRIVERS))
     folder.mkdir()

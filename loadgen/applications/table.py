@@ -1,4 +1,4 @@
-"""What three methods say of each release: Tables 3, 4 and 5 of Liao et al., with another method beside."""
+"""Verdicts of three methods on each release: Tables 3, 4 and 5 of Liao et al., and a fourth method."""
 
 from __future__ import annotations
 

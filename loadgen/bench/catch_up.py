@@ -48,7 +48,7 @@ Advance = Callable[[str, float], None]
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """What came of it."""
+    """Result of catching up after an absence."""
 
     broker: BrokerKind
     services: int
@@ -73,13 +73,13 @@ class CatchUp:
         return not self.differences.any and not self.exits
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as one object."""
+        """Return the result as one object."""
         return {**asdict(self), "passed": self.passed}
 
 
 @dataclass(frozen=True, slots=True)
 class CatchUpRequest:
-    """What is to catch up."""
+    """Amount of work to catch up with."""
 
     services: int = option(10, least=1, help="How many.")
     hours: float = option(24, least=1, help="How long workers are away.")
@@ -195,7 +195,7 @@ def _draw(shape: Shape, seed: int) -> Load:
 
 
 def _settle(rig: Rig, windows: int, advance: Advance, what: str) -> None:
-    """Wait until every stage is done with so many windows."""
+    """Wait until every stage has processed the given number of windows."""
     advance(f"working {what} through", 0.35)
     rig.wait(lambda: rig.feeder.offered >= windows, STUCK_S, f"{what} to be handed over")
     rig.feeder.pause(STUCK_S)

@@ -42,10 +42,10 @@ def build_senders(
     hosts: Hosts, service: str, release_every_s: float, streams: Streams
 ) -> tuple[tuple[Stratum, ...], tuple[Sender, ...]]:
     """Return all strata, and the halves of hosts that send their samples."""
-    rollouts = sorted(hosts.rollouts, key=lambda rollout: rollout.begin)
+    rollouts = sorted(hosts.rollouts, key=lambda item: item.begin)
     releases, variants = _releases(hosts, rollouts, release_every_s), _variants(hosts, rollouts)
     epochs, swaps = restarts(hosts, streams), _swaps(hosts, rollouts)
-    part = sum((rollout.part for rollout in rollouts), np.zeros(hosts.timeline.windows))
+    part = sum((item.part for item in rollouts), np.zeros(hosts.timeline.windows))
     row_of: dict[Stratum, int] = {}
     senders = []
     for slot in hosts.slots:
@@ -62,7 +62,7 @@ def build_senders(
             )
             stratum = np.zeros(hosts.timeline.windows, dtype=np.int64)
             for first, last in _runs(states):
-                release, variant, epoch, swap, rate = (rollout[first] for rollout in states)
+                release, variant, epoch, swap, rate = (item[first] for item in states)
                 labels = {**slot.labels, **({"variant": str(variant)} if variant else {})}
                 if hosts.spec.rate_hz:
                     labels[RATE] = f"{hosts.spec.rate_hz * rate:g}"

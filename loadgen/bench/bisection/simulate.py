@@ -41,10 +41,10 @@ NOISES: MappingProxyType[str, Callable[[np.random.Generator], float]] = MappingP
 
 @dataclass(slots=True)
 class Range:
-    """A range of commits that can be measured; counts what that takes."""
+    """A range of commits that can be measured; counts the builds and runs that this takes."""
 
     commits: int
-    cause: int  # version with which the new level begins; more than there are: none
+    cause: int  # first version of the new level; a number above the last version means no step
     step: float
     noise: Callable[[np.random.Generator], float]
     rng: np.random.Generator
@@ -52,7 +52,7 @@ class Range:
     runs: int = 0
 
     def measure(self, version: int) -> float:
-        """Measure a version once, and build it if it is not yet."""
+        """Measure a version once; build it first if it is not built."""
         self.built.add(version)
         self.runs += 1
         return LEVEL + (self.step if version >= self.cause else 0.0) + self.noise(self.rng)
@@ -82,7 +82,7 @@ def by_posterior(threshold: float) -> Search:
 
 
 def binary(repeats: int) -> Search:
-    """Return binary search in which each version is compared with the first by a t-test of so many runs."""
+    """Return a binary search that compares each version with the first: a t-test of ``repeats`` runs each."""
 
     def search(span: Range) -> int | None:
         first = [span.measure(0) for _ in range(repeats)]
@@ -99,7 +99,7 @@ def binary(repeats: int) -> Search:
 
 
 def chronological(repeats: int) -> Search:
-    """Return the search that goes from commit to commit until one differs from the first version."""
+    """Return a search that goes from commit to commit until one differs from the first version."""
 
     def search(span: Range) -> int | None:
         first = [span.measure(0) for _ in range(repeats)]
@@ -121,7 +121,7 @@ def _slower(first: list[float], second: list[float]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How one way to search does: means over searches."""
+    """Results of one way to search: means over searches."""
 
     commits: int
     noise: str
@@ -134,7 +134,7 @@ class Row:
 
 
 def measure(commits: int, noise: str, step: float, searches: int, seed: int) -> list[Row]:
-    """Measure each way to search on as many ranges, the same for all of them."""
+    """Measure each way to search on the same ranges."""
     ways = {
         "posterior": by_posterior(step / 2.0 or 1.0),
         "binary, 5 runs each": binary(5),

@@ -1,4 +1,4 @@
-"""Comparison of what is there in the end with what must be: counts to the unit, events by id."""
+"""Comparison of the final state with the truth: counts to the unit, events by id."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pipeline.storage.schema import EVER
 
 @dataclass(frozen=True)
 class Differences:
-    """What is not as it must be; all zero after a fault that nothing was lost or doubled by."""
+    """Differences from the truth; all zero after a fault that lost nothing and doubled nothing."""
 
     totals: int
     """Windows whose number of samples is wrong."""
@@ -93,12 +93,12 @@ class Differences:
 def compare(
     store: Store, truth: Truth, events: Sequence[bytes], *, rows: bool = True
 ) -> tuple[Differences, int]:
-    """Return the differences, and how many events came in more copies than one.
+    """Return the differences, and the number of events that came in several copies.
 
-    Without ``rows`` those of the stages and of senders are not compared: a former version keeps others.
+    Without ``rows`` the rows of stages and senders are not compared: a former version writes different ones.
 
-    A replay repeats an event with its id and subscribers leave such a repeat out, so a copy is no
-    difference as long as it says the same.
+    A replay repeats an event with its id, and subscribers skip repeats. So a copy with equal content is no
+    difference.
     """
     data = truth.dataset
     matrix = store.series(SeriesQuery("gcpu", data.service, data.start, data.end, data.window_s))
@@ -133,7 +133,7 @@ def compare(
 def compare_all(
     store: Store, truths: Sequence[Truth], events: Sequence[bytes], *, rows: bool = True
 ) -> tuple[Differences, int]:
-    """Return the differences of several services together, and the copies of events; see ``compare``.
+    """Return the differences of several services together, and the number of copies; see ``compare``.
 
     An event of a service that was not sent is unexpected.
     """
@@ -151,7 +151,7 @@ def compare_all(
 
 
 def wrong_positions(store: Store, topics: Topics, ends: Mapping[tuple[str, int], int]) -> int:
-    """Return how many partitions were counted less or more far than to their end, by what the store says."""
+    """Return the number of partitions whose stored offset is not their end."""
     streams = {row["topic"]: row["stream"] for row in store.rows(RowQuery("logs", None, *EVER))}
     wrong = 0
     for topic in COUNTED_TOPICS:
@@ -185,16 +185,16 @@ def _wrong_stacks(store: Store, data: Dataset) -> int:
 
 
 def _wrong_strata(store: Store, data: Dataset) -> int:
-    """Return the windows whose samples by sender are not the samples; all where no sender is known."""
+    """Return the windows whose samples by sender do not add up to the samples; all if no sender is known."""
     stored = store.counts(StrataQuery(data.service, data.start, data.end, data.window_s))
     sums = stored.totals.sum(axis=0) if len(stored.totals) else np.zeros_like(data.totals)
     return int(np.count_nonzero(sums != data.totals))
 
 
 def _wrong_strata_stacks(store: Store, data: Dataset) -> int:
-    """Return the stacks whose counts by sender do not add up to theirs in either half of the span.
+    """Return the stacks whose counts by sender do not add up to their counts in either half of the span.
 
-    And the senders whose stacks do not add up to their samples.
+    The senders whose stacks do not add up to their samples are included.
     """
     start, end = (
         data.start // SENDER_WINDOW_S * SENDER_WINDOW_S,

@@ -23,7 +23,7 @@ version does. Events of an older one say less, or are others."""
 
 @contextmanager
 def former_version(revision: str) -> Iterator[Path]:
-    """Give a folder with the packages as they were at a commit.
+    """Yield a folder with the packages of a commit.
 
     Raises:
         ConfigError: there is no history here, or no such commit.

@@ -1,4 +1,4 @@
-"""What stands between the workers and what they talk to, and fails on demand."""
+"""Proxies between the workers and the store or the broker, which fail on demand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHUNK = 1 << 16
 class StoreProxy:
     """An HTTP proxy in front of the store; ``decide`` may be set at any moment.
 
-    Its address stays the same while the store behind it is restarted, which may move it to another port.
+    The proxy's address stays the same when the store restarts, perhaps on another port.
     """
 
     def __init__(self, upstream: str, slow_s: float = 3.0) -> None:
@@ -42,7 +42,7 @@ class StoreProxy:
         self._lock = threading.Lock()
 
     def chosen(self, insert: bool) -> StoreFault | None:
-        """Decide on a request, and count it if something happens to it."""
+        """Decide on a request, and count the request if it is disturbed."""
         with self._lock:
             fault = self.decide(insert)
             self.faults += fault is not None
@@ -84,8 +84,8 @@ class StoreProxy:
 class BrokerProxy:
     """A TCP proxy that can fall silent: connections stay open, and nothing passes in either direction.
 
-    What had not passed when ``open_again`` is called is dropped with its connection, so that no request
-    arrives that its sender has long given up.
+    Data that had not passed when ``open_again`` is called are dropped with their connection, so that no
+    request arrives after its sender has given up.
     """
 
     def __init__(self, port: int) -> None:
@@ -119,11 +119,11 @@ class BrokerProxy:
         self._upstream = port
 
     def fall_silent(self) -> None:
-        """Let nothing pass from now on."""
+        """Let nothing pass from now on; connections stay open."""
         self._passing.clear()
 
     def open_again(self) -> None:
-        """Drop what is connected and let new connections pass."""
+        """Drop the open connections and let new ones pass."""
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._drop)
         self._passing.set()

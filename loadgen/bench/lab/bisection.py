@@ -1,4 +1,4 @@
-"""Ranges of commits of the demo's shop, one of which makes an endpoint slower, bisected as users do it."""
+"""Bisections, with the user's commands, of commits of the demo's shop, one of which slows an endpoint."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _SETTINGS = "shop/settings.py"
 
 @dataclass(frozen=True, slots=True)
 class Bisected:
-    """What a bisection found.
+    """Result of a bisection.
 
     Args:
         slow: Number of the slow commit, from 1 on.
-        found: What is named instead or as well: several if which of them is not known; none if no commit is.
-        builds: Versions that were built.
-        runs: Measurements.
+        found: Numbers of the commits named: several if the bisection cannot decide; none if no commit is.
+        builds: Number of versions built.
+        runs: Number of measurements.
         noise: Standard deviation of runs of the same version, relative to their mean.
     """
 
@@ -71,7 +71,7 @@ class Bisected:
 
 
 def summary(done: Sequence[Bisected]) -> str:
-    """Return how many are right, with the means of builds and runs and the median of the noise."""
+    """Return the number of right bisections, the mean numbers of builds and runs, and the median noise."""
     return (
         f"{sum(bisection.right for bisection in done)} of {len(done)} right; on average "
         f"{statistics.mean(bisection.builds for bisection in done):.1f} builds and "
@@ -97,7 +97,7 @@ def write_range(folder: Path, slow: int) -> Span:
 
 
 def bisect_drawn(folder: Path, rng: random.Random) -> Bisected:
-    """Make a range in a new folder whose slow commit is drawn, and bisect it as ``smidgen trial bisect``."""
+    """Bisect a range with a drawn slow commit, made in a new folder, as ``smidgen trial bisect`` does."""
     slow = rng.randint(1, COMMITS)
     span = write_range(folder, slow)
     versions = span.versions

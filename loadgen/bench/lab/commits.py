@@ -1,4 +1,4 @@
-"""The commits that a lab judges, with what a verdict on each should be."""
+"""Commits that a lab judges, with the expected verdicts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LabCommit(StrictModel):
 
     @property
     def judged(self) -> str:
-        """The metric as trials name it."""
+        """The metric's name in trials."""
         return f"{self.metric} {self.endpoint}"
 
 

@@ -40,7 +40,7 @@ TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What an experiment says of a commit."""
+    """Verdicts of an experiment on a commit."""
 
     commit: LabCommit
     verdicts: Mapping[str, Verdict]
@@ -52,7 +52,7 @@ class Judged:
 
     @property
     def right(self) -> bool:
-        """Whether the metric that the commit is about is as expected, and no other fails."""
+        """Whether the verdict on the commit's metric is as expected, and no other metric fails."""
         other_verdicts = (verdict for name, verdict in self.verdicts.items() if name != self.commit.judged)
         about = self.about
         return (
@@ -63,7 +63,7 @@ class Judged:
 
 
 class Lab:
-    """One run in a folder. ``note`` is called with what is done."""
+    """One run of the lab in a folder. ``note`` is called with a text for each step."""
 
     def __init__(self, folder: Path, config: LabRequest, note: Callable[[str], None]) -> None:
         self._folder = folder
@@ -110,7 +110,7 @@ class Lab:
         return verdict_rows
 
     async def _trial(self, rows: Result, folder: Path, endpoint: str) -> None:
-        """Start both sides, replay to them, and add what they did."""
+        """Start both sides, replay requests to them, and add their measurements."""
         config = self._config
         self._trials += 1
         chosen, _ = choose(self._requests, Choice((endpoint,)))
@@ -129,7 +129,7 @@ class Lab:
             await run_trials(chosen, experiment, counts=counts, into=rows, first=self._trials)
 
     def _read(self, rows: Result, name: str) -> dict[str, Points]:
-        """Return what is judged of trials, by way of the file that ``smidgen trial verdict`` reads."""
+        """Return the points of trials, by way of the file that ``smidgen trial verdict`` reads."""
         path = self._folder / f"{name}.csv"
         path.write_bytes(rows.rows.csv())
         return {metric: points for metric, points in read_trials(path).items() if metric.startswith(JUDGED)}
@@ -143,7 +143,7 @@ def judged_points(points: Mapping[str, Points], config: LabRequest) -> dict[str,
 
 
 def noise(past: Mapping[str, Points], config: LabRequest) -> Iterator[Verdict]:
-    """Yield what the judge says of A/A trials."""
+    """Yield the judge's verdicts on A/A trials."""
     yield from judged_points(past, config).values()
 
 

@@ -1,4 +1,4 @@
-"""Both sides of a trial as processes, and the recording that they are asked."""
+"""Both sides of a trial as processes, and the recording of the requests that are replayed to them."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Sides:
     ) -> AsyncIterator[list[str]]:
         """Run a build of each folder, and yield their addresses; they are ended afterwards.
 
-        Both run on the same core, another one each turn: cores differ in what else runs on them, and what
-        disturbs one side then disturbs the other as much. Which is started first alternates, too.
+        Both run on the same core, another core in each turn: other programs load cores differently, and on
+        one core they disturb both sides equally. The order of starting alternates, too.
 
         Raises:
-            NotHealthy: one does not answer in time.
-            ChildFailed: one has ended.
+            NotHealthy: a side does not answer in time.
+            ChildFailed: a side has ended.
         """
         ports = free_ports("127.0.0.1", len(folders))
         core = _core(turn)
@@ -72,7 +72,7 @@ class Sides:
 
 
 def _core(turn: int) -> list[str]:
-    """Return the flag that says on which core to run, where that can be chosen."""
+    """Return the option that selects the core to run on, if the system allows selecting one."""
     if not hasattr(os, "sched_getaffinity"):
         return []
     cores = sorted(os.sched_getaffinity(0))
@@ -80,7 +80,7 @@ def _core(turn: int) -> list[str]:
 
 
 async def record_traffic(sides: Sides, base: Path, path: Path, requests: int, seed: int) -> None:
-    """Ask the base through the recorder what a lab replays."""
+    """Send requests to the base through the recorder, for a lab to replay."""
     (port,) = free_ports("127.0.0.1", 1)
     stock = DownstreamConfig((("127.0.0.1", port), ("127.0.0.1", 0)), answers=STOCK)
     recorder = Recorder(path, RecorderConfig("shop"))
@@ -99,7 +99,7 @@ async def record_traffic(sides: Sides, base: Path, path: Path, requests: int, se
 
 
 def targets(count: int, seed: int) -> list[str]:
-    """Draw what is asked."""
+    """Draw the targets of the requests."""
     rng = random.Random(seed)
     paths = []
     for _ in range(count):

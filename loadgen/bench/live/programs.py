@@ -1,4 +1,4 @@
-"""Ten small programs to sample: each does four or five things over and over, one of which gets slower.
+"""Ten small programs to sample: each repeats four or five functions, one of which gets slower.
 
 Run as a script: ``programs.py NAME --seconds S [--slow-after S] [--busy SHARE]``, without the project.
 """

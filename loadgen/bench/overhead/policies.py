@@ -28,21 +28,21 @@ from pipeline.model import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How fast a process is sampled; a fixed rate has equal bounds."""
+    """Bounds of the sampling rate; a fixed rate has equal bounds."""
 
     name: str
-    setting: float  # Hz, or samples that are accurate enough
+    setting: float  # Hz, or the number of samples that is accurate enough
     config: FrequencyConfig
 
     @property
     def is_fixed(self) -> bool:
-        """Whether its rate cannot change."""
+        """Whether the rate is constant."""
         return self.config.lowest_hz == self.config.highest_hz
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What was sampled in a window: shares by itself, and with all samples since the last change."""
+    """Shares in a window: from its own samples, and from all samples since the last change."""
 
     start: float  # epoch seconds
     end: float
@@ -52,7 +52,7 @@ class Window:
 
 
 class Follower:
-    """Takes windows as they end and says how fast to sample the next one."""
+    """Adaptive rate: takes windows as they end and returns the rate of the next window."""
 
     def __init__(self, policy: Policy, window_s: float) -> None:
         self.windows: list[Window] = []
@@ -62,13 +62,13 @@ class Follower:
         self._state = first_state(policy.config)
 
     def rate_of(self, _: Found) -> float:
-        """Return the rate of the next window, in the host agent's steps: a change may restart the kernel."""
+        """Return the next window's rate, in the host agent's steps: a change may restart the kernel."""
         highest_hz = self._config.highest_hz
         level = round(math.log2(highest_hz / self._state.rate_hz))
         return rate_at(float(round(highest_hz)), level)
 
     def take(self, part: Part) -> None:
-        """Count a window; what is far shorter than one is the begin or end of sampling, and left out."""
+        """Count a window; a far shorter part is the begin or end of sampling, and left out."""
         if part.end - part.start < self._window_s / 2:
             return
         samples = count_functions(part.stacks)
@@ -81,13 +81,13 @@ class Follower:
 
 
 def fixed(hz: int, samples: float, window_s: float) -> Policy:
-    """Return a fixed rate; its samples are pooled as those of ``adaptive`` are."""
+    """Return a policy of a fixed rate; its samples are pooled as those of ``adaptive`` are."""
     config = replace(config_for(samples, window_s), lowest_hz=float(hz), highest_hz=float(hz))
     return Policy("fixed", hz, config)
 
 
 def adaptive(samples: float, window_s: float) -> Policy:
-    """Return the rate that follows the profile, as accurate as one of so many samples."""
+    """Return a policy whose rate follows the profile, for the accuracy of ``samples`` samples."""
     return Policy("adaptive", samples, config_for(samples, window_s))
 
 
@@ -117,7 +117,7 @@ def followed(policy: Policy, kernel: str, pid: int, folder: Path, window_s: floa
 def true_shares(windows: list[Window], answers: Answers) -> FloatArray:
     """Return the share of the first function in the CPU time that the program measured itself: (windows,).
 
-    Between two answers time is spread evenly.
+    CPU time between two answers is spread evenly.
     """
     edges = np.array([[window.start, window.end] for window in windows]).reshape(-1, 2)
     spent = [
@@ -128,6 +128,6 @@ def true_shares(windows: list[Window], answers: Answers) -> FloatArray:
 
 
 def within(windows: list[Window], answers: Answers) -> list[Window]:
-    """Return the windows in which the program was asked throughout."""
+    """Return the windows during which the program served requests throughout."""
     first, last = answers.times[0], answers.times[-1]
     return [window for window in windows if first <= window.start and window.end <= last]

@@ -16,7 +16,7 @@ OFFSET_SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class PruningCost:
-    """What pruning saves of aggregating a program's stacks, and misses."""
+    """Savings of pruning in the aggregation of a program's stacks, and its error."""
 
     program: str
     kernel: str
@@ -27,12 +27,12 @@ class PruningCost:
 
 
 def measure_pruning(program: str, kernel: str, blocks: Sequence[Mapping[Stack, int]]) -> PruningCost:
-    """Choose the pruning by the first block, within Atys' error, and measure it on the others.
+    """Choose the pruning on the first block, within Atys' error, and measure it on the other blocks.
 
     Args:
-        program: Its name.
-        kernel: What sampled it.
-        blocks: Stacks with their samples; two at least.
+        program: Name of the program.
+        kernel: The kernel that sampled the program.
+        blocks: Stacks with their samples; at least two blocks.
     """
     first, *held_out = blocks
     rng = np.random.default_rng(OFFSET_SEED)
@@ -53,7 +53,7 @@ def measure_pruning(program: str, kernel: str, blocks: Sequence[Mapping[Stack, i
 
 
 def _trial(stacks: Mapping[Stack, int], share: float, offset: float) -> Trial:
-    """Prune stacks and aggregate what is left, as the agent and the stage aggregate do."""
+    """Prune stacks and aggregate the rest, as the agent and the stage aggregate do."""
     return try_pruning(stacks, share, offset, aggregate_stacks)
 
 

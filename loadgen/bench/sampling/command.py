@@ -28,7 +28,7 @@ FIRST_SEED = 2001
 
 @dataclass(frozen=True, slots=True)
 class SamplingResult:
-    """All that was measured."""
+    """All measurements."""
 
     points: list[Point]
     pruning: list[PruningResult]

@@ -19,7 +19,7 @@ _CONCENTRATION = 20_000.0
 
 @dataclass(frozen=True, slots=True)
 class ServiceProfiles:
-    """What a service did."""
+    """True profiles of a service."""
 
     kind: str
     shares: FloatArray  # (windows, functions) of the CPU time of each window, the instrumented truth
@@ -34,9 +34,9 @@ def draw_service(kind: str, windows: int, seed: int) -> ServiceProfiles:
     """Return a service of one of ``KINDS``.
 
     Args:
-        kind: What its profile does.
-        windows: How long, in windows of ``WINDOW_S``.
-        seed: Of all that is random.
+        kind: Course of the profile.
+        windows: Length in windows of ``WINDOW_S``.
+        seed: Seed of all random draws.
     """
     rng = np.random.default_rng([seed, *kind.encode()])
     shares = KINDS[kind](rng, windows)

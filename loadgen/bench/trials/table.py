@@ -1,4 +1,4 @@
-"""Models × distributions × trials: errors of both kinds, and what is detectable."""
+"""Models × distributions × trials: errors of both kinds, and the detectable size."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ ANYTIME = "anytime-valid, looked at after every trial"
 ADAPTIVE = "adaptive choice"
 
 CORRELATION = 0.7
-"""Of a covariate's differences with those of the metric: half of their variance is explained."""
+"""Correlation of a covariate's differences with the metric's: it explains half of their variance."""
 
 CONTROLLED = f"paired-t-test, covariate of correlation {CORRELATION}"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How one model does on one distribution with so many trials."""
+    """Result of one model on one distribution with ``trials`` trials."""
 
     distribution: str
     trials: int
     model: str
     regression: float
-    """Relative; what was put on side B."""
+    """Relative extra cost of side B."""
     false_positives: float
     """Share of equal sides that differ significantly."""
     false_negatives: float
@@ -119,7 +119,7 @@ def _draw(
 def _controlled(
     service: _Service, regression: float, alpha: float, rng: np.random.Generator
 ) -> tuple[Estimates, Estimates]:
-    """Return what Student says of equal and of slower sides, adjusted as the service's A/A trials say."""
+    """Return Student's answers on equal and on slower sides, adjusted by the service's A/A trials."""
     history, equal, slower = (
         trial_differences(experiments) for experiments in (service.past, service.equal, service.slower)
     )
@@ -135,7 +135,7 @@ def _controlled(
 
 
 def _steady(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return both sides without warm-up; a trial that never got steady is kept as it is."""
+    """Return both sides without warm-up; a trial that never becomes steady stays as it is."""
     flat_a, flat_b = (side.reshape(-1, side.shape[-1]) for side in (a, b))
     rest_a, rest_b, _ = discard_warm_up(flat_a, flat_b)
     never = np.isnan(rest_a).all(axis=1, keepdims=True)
@@ -148,7 +148,7 @@ def _spread(distribution: Distribution, rng: np.random.Generator) -> float:
 
 
 def _all_looks(experiments: Experiments, alpha: float) -> Estimates:
-    """Return what the first look says at which an experiment is significant, or else the last one."""
+    """Return the estimates of the first look at which an experiment is significant, else of the last look."""
     differences = trial_differences(experiments)
     last = anytime_valid(differences[:, :1], alpha)
     for trials in range(2, differences.shape[1] + 1):
