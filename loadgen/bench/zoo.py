@@ -51,7 +51,7 @@ def autocorrelated(rng: Generator, points: int, correlation: float) -> FloatArra
 
 
 def positions(rng: Generator, points: int, changes: int) -> Changes:
-    """Return ``changes`` positions in order, at least a twelfth of the series from each other and the ends."""
+    """Return ``changes`` positions in order, at least a twelfth of the series apart and from the ends."""
     apart = max(6, points // 12)
     room = points - (changes + 1) * apart
     spots = np.sort(rng.integers(0, max(room, 0) + 1, changes)) + apart * np.arange(1, changes + 1)

@@ -1,7 +1,7 @@
-"""What verdicts are worth: precision and suspects before and after them, where the truth is known.
+"""Worth of verdicts: precision and suspects before and after them, where the truth is known.
 
-Simulated fleets are backtested, and their truth answers every event. The first answers teach, the others are
-held out: they show what thresholds and weights of evidence that follow from the first would have done.
+Simulated fleets are backtested, and their truth answers every event. The first answers teach thresholds and
+weights of evidence; the other answers are held out to measure these.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What answers changed, on events that were held out."""
+    """Effect of the learnt answers on held-out events."""
 
     answers: int
     precision: tuple[Share, Share]  # before and after
-    kept: Share  # right events that the thresholds keep
-    first: tuple[Share, Share]  # true change first among the suspects that were named
+    kept: Share  # right events that pass the learnt thresholds
+    first: tuple[Share, Share]  # share with the true change first among the suspects named
     thresholds: Mapping[str, float]  # proposed, by workload
 
 
 def answer_fleet(scenario: str, seed: int, workloads: Sequence[Workload]) -> list[Answered]:
-    """Backtest a simulated fleet and answer each of its events; repeated ones count as duplicates."""
+    """Backtest a simulated fleet and answer each of its events; repeated events count as duplicates."""
     dataset = simulate(load_scenario(scenario), seed).dataset
     backtest = run_backtest(dataset, workloads)
     tolerances = Tolerances({workload.name: tolerance_s(workload) for workload in workloads})
@@ -94,13 +94,13 @@ def answer_fleet(scenario: str, seed: int, workloads: Sequence[Workload]) -> lis
 def learn(
     answered: Sequence[Answered], workloads: Sequence[Workload], teach: int, keep: float = 1.0
 ) -> Lesson:
-    """Learn from the first answers and hold the others against what they taught.
+    """Learn from the first answers and measure on the others.
 
     Args:
         answered: Events in the order in which they are answered.
-        workloads: Those that reported them.
-        teach: How many of the first teach.
-        keep: Share of the right ones that a proposed threshold keeps at least.
+        workloads: Workloads that reported the events.
+        teach: Number of answers, the first ones, to learn from.
+        keep: Least share of right events that a proposed threshold keeps.
     """
     taught, held = answered[:teach], answered[teach:]
     present = {item.name: _threshold(item) for item in workloads}
@@ -128,13 +128,13 @@ def learn(
 def draw_confirmations(rng: np.random.Generator, events: int, silent: str = "") -> list[Confirmation]:
     """Draw regressions of an organisation, with the evidence on every change deployed before each.
 
-    Evidence of another change than the true one is that of chance: minus the logarithm of a uniform number.
+    Evidence on the other changes is random: minus the logarithm of a uniform number.
 
     Args:
-        rng: Where they are drawn from.
-        events: How many.
-        silent: The weight whose evidence is chance for the true change, too, such as ``text`` where titles
-            are numbers of tickets; empty where all evidence speaks.
+        rng: Random numbers.
+        events: Number of regressions.
+        silent: Weight whose evidence is random for the true change, too, such as ``text`` if titles are
+            ticket numbers; empty if all evidence is informative.
     """
     confirmations = []
     for _ in range(events):
@@ -151,9 +151,9 @@ def draw_confirmations(rng: np.random.Generator, events: int, silent: str = "") 
 def first_by_confirmations(
     seeds: Iterable[int], counts: Sequence[int], silent: str = "", held: int = 1000
 ) -> dict[int, list[float]]:
-    """Return how often the true change is first after so many confirmations: by count, one share a seed.
+    """Return the share of first-ranked true changes after each number of confirmations, one share a seed.
 
-    What is confirmed is what the shipped weights would have named: three changes at most.
+    A confirmation has evidence on the changes that the shipped weights would have named: at most three.
     """
     shares: dict[int, list[float]] = {count: [] for count in counts}
     for seed in seeds:
@@ -167,7 +167,7 @@ def first_by_confirmations(
 
 
 def _named(confirmation: Confirmation) -> Confirmation:
-    """Leave the evidence on the changes that an event would name."""
+    """Return the confirmation with evidence only on the changes that an event would name."""
     config = RankingConfig()
     confidence = confidences(_table(confirmation), weights_of(config))
     names = [list(confirmation.evidence)[index] for index in np.argsort(-confidence)[: config.most]]

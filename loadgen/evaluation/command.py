@@ -148,9 +148,9 @@ def compare(request: _CompareRequest) -> int:
 def choose_tolerances(
     events: tuple[Event, ...], given: tuple[Workload, ...], tolerance: float | None
 ) -> Tolerances:
-    """Return the tolerances for some events: by their workloads, or the one given for all.
+    """Return the tolerances for some events: by their workloads, or ``tolerance`` for all.
 
-    Workloads are looked for among ``given``, then among the presets; for another one the default holds.
+    Workloads are looked up in ``given``, then in the presets; other workloads have the default tolerance.
     """
     if tolerance is not None:
         return Tolerances(otherwise=tolerance)

@@ -1,4 +1,4 @@
-"""The difference of two runs, for the terminal, as JSON and as a page with the series' plots."""
+"""Difference of two runs, for the terminal, as JSON, and as a page with plots of the series."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def difference_to_json(difference: Difference) -> dict[str, Any]:
 
 
 def print_difference(console: Console, difference: Difference, names: tuple[str, str]) -> None:
-    """Print the events that only one run has, and how many both have."""
+    """Print the events that only one run has, and the number of events in both."""
     for name, lone in zip(names, (difference.only_a, difference.only_b), strict=True):
         table = Table(title=f"Only in {name}: {len(lone)}", title_justify="left", box=None, pad_edge=False)
         table.add_column("series", overflow="fold")
@@ -64,7 +64,7 @@ def print_difference(console: Console, difference: Difference, names: tuple[str,
 
 
 def render_difference(difference: Difference, names: tuple[str, str], dataset: Dataset | None = None) -> str:
-    """Return the page as HTML; with the dataset, it shows the series of what only one run has."""
+    """Return the page as HTML; with the dataset it shows the series of events that only one run has."""
     plots: dict[str, Markup] = {}
     for lone in (difference.only_a, difference.only_b) if dataset else ():
         for row in lone[:PLOTS]:
@@ -85,7 +85,7 @@ def render_difference(difference: Difference, names: tuple[str, str], dataset: D
 
 
 def event_figure(dataset: Dataset, event: Event) -> go.Figure | None:
-    """Draw an event's series around its change; None if the dataset does not have it there."""
+    """Draw an event's series around its change; None if the dataset has no data there."""
     if event.service != dataset.service:
         return None
     start, end = event.change_time - _AROUND_S[0], max(event.change_time + _AROUND_S[1], event.detected_time)

@@ -1,4 +1,4 @@
-"""Two runs over the same data: which regressions only one of them reports, and where the other lost them."""
+"""Comparison of two runs over the same data: regressions only one reports, and where the other lost them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pipeline.model.metric_kind import is_gcpu
 
 @dataclass(frozen=True, slots=True)
 class Lone:
-    """An event of one run that the other does not have, and what became of it there.
+    """An event that only one run has, and its fate in the other run.
 
-    ``lost`` is the line of the other run's ledger that got furthest; None if there is no ledger or nothing
-    was detected.
+    ``lost`` is the line of the other run's ledger that passed most steps; None if there is no ledger or
+    nothing was detected.
     """
 
     event: Event
@@ -28,7 +28,7 @@ class Lone:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Events of two runs: pairs that report the same regression, and what is left on either side."""
+    """Events of two runs: pairs that report the same regression, and unpaired events of either run."""
 
     both: tuple[tuple[Event, Event], ...]
     only_a: tuple[Lone, ...]
@@ -50,9 +50,10 @@ def compare_events(
 ) -> Difference:
     """Pair the events of two runs, one to one.
 
-    Equal ids are the same event. Other settings give other ids, so what is left is paired by service, kind
-    of metric, a series in common (the metric itself before groups) and change times within the tolerance;
-    as many pairs as possible, and of those pairings the closest. The order of events does not matter.
+    Equal ids are the same event. Runs with different settings give different ids, so the remaining events are
+    paired by service, kind of metric, a common series (the metric itself before groups) and change times
+    within the tolerance. The pairing has as many pairs as possible, and of those pairings the least cost. The
+    order of events does not matter.
     """
     ids = {event.id for event in a} & {event.id for event in b}
     first_a, rest_a = _divide(a, ids)
@@ -70,7 +71,7 @@ def compare_events(
 
 
 def _divide(events: Sequence[Event], ids: set[str]) -> tuple[dict[str, Event], list[Event]]:
-    """Return the first event of each of ``ids``, and all others in a canonical order."""
+    """Return the first event of each of ``ids``, and the remaining events in a canonical order."""
     first: dict[str, Event] = {}
     rest = []
     for event in sorted(events, key=_key):
@@ -104,7 +105,7 @@ def _cost(a: Event, b: Event, tolerance: float) -> float:
 def _explained(
     events: Sequence[Event], ledger: Iterable[LedgerLine], tolerances: Tolerances
 ) -> tuple[Lone, ...]:
-    """Return each event with the other run's ledger line of its series that got furthest."""
+    """Return each event with the other run's ledger line of its series that passed most steps."""
     wanted = {(event.service, event.metric) for event in events}
     lines: dict[tuple[str, str], list[LedgerLine]] = {}
     for line in ledger:
@@ -123,7 +124,7 @@ def _explained(
 
 
 def _progress(line: LedgerLine) -> tuple[int, float, str]:
-    """Order lines by how far they got; of the same step the one nearest its bound shows most."""
+    """Order lines by the step that dropped them, and at the same step by nearness to its bound."""
     position = STEPS.index(line.step) if line.step in STEPS else len(STEPS)
     return position, -abs(line.statistic - line.bound), line.metric
 

@@ -15,7 +15,7 @@ from loadgen.evaluation.sweep import Curve
 
 
 def score_to_json(score: Score, curves: Sequence[Curve] = ()) -> dict[str, Any]:
-    """Return a score as a JSON object; what has no value is null."""
+    """Return a score as a JSON object; figures without a value are null."""
     return {
         "precision": score.precision.value,
         "recall": score.recall.value,

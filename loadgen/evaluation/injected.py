@@ -1,4 +1,4 @@
-"""``smidgen bench injected``: from what size on steps put into real series are found."""
+"""``smidgen bench injected``: share of steps found, by size, when steps are injected into real series."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ APART = 8
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """Steps of one size: how many are found, and how many changes besides that the series has not."""
+    """Steps of one size: the share found, and the number of unexplained changes reported."""
 
     percent: float
     found: Rate
@@ -51,11 +51,11 @@ def measure_injected(
     *,
     advance: Callable[[], None] | None = None,
 ) -> list[Injected]:
-    """Put steps up and down into each series, one at a time, and look for them.
+    """Inject steps up and down into each series, one at a time, and search for them.
 
     Args:
-        every: Name → (points,) values; a step multiplies what follows it.
-        percent: Sizes, in per cent of the level.
+        every: Name → (points,) values; a step multiplies the values from its position on.
+        percent: Sizes in per cent of the level.
         advance: Called after each size of each series.
     """
     own = {name: [shift.index for shift in segment(values)] for name, values in every.items()}

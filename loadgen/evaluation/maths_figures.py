@@ -1,4 +1,4 @@
-"""The figures of docs/maths, drawn from what the detectors compute: ``make figures``."""
+"""Figures of docs/maths, drawn from the detectors' own computations: ``make figures``."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def draw_noise(figure: Any) -> None:
 
 
 def draw_went_away(figure: Any) -> None:
-    """Draw three rises and what the sequential test says of each."""
+    """Draw three rises and the decision of the sequential test on each."""
     rng = np.random.default_rng(7)
     total, analysis, extended, change = 660, 600, 624, 605
     window = np.arange(total)
@@ -106,7 +106,7 @@ def draw_went_away(figure: Any) -> None:
 
 
 def draw_explanations(figure: Any) -> None:
-    """Draw plain series and the changes that the shortest description of each has."""
+    """Draw plain series and the changes in the shortest description of each."""
     rng = np.random.default_rng(11)
     points = np.arange(160)
     correlation = 0.6

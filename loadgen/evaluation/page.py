@@ -33,7 +33,7 @@ def render_score(score: Score, *, title: str, curves: Sequence[Curve] = (), runs
 
     Args:
         score: The figures.
-        title: What was scored, such as the name of the events file.
+        title: Name of the scored run, such as the name of the events file.
         curves: Curves of single statistics.
         runs: The curve of the whole pipeline over a swept setting.
     """
@@ -68,7 +68,7 @@ def render_score(score: Score, *, title: str, curves: Sequence[Curve] = (), runs
 
 
 def embedded(figure: go.Figure, name: str) -> Markup:
-    """Return a figure as a part of a page that holds plotly already."""
+    """Return a figure as a part of a page that already holds plotly."""
     return Markup(  # noqa: S704  # plotly escapes < > & in its JSON; labels were escaped by figures
         plotly.io.to_html(
             figure, include_plotlyjs=False, full_html=False, div_id=f"figure-{name}", config=_PLOTLY

@@ -1,4 +1,4 @@
-"""Reads truth, events, funnel and ledger files; a mistake is named by file, line and key."""
+"""Readers of truth, events, funnel and ledger files; an error names file, line and key."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_truth(path: Path) -> tuple[TruthRow, ...]:
     """Read a truth file: JSON lines.
 
     Raises:
-        ConfigError: it cannot be read, or the line and key that is wrong; an id that stands twice.
+        ConfigError: the file cannot be read, an id is repeated, or a line is wrong (with line and key).
     """
     rows: dict[str, TruthRow] = {}
     for line, row in _parse(path, lambda value: _truth_row(fields.parse_object(value))):
@@ -79,7 +79,7 @@ def events_from_json(raw: Iterable[Mapping[str, Any]]) -> tuple[Event, ...]:
 
 
 def truth_from_json(raw: Iterable[Mapping[str, Any]]) -> tuple[TruthRow, ...]:
-    """Return truth rows that are parsed already.
+    """Return truth rows from parsed JSON.
 
     Raises:
         InvalidMessage: the key that is missing or wrong.
@@ -152,14 +152,14 @@ def _expected(raw: Mapping[str, Any], kind: str) -> bool:
 
 
 def _until(raw: Mapping[str, Any], kind: str, start: float, end: float | None) -> float:
-    """Return the end of the time in which an event's change time may lie."""
+    """Return the end of the span in which an event's change time may lie."""
     if raw.get("ramp_end") is not None:  # what grows slowly: where it reaches its full size
         return max(start, fields.moment(raw, "ramp_end"))
     return start if end is None or kind in _LASTING_KINDS else end
 
 
 def _stages(raw: Mapping[str, Any]) -> tuple[float, ...]:
-    """Return when each stage of a rollout begins; one alone is no stage."""
+    """Return the begin of each stage of a rollout; a single stage counts as none."""
     starts = []
     for index, stage in enumerate(fields.listing(raw, "stages", optional=True)):
         if not isinstance(stage, list) or len(stage) != 2:
@@ -219,7 +219,7 @@ def _members(raw: Mapping[str, Any], where: str) -> tuple[str, ...]:
 
 
 def _named(raw: object, key: str, where: str) -> str:
-    """Return what names a member or a change: the string itself, or a key of the object."""
+    """Return the name of a member or a change: the string itself, or a key of the object."""
     if isinstance(raw, str) and raw:
         return raw
     if not isinstance(raw, Mapping):

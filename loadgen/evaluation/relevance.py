@@ -54,18 +54,18 @@ INDEPENDENT = np.array([0.0 if name in _FREE else 1.0 for name in FEATURES])
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One reported regression: its candidates' features, and which of them caused it, none perhaps."""
+    """One reported regression: its candidates' features, and which of them caused it, if any did."""
 
     name: str
     outcome: Outcome
     caused: bool  # whether some change caused it, among the candidates or not
     table: FloatArray  # (changes, FEATURES)
-    unattributed: FloatArray  # the same if no change's subroutines were known
+    unattributed: FloatArray  # the same as if no change's subroutines were known
     causing: BoolArray  # (changes,)
 
 
 def gather(dataset: Dataset, workloads: Sequence[Workload], name: str) -> list[Case]:
-    """Backtest a simulated service and return a case for each regression reported, cost shifts left out."""
+    """Backtest a simulated service and return a case for each reported regression except cost shifts."""
     backtest = run_backtest(dataset, workloads)
     store = ArrayStore(dataset)
     gathering = CauseEvidence(store)
@@ -106,7 +106,7 @@ def fit(cases: Sequence[Case], *, ridge: float = 1.0) -> FloatArray:
 
     Args:
         cases: From ``gather``.
-        ridge: How firmly weights are drawn to INDEPENDENT: the inverse of a normal prior's variance.
+        ridge: Strength of the pull towards INDEPENDENT: the inverse variance of a normal prior.
     """
     tables = [(table, case.causing) for case in cases for table in (case.table, case.unattributed)]
 
@@ -124,7 +124,7 @@ def _log_likelihood(table: FloatArray, causing: BoolArray, weights: FloatArray) 
 
 
 def describe(cases: Sequence[Case], weights: FloatArray, config: RankingConfig) -> list[str]:
-    """Return lines on how often the suggestions under some weights are right, and on their calibration."""
+    """Return lines on the share of right suggestions under some weights, and on their calibration."""
     first = three = suggested = caused = false = uncaused = 0
     sums, hits = [], []
     for case in cases:
@@ -155,7 +155,7 @@ def describe(cases: Sequence[Case], weights: FloatArray, config: RankingConfig) 
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print weights learnt from some seeds, and what the present ones do on them."""
+    """Print weights learnt from some seeds, and the results of the present weights on them."""
     parser = argparse.ArgumentParser(prog="python -m loadgen.evaluation.relevance", description=__doc__)
     parser.add_argument("--seeds", default="101-104", help="FIRST-LAST")
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))

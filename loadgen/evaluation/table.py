@@ -1,4 +1,4 @@
-"""A score in the terminal."""
+"""Tables of a score in the terminal."""
 
 from __future__ import annotations
 
@@ -113,14 +113,14 @@ def rate_cells(rate: Rate) -> tuple[str, str, str]:
 
 
 def titled_table(title: str) -> Table:
-    """Return a table without columns, in the form of all that is printed of scores."""
+    """Return a table without columns, in the common form of tables of scores."""
     return Table(
         title=title,
         title_justify="left",
         title_style="bold",
         box=None,
         pad_edge=False,
-        min_width=min(len(title), 78),  # or a narrow table's title is broken into lines
+        min_width=min(len(title), 78),  # otherwise a narrow table's title is broken into lines
     )
 
 

@@ -1,4 +1,4 @@
-"""Draws samples of stacks; everything else, from callers to cost domains, follows from them by counting."""
+"""Draws of samples of stacks; everything else, from callers to cost domains, is counted from them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pipeline.model import FloatArray
 
 CountArray = NDArray[np.int32]
 
-_BLOCK = 256  # windows counted at once, which bounds the memory of the product below
+_BLOCK = 256  # windows counted at once, a bound on the memory of the product below
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What every stack costs over time, as shares of the service's cost before any injection.
+    """Cost of every stack over time, as a share of the service's cost before any injection.
 
-    Rows that no injection touches have the cost of ``base`` all the time; the others stand in ``varying``.
-    A stack that only exists because cost moved there wanders like the one in ``origin`` that it came from,
-    so that a refactoring changes nothing but names.
+    Rows without injection have the constant cost of ``base``; the others are in ``varying``. A stack that
+    only exists because cost moved there wanders like the stack in ``origin`` that the cost came from, so that
+    a refactoring changes nothing but names.
     """
 
     stacks: tuple[Stack, ...]  # those of the call graph first, then new ones
@@ -40,7 +40,7 @@ class Costs:
 def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injected], windows: int) -> Costs:
     """Apply injections to a call graph: first all that add cost, then all that move it.
 
-    Cost that moves is a share of what there is, so that the sum stays exactly as it is.
+    Moved cost is a share of the present cost, so that the sum stays exactly the same.
     """
     stacks = list(graph.stacks)
     row_of = {stack: row for row, stack in enumerate(stacks)}
@@ -93,7 +93,7 @@ def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injecte
 def draw_counts(
     scenario: Scenario, costs: Costs, load: Load, timeline: Timeline, streams: Streams
 ) -> CountArray:
-    """Draw how many samples every stack has in every window: (stacks, windows).
+    """Draw the number of samples of every stack in every window: (stacks, windows).
 
     Counts are Poisson around a Gamma (together negative binomial) whose mean follows cost, load, mix and a
     slow wandering, and whose variance is that of the servers; see ``build_load``. Each stack draws from a
@@ -111,7 +111,7 @@ def draw_counts(
 def expected_samples(
     scenario: Scenario, costs: Costs, row: int, load: Load, timeline: Timeline, streams: Streams
 ) -> FloatArray:
-    """Return how many samples of a stack to expect of the whole fleet: (windows,)."""
+    """Return the expected number of samples of a stack from the whole fleet: (windows,)."""
     stack = costs.stacks[row]
     weights = _cpu_weights(scenario.servers.generations)
     own = streams.of("wander", *costs.origin.get(row, stack))
@@ -127,7 +127,7 @@ def expected_samples(
 def without_late(
     scenario: Scenario, stacks: Sequence[Stack], counts: CountArray, timeline: Timeline, streams: Streams
 ) -> CountArray:
-    """Take away what is still on its way when the data ends: (stacks, windows)."""
+    """Remove samples still on their way when the data ends: (stacks, windows)."""
     if not scenario.late.share:
         return counts
     arrived = np.array(counts)
@@ -164,7 +164,7 @@ def _cpu_weights(generations: Sequence[GenerationSpec]) -> FloatArray:
 
 
 def _regression_factors(generations: Sequence[GenerationSpec]) -> FloatArray:
-    """Return by how much new work costs more on each generation, relative to its CPU; 1 on average.
+    """Return the factor of new work's cost on each generation, relative to its CPU; 1 on average.
 
     In FBDetect §5.1 the same change costs 0.003 % on servers at 40 % and 0.007 % on servers at 60 %.
     """

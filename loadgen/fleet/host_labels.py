@@ -1,4 +1,4 @@
-"""Names, releases and labels of hosts over time: the strata that their samples are of."""
+"""Names, releases and labels of hosts over time, which define the strata of their samples."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _ALPHABET = tuple("bcdfghjklmnpqrstvwxz2456789")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sender:
-    """A half of a host over time: what it carries, and the stratum of its samples."""
+    """A half of a host over time: its load, and the stratum of its samples."""
 
     slot: int
     half: int
     load: FloatArray  # (windows,) share of the service's usual load
-    stratum: IntArray  # (windows,) positions among all strata
+    stratum: IntArray  # (windows,) indexes into all strata
 
 
 def release_name(at: float) -> str:
-    """Return the name of the release that was made at a time, epoch seconds."""
+    """Return the name of a release made at a time, epoch seconds."""
     moment = np.datetime64(round(at), "s").astype(str)
     return "r" + str(moment)[2:16].replace("-", "").replace("T", ".").replace(":", "")
 
@@ -41,7 +41,7 @@ def release_name(at: float) -> str:
 def build_senders(
     hosts: Hosts, service: str, release_every_s: float, streams: Streams
 ) -> tuple[tuple[Stratum, ...], tuple[Sender, ...]]:
-    """Return all strata, and the halves of hosts that send their samples."""
+    """Return all strata, and the halves of hosts that send samples."""
     rollouts = sorted(hosts.rollouts, key=lambda item: item.begin)
     releases, variants = _releases(hosts, rollouts, release_every_s), _variants(hosts, rollouts)
     epochs, swaps = restarts(hosts, streams), _swaps(hosts, rollouts)
@@ -82,8 +82,7 @@ def build_senders(
 def _releases(hosts: Hosts, rollouts: Sequence[Rollout], every_s: float) -> list[ObjectArray]:
     """Return the release of the main half and of the part of each host: two of (slots, windows).
 
-    Between those that are rolled out there is one every so often, on all hosts at once; not while another
-    one is on its way.
+    Besides the rollouts there is a release every ``every_s``, on all hosts at once, except during a rollout.
     """
     timeline = hosts.timeline
     staged = [staged_rollout for staged_rollout in rollouts if not staged_rollout.variant]
@@ -124,7 +123,7 @@ def _variants(hosts: Hosts, rollouts: Sequence[Rollout]) -> list[ObjectArray]:
 
 
 def _swaps(hosts: Hosts, rollouts: Sequence[Rollout]) -> list[IntArray]:
-    """Return which set of hosts the main half and the part run on: two of (windows,)."""
+    """Return the set of hosts that the main half and the part run on: two of (windows,)."""
     main = np.zeros(hosts.timeline.windows, dtype=np.int64)
     part = main.copy()
     for rollout in rollouts:
@@ -147,7 +146,7 @@ def _runs(states: Sequence[NDArray[Any]]) -> Iterator[tuple[int, int]]:
 
 
 def _host(hosts: Hosts, service: str, state: tuple[int, int, str, int], swap: int, streams: Streams) -> str:
-    """Return a host's name: that of its slot, or of a pod that another one follows."""
+    """Return a host's name: that of its slot, or of a pod, which another pod replaces later."""
     if not hosts.spec.named:
         return ""
     slot, _, release, _ = state

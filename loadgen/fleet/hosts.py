@@ -1,4 +1,4 @@
-"""Hosts of a fleet: where they are, what they are, and which share of the load each carries when."""
+"""Hosts of a fleet: regions, machines, and each host's share of the load over time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAIN, PART = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Room for one host, whatever names the hosts have that are there in turn."""
+    """Place of one host; hosts with different names may follow each other in it."""
 
     number: int
     region: str
@@ -28,17 +28,17 @@ class Slot:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Its labels; those that the scenario does not have are absent."""
+        """Labels of the slot; those that the scenario does not have are absent."""
         values = {"region": self.region, "machine": self.machine}
         return {name: value for name, value in values.items() if value}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rollout:
-    """Something that reaches hosts in stages: a release, or a variant of an experiment.
+    """A release, or a variant of an experiment, that reaches hosts in stages.
 
-    Between its first and its last window it is on the hosts of ``hosts``, and on the share ``part`` of the
-    requests of all others; from ``end`` on everywhere if it is ``kept``, else nowhere.
+    From ``begin`` to ``end`` it is on the hosts of ``hosts``, and serves the share ``part`` of the requests
+    of all other hosts. From ``end`` on it is on all hosts if it is ``kept``, else on none.
     """
 
     id: str
@@ -48,7 +48,7 @@ class Rollout:
     part: FloatArray  # (windows,)
     stages: tuple[tuple[float, float], ...]  # epoch seconds and share of the load
     kept: bool
-    variant: bool = False  # of an experiment, which has a label of its own
+    variant: bool = False  # of an experiment; a variant has a label of its own
     swaps: bool = False  # whether the part is a second set of hosts, which then stays
 
     @property
@@ -58,12 +58,12 @@ class Rollout:
 
     @property
     def reach(self) -> FloatArray:
-        """How much of each half of each host it has: (halves, slots, windows)."""
+        """Share of the rollout on each half of each host: (halves, slots, windows)."""
         return np.stack([self.hosts, self.hosts | (self.part > 0)]).astype(np.float64)
 
     @property
     def share(self) -> FloatArray:
-        """How much of each host it has: (slots, windows)."""
+        """Share of the rollout on each host: (slots, windows)."""
         return np.where(self.hosts, 1.0, self.part)
 
 
@@ -73,15 +73,15 @@ class Hosts:
 
     spec: HostsSpec
     timeline: Timeline
-    slots: tuple[Slot, ...]  # hosts that arrive later stand after the others
+    slots: tuple[Slot, ...]  # hosts that arrive later come after the others
     load: FloatArray  # (slots, windows) shares of the service's usual load
     rate: FloatArray  # (slots, windows) samples, times the usual rate
-    offset: IntArray  # (slots,) windows by which timestamps are too late
-    late: BoolArray  # (slots,) whether profiles come late by habit
+    offset: IntArray  # (slots,) number of windows by which timestamps are too late
+    late: BoolArray  # (slots,) whether profiles always come late
     rollouts: list[Rollout] = field(default_factory=list)  # in the order of injections
 
     def mean(self, share: FloatArray) -> FloatArray:
-        """Return the mean over the load of what each host has, (slots, windows): (windows,)."""
+        """Return the mean, weighted by load, of values of each host, (slots, windows): (windows,)."""
         whole = self.load.sum(axis=0)
         loaded = whole > 0
         means: FloatArray = share.mean(axis=0)
@@ -89,14 +89,14 @@ class Hosts:
         return means
 
     def matching(self, labels: Mapping[str, str]) -> BoolArray:
-        """Return which hosts have labels: (slots,)."""
+        """Return the hosts that have the labels: (slots,)."""
         return np.array([labels.items() <= slot.labels.items() for slot in self.slots], dtype=np.bool_)
 
     def factors(self, stack: Stack, streams: Streams) -> FloatArray:
-        """Return how much more a stack costs on each host than on the mean one: (slots,).
+        """Return the cost of a stack on each host relative to the mean host: (slots,).
 
-        It is its mix of endpoints and what its machine and its region make of the stack. Over the hosts of
-        the beginning the mean is 1.
+        The factor combines the host's mix of endpoints with factors of its machine and its region. Over the
+        initial hosts the mean is 1.
         """
         spec, endpoint = self.spec, endpoint_of(stack)
         parts = [
@@ -116,7 +116,7 @@ class Hosts:
 
 
 def build_hosts(spec: HostsSpec, timeline: Timeline, cycle: FloatArray, streams: Streams) -> Hosts:
-    """Draw where hosts stand and how the load is spread over them.
+    """Draw the regions and machines of hosts, and the load of each host.
 
     Args:
         spec: The scenario's hosts.
@@ -156,7 +156,7 @@ def build_hosts(spec: HostsSpec, timeline: Timeline, cycle: FloatArray, streams:
 
 
 def restarts(hosts: Hosts, streams: Streams) -> IntArray:
-    """Return how often the host of each slot was replaced by another one so far: (slots, windows)."""
+    """Return the number of replacements of each slot's host so far: (slots, windows)."""
     timeline = hosts.timeline
     began = np.diff(hosts.load > 0, axis=1, prepend=False) & (hosts.load > 0)
     if hosts.spec.churn:
@@ -167,7 +167,7 @@ def restarts(hosts: Hosts, streams: Streams) -> IntArray:
 
 
 def _dealt(shares: Mapping[str, float], count: int, rng: np.random.Generator) -> list[str]:
-    """Deal labels out to hosts by their shares, at random; each of them at least once if there is room."""
+    """Assign labels to hosts by their shares, at random; each label at least once if there is room."""
     if not shares:
         return [""] * count
     edges = np.rint(np.cumsum(list(shares.values())) * count).astype(np.int64)
@@ -178,13 +178,13 @@ def _dealt(shares: Mapping[str, float], count: int, rng: np.random.Generator) ->
 
 
 def _some(count: int, share: float, rng: np.random.Generator) -> IntArray:
-    """Draw a share of the hosts, at least one, in the order of their turn."""
+    """Draw a share of the hosts, at least one, in random order."""
     slots: IntArray = rng.permutation(count)[: max(1, round(share * count))]
     return slots
 
 
 def _needed(spec: HostsSpec, slots: Sequence[Slot], cycle: FloatArray) -> FloatArray:
-    """Return which hosts of each region the load needs, as many as it has at the time: (slots, windows)."""
+    """Return the hosts of each region that the load needs at each time: (slots, windows)."""
     relative = cycle / max(float(cycle.max()), 1e-12)
     wanted = spec.least_hosts + (1 - spec.least_hosts) * relative
     needed = np.ones((len(slots), len(cycle)))
@@ -199,7 +199,7 @@ def _needed(spec: HostsSpec, slots: Sequence[Slot], cycle: FloatArray) -> FloatA
 def _spread(
     spec: HostsSpec, slots: Sequence[Slot], running: FloatArray, timeline: Timeline, streams: Streams
 ) -> FloatArray:
-    """Spread the load over regions, and evenly over the hosts that run in each: (slots, windows)."""
+    """Spread the load over regions, and evenly over the running hosts of each: (slots, windows)."""
     names = sorted({slot.region for slot in slots})
     share = {name: sum(slot.region == name for slot in slots[: spec.count]) / spec.count for name in names}
     demand = {}

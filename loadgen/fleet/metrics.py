@@ -1,4 +1,4 @@
-"""Service-level metrics that follow from cost and load, and set-up metrics that may explain."""
+"""Service-level metrics that follow from cost and load, and set-up metrics that may explain regressions."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def build_metrics(
     timeline: Timeline,
     streams: Streams,
 ) -> tuple[MetricPoints, ...]:
-    """Draw one point per metric and window, windows without data left out.
+    """Draw one point per metric and window; windows without data are left out.
 
-    Throughput is what a server can do at most, so it falls as a request costs more; latency grows with
-    utilisation; both follow every injection of cost by themselves, besides what is injected into them.
+    Throughput is a server's maximum, so it falls as requests cost more; latency grows with utilisation. So
+    both follow every injection of cost, besides injections into themselves.
     """
     mean_cpu = sum(g.share * g.cpu for g in scenario.servers.generations)
     crowding = load.servers.sum(axis=0).mean() / np.maximum(load.servers.sum(axis=0), 1.0)

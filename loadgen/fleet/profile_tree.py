@@ -1,4 +1,4 @@
-"""A call graph made of a real profile's stacks, scaled to the size that a scenario asks for."""
+"""Call graph made from a real profile's stacks, scaled to a scenario's size."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _OWNER = re.compile(r"^(?P<owner>.*\w)(?P<method>(?:::|[./#])[^./:#]+)$", re.DOT
 
 
 def read_profile_graph(spec: GraphSpec, streams: Streams) -> CallGraph:
-    """Make a call graph of the profile that ``spec.profile`` names.
+    """Make a call graph from the profile that ``spec.profile`` names.
 
-    Its tree is copied, with classes numbered anew below the endpoints, until there are ``spec.subroutines``
-    names, or loses its lightest stacks until there are not more. Endpoints are groups of the branches where
-    the tree first has ``spec.endpoints`` of them. A stack's cost is drawn around its samples.
+    The profile's tree is copied, with classes numbered anew under the endpoints, until there are
+    ``spec.subroutines`` names; a larger tree loses its lightest stacks instead. Endpoints are groups of the
+    branches at the first depth with ``spec.endpoints`` branches. A stack's cost is drawn around its samples.
 
     Raises:
         ConfigError: the file cannot be read, or holds no stack.
@@ -78,7 +78,7 @@ def read_stacks(path: Path) -> Counter[Stack]:
 
 
 def _branching(stacks: Sequence[Stack], branches: int) -> int:
-    """Return how many frames stand above the endpoints: where the tree first has enough branches."""
+    """Return the number of frames above the endpoints: the first depth with enough branches."""
     best, most = 1, 0
     for depth in range(1, DEEPEST):
         count = len({stack[: depth + 1] for stack in stacks if len(stack) > depth})
@@ -90,7 +90,7 @@ def _branching(stacks: Sequence[Stack], branches: int) -> int:
 
 
 def _twin(name: str, copy: int) -> str:
-    """Return the name that a frame has in a copy of the tree: its class, or else itself, is numbered.
+    """Return a frame's name in a copy of the tree: its class, or the frame itself without class, is numbered.
 
     Frames of the kernel are the same in every copy.
     """

@@ -1,4 +1,4 @@
-"""A scenario and a seed to a fleet's data: the order in which the parts are drawn."""
+"""Simulation of a fleet from a scenario and a seed: the order in which the parts are drawn."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from pipeline.model import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """A simulated service: its data set, and the stack counts per window that all of it derives from."""
+    """A simulated service: its data set, and the stack counts per window from which all of it derives."""
 
     dataset: Dataset
     counts: CountArray  # (stacks, windows), rows as in dataset.stacks
-    draws: HostDraws | None = None  # of the hosts, where they are kept apart
+    draws: HostDraws | None = None  # draws of the hosts, if they are kept apart
 
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """One service as it was drawn, before any sample."""
+    """One service as drawn, before any sample."""
 
     scenario: Scenario
     streams: Streams
@@ -57,7 +57,7 @@ class _Service:
 def simulate(scenario: Scenario, seed: int) -> Fleet:
     """Draw everything about one service. The same scenario and seed give the same fleet.
 
-    Its siblings have other draws, but for their libraries' names and what befalls all of them;
+    Its siblings have other draws, except for their libraries' names and the injections that all of them have;
     ``Scenario.of_each_service`` returns the scenario of each.
     """
     drawn = _draw(scenario, Streams(seed, scenario.service if scenario.siblings else ""))
@@ -107,7 +107,7 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
 
 
 def _draw(scenario: Scenario, streams: Streams) -> _Service:
-    """Draw the code, what is done to it, and how the load is spread over endpoints and hosts."""
+    """Draw the code, its injections, and the spread of the load over endpoints and hosts."""
     timeline = Timeline(scenario.start, scenario.window_s, scenario.windows)
     graph = (read_profile_graph if scenario.graph.profile else build_graph)(scenario.graph, streams)
     hosts = None
@@ -131,7 +131,7 @@ def _draw(scenario: Scenario, streams: Streams) -> _Service:
 
 
 def _host_draws(drawn: _Service) -> HostDraws | None:
-    """Return what hosts draw from; None where they are not kept apart."""
+    """Return the inputs of the hosts' draws; None if hosts are not kept apart."""
     hosts, scenario = drawn.site.hosts, drawn.scenario
     if hosts is None:
         return None
@@ -154,7 +154,7 @@ def _host_draws(drawn: _Service) -> HostDraws | None:
 def _truth(
     drawn: _Service, written: Written, incidences: Incidence, samples: FloatArray, totals: FloatArray
 ) -> tuple[Mapping[str, Any], ...]:
-    """Write the truth, by time; ``samples`` and ``totals`` are what was drawn."""
+    """Return the truth in the order of time; ``samples`` and ``totals`` are the drawn counts."""
     scenario, timeline = drawn.scenario, drawn.timeline
     row_of = {series: row for row, series in enumerate(zip(incidences.kinds, incidences.names, strict=True))}
     truth: list[Mapping[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What the event of a request that costs more suspects of a release that was drawn: the stage's ranking."""
+"""Suspects of the event of a request that costs more, in a drawn release: the stage's own ranking."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _AFTER = 6
 
 @dataclass(frozen=True, slots=True)
 class EventSuspects:
-    """Ids of commits, the likeliest first: of all that the event knows, and of those that it names."""
+    """Ids of commits, the likeliest first: all that the event ranks, and those that it names."""
 
     ranked: tuple[str, ...]
     named: tuple[str, ...]
 
 
 def suspects_of_event(case: ReleaseCase, application: Application) -> EventSuspects:
-    """Return the suspects of the event.
+    """Return the suspects of a case's event.
 
-    As in production the commits are announced together, when they are deployed, with how near they come to
-    each route (`smidgen changes --routes`); nothing else is known of the service.
+    As in production the commits are announced together at deployment, with their distance from each route
+    (`smidgen changes --routes`); nothing else is known of the service.
 
     Args:
         case: A release, and the type that costs more.

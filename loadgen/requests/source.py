@@ -1,4 +1,4 @@
-"""Releases of a web application with truth: source, commits, and the one that made a request slower."""
+"""Releases of a web application with truth: source, commits, and the commit that slowed a request."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _DEEPEST = 4
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large an application and its release are.
+    """Size of an application and its release.
 
     Args:
-        about: In one sentence.
-        functions: Besides handlers.
-        handlers: One for each type of request.
-        commits: Of the release.
+        about: Description in one sentence.
+        functions: Number of functions besides handlers.
+        handlers: Number of handlers, one for each type of request.
+        commits: Number of commits of the release.
         modified: Mean number of functions that a commit modifies.
         shared: Share of calls that lead to functions of any domain.
         named: Share of commits whose title names a function that they modify.
@@ -71,9 +71,9 @@ class ReleaseCase:
     Args:
         sources: Path → text of the new release.
         changes: Its commits.
-        request: The type that costs more.
-        slow: Id of the commit that makes it so.
-        depth: Calls from the handler to the function that it made slower.
+        request: Type of request that costs more.
+        slow: Id of the commit that slows it.
+        depth: Number of calls from the handler to the function that the commit slowed.
     """
 
     sources: dict[str, bytes]
@@ -84,10 +84,10 @@ class ReleaseCase:
 
 
 def draw_release(size: Size, rng: np.random.Generator) -> ReleaseCase:
-    """Draw an application, its commits, and which of them made a function slower.
+    """Draw an application, its commits, and the commit that slowed a function.
 
-    The function is any that a handler reaches by one to four calls, each of these as likely; the request that
-    is found is any of those that reach it so.
+    The function is one that a handler reaches by one to four calls, each number as likely; the request is any
+    of those that reach the function by this number.
     """
     tree = _Tree.drawn(size, rng)
     depths = [tree.depths(handler) for handler in range(size.handlers)]
@@ -104,12 +104,12 @@ def draw_release(size: Size, rng: np.random.Generator) -> ReleaseCase:
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """Functions in domains; a function calls only those with larger numbers, so that nothing recurs."""
+    """Functions in domains; a function calls only those with larger numbers, so there is no recursion."""
 
     names: Sequence[str]
-    domains: Sequence[int]  # of each function
+    domains: Sequence[int]  # domain of each function
     calls: Sequence[Sequence[int]]
-    entries: Sequence[Sequence[int]]  # what each handler calls
+    entries: Sequence[Sequence[int]]  # callees of each handler
 
     @classmethod
     def drawn(cls, size: Size, rng: np.random.Generator) -> _Tree:
@@ -130,7 +130,7 @@ class _Tree:
         return cls(names, domains, calls, entries)
 
     def depths(self, handler: int) -> dict[int, int]:
-        """Return function → calls from a handler."""
+        """Return function → number of calls from a handler."""
         by_function = dict.fromkeys(self.entries[handler], 1)
         left = list(by_function)
         for number in left:
@@ -141,15 +141,15 @@ class _Tree:
         return by_function
 
     def path(self, handler: int) -> str:
-        """Return the path that a handler answers."""
+        """Return the path of a handler's route."""
         return f"/{_DOMAINS[handler % len(_DOMAINS)]}/view{handler}"
 
     def subroutine(self, number: int) -> str:
-        """Return a function as stack frames spell it."""
+        """Return a function's name as stack frames spell it."""
         return f"shop.{_DOMAINS[self.domains[number]]}.{self.names[number]}"
 
     def change(self, number: int, size: Size, rng: np.random.Generator, slow: int | None) -> Change:
-        """Draw a commit: a function, and more of the same domain."""
+        """Draw a commit: a function, and more functions of the same domain."""
         first = int(rng.integers(size.functions)) if slow is None else slow
         near = [n for n, domain in enumerate(self.domains) if domain == self.domains[first] and n != first]
         more = min(int(rng.geometric(1.0 / size.modified)) - 1, len(near))
@@ -170,7 +170,7 @@ class _Tree:
         )
 
     def sources(self) -> dict[str, bytes]:
-        """Return the source: a module for each domain, and one with handlers."""
+        """Return the source: a module for each domain, and one with the handlers."""
         lines: dict[str, list[str]] = {name: [] for name in _DOMAINS}
         for number, domain in enumerate(self.domains):
             body = [f"    {self._spelt(called, domain)}()" for called in self.calls[number]] or ["    pass"]

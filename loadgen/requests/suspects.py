@@ -18,17 +18,17 @@ _FIRST = 3
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How well the commits of releases of one size are ranked.
+    """Ranking of the commits of releases of one size.
 
     Args:
-        size: Its name.
-        depth: Calls from the handler to what became slower; 0 of all depths.
-        cases: How many there are.
+        size: Name of the size.
+        depth: Number of calls from the handler to the slower function; 0 for all depths.
+        cases: Number of cases.
         first: Share of cases in which the true commit stands first.
         among: Share in which it is among the first three.
-        listed: Commits that modify what the request may run, in the mean; the paper lists them unranked.
-        by_chance: Share in which the first of these in any order would be the true one.
-        missed: Share in which it is none of them.
+        listed: Mean number of commits that modify code the request may run; the paper lists them unranked.
+        by_chance: Share of cases in which the first of these would be the true one in random order.
+        missed: Share of cases in which these do not hold the true one.
         event_first: Share of cases in which the true commit stands first of an event's suspects.
         event_among: Share in which it is among the first three.
         event_named: Share of cases in which the event is confident enough to name suspects.
@@ -54,13 +54,13 @@ class _Ranked:
     depth: int
     rank: int | None  # from 0; None where it is not listed
     listed: int
-    of_event: int  # its rank of all that the event knows
-    named: bool  # whether the event names any
+    of_event: int  # rank among all that the event ranks
+    named: bool  # whether the event names any suspects
     right: bool  # whether it names the true one
 
 
 def measure(name: str, cases: int, seed: int) -> list[Row]:
-    """Return a row of all depths and one of each."""
+    """Return a row for all depths together, and one for each depth."""
     ranked = [_rank(name, seed, number) for number in range(cases)]
     depths = sorted({case.depth for case in ranked})
     rows = [_row(name, 0, ranked)]

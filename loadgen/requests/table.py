@@ -1,4 +1,4 @@
-"""How often a change of requests' cost is seen and named: preset × rise."""
+"""Rates at which changes of requests' costs are seen and named: preset × rise."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ MIXED = "mixed model"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How one method does on one preset with one rise.
+    """Result of one method on one preset with one rise.
 
     Args:
-        preset: Its name.
+        preset: Name of the preset.
         method: COSTS, FOREST or MIXED.
-        share: Rise of the metric at the old release's load; 0 of equal releases.
+        share: Rise of the metric at the old release's load; 0 for equal releases.
         found: Share of the cases in which a rise of a type is reported.
         first: Of those, the share in which the true type stands first.
         named: Of those, the share in which it is among those named.
-        types: Types named, in the mean.
-        r_squared: Median of the deviance model's R²; NaN but of FOREST.
+        types: Mean number of types named.
+        r_squared: Median of the deviance model's R²; NaN for methods other than FOREST.
         compared: Share of the cases that could be compared.
-        seconds: CPU time of a case, in the mean.
+        seconds: Mean CPU time of a case.
     """
 
     preset: str
@@ -63,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one method says of one case: the types named, the likeliest first; none if nothing rose."""
+    """Answer of one method for one case: the types named, the likeliest first; none if nothing rose."""
 
     types: tuple[str, ...]
     r_squared: float = float("nan")
@@ -72,7 +72,7 @@ class _Found:
 def measure(
     name: str, share: float, cases: int, alpha: float, seed: int, others: Sequence[str] = ()
 ) -> Iterator[Row]:
-    """Yield a row of COSTS, and of each other method."""
+    """Yield a row for COSTS, and one for each other method."""
     preset = PRESETS[name]
     methods: dict[str, Callable[[Case, int], _Found | None]] = {COSTS: lambda case, _: _by_costs(case, alpha)}
     every = {FOREST: _by_forest, MIXED: lambda case, number: _by_mixed(case, alpha, number)}
@@ -118,9 +118,10 @@ def _by_forest(case: Case, seed: int) -> _Found | None:
 
 
 def ask_forests(releases: Releases, true: str, seed: int) -> ForestComparison | None:
-    """Return what the paper's own method says; None if the load cannot be compared.
+    """Return the answer of the paper's own method; None if the load cannot be compared.
 
-    Types that stand for the true one, which the model left out, go by its name: they are the same there.
+    Types that stand for the true type, which the model left out, get its name: for the model they are the
+    same.
     """
     from pipeline.analysis.published.liao2021.forest import Load, compare_forests
 

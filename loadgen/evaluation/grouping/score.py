@@ -1,4 +1,4 @@
-"""How well candidates are grouped by cause, pair by pair, against the truth of simulated fleets."""
+"""Score of groupings by cause, pair by pair, against the truth of simulated fleets."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ Rows = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class GroupingScore:
-    """Pairs of candidates of one scan, counted; add scores up to pool fleets.
+    """Counts of pairs of candidates of one scan; add scores to pool fleets.
 
-    A pair in one group is right if some row explains both, and does not count where none explains either
-    one. A pair belongs together if both are explained best by the same row.
+    A pair in one group is right if some row explains both, and does not count if no row explains one of them.
+    A pair belongs together if the same row explains both best.
     """
 
     right: Rate = Rate(0, 0)  # of pairs in one group
     together: Rate = Rate(0, 0)  # of pairs that belong together
-    unexplained: int = 0  # pairs in one group of which no row explains one
+    unexplained: int = 0  # pairs in one group with a candidate that no row explains
     groups: int = 0
-    causes: Rate = Rate(0, 0)  # causes by scan, of the groups that hold any of theirs
+    causes: Rate = Rate(0, 0)  # causes by scan, of the groups that hold any of their candidates
     nearest: Rate = Rate(0, 0)  # groups of several whose representative is nearest their row's cause
-    split: Counter[str] = field(default_factory=Counter)  # pairs not together, by the row's kind
+    split: Counter[str] = field(default_factory=Counter)  # pairs in two groups, by the row's kind
     merged: Counter[str] = field(default_factory=Counter)  # wrong pairs in one group, by both kinds
 
     def __add__(self, other: GroupingScore) -> GroupingScore:
-        """Return both as one."""
+        """Return the sum of both scores."""
         return GroupingScore(
             self.right + other.right,
             self.together + other.together,
@@ -50,7 +50,7 @@ class GroupingScore:
 
     @property
     def groups_per_cause(self) -> float | None:
-        """Return into how many groups a cause falls in a scan on average."""
+        """Return the mean number of groups per cause in a scan."""
         return self.causes.of / self.causes.hits if self.causes.hits else None
 
 
@@ -146,7 +146,7 @@ def _score_pairs(items: Sequence[tuple[int, Rows]], rows: Mapping[str, TruthRow]
 def _is_nearest(
     candidates: Sequence[Candidate], behind: Sequence[Rows], rows: Mapping[str, TruthRow]
 ) -> Rate:
-    """Return whether the first of a group is the nearest to the cause that most of the group has."""
+    """Return whether a group's first candidate is the nearest to the cause of most of the group."""
     votes = Counter(best for causes in behind if (best := _best(causes)))
     if len(candidates) < 2 or not votes:
         return Rate(0, 0)

@@ -1,4 +1,4 @@
-"""Two results of the accuracy suite, run by run: the same fleets, so every difference is the code's."""
+"""Comparison of two results of the accuracy suite, run by run: on equal fleets only the code differs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POOLED = ("precision", "recall", "repeated", "false_positive_rate", "top_1", "to
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One figure of one scenario that is not what it was: the mean of the paired differences."""
+    """A figure of a scenario that changed: the mean of the paired differences."""
 
     scenario: str
     figure: Figure
@@ -25,19 +25,19 @@ class Moved:
 
     @property
     def better(self) -> bool:
-        """Whether it moved the way it should."""
+        """Whether the figure moved in the better direction."""
         return (self.difference.value > 0) == self.figure.higher_is_better
 
     @property
     def sure(self) -> bool:
-        """Whether the interval of the difference leaves 0 out."""
+        """Whether the interval of the difference excludes 0."""
         low, high = self.difference.low, self.difference.high
         return low is not None and high is not None and (low > 0 or high < 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What moved between two results, over the runs that both have."""
+    """Changes between two results, over the runs that both have."""
 
     common: int
     moved: tuple[Moved, ...]
@@ -74,7 +74,7 @@ class Comparison:
 
 
 def compare_suites(old: Sequence[Run], new: Sequence[Run]) -> Comparison:
-    """Pair runs of the same scenario and seed, and return what moved."""
+    """Pair runs of the same scenario and seed, and return the changed figures."""
     before = {(run["scenario"], run["seed"]): run for run in old}
     pairs = [(before[key], run) for run in new if (key := (run["scenario"], run["seed"])) in before]
     moved = []

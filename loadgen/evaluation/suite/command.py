@@ -97,7 +97,7 @@ def accuracy(context: click.Context, request: _AccuracyRequest) -> int:
 
 
 def _measure(request: _AccuracyRequest) -> dict[str, Any]:
-    """Make all runs, and those without each of the steps, and store what they come to."""
+    """Make all runs, and the runs without each step, and store the result."""
     jobs, steps = _planned(request)
     out, resume = request.out, request.resume
     if resume and not out:
@@ -120,9 +120,9 @@ def _measure(request: _AccuracyRequest) -> dict[str, Any]:
 
 
 def _planned(request: _AccuracyRequest) -> tuple[list[Job], Sequence[str]]:
-    """Return the runs to make, and the steps each of which they are made again without."""
+    """Return the runs to make, and the steps for the ablation."""
     chosen = request.workloads or (WORKLOAD,)
-    least = min(load_workloads(chosen), key=lambda workload: workload.least_s)  # mistakes are found first
+    least = min(load_workloads(chosen), key=lambda workload: workload.least_s)  # report mistakes first
     count = request.seeds or (LONG_SEEDS if request.long else SEEDS)
     steps = parse_steps(request.without) if request.without is not None else ()
     names = _scenarios(request.scenarios, long_run=request.long, world=request.world, hosts=request.hosts)
@@ -133,7 +133,7 @@ def _planned(request: _AccuracyRequest) -> tuple[list[Job], Sequence[str]]:
 
 
 def _refuse_to_run(context: click.Context) -> None:
-    """Refuse options that say what to run beside those that show what was."""
+    """Refuse options of a run beside options that show a stored result."""
     source = click.core.ParameterSource.COMMANDLINE
     parameters = {name for name in context.params if context.get_parameter_source(name) == source}
     if parameters - {"shown", "page", "against", "as_json"}:
@@ -141,13 +141,13 @@ def _refuse_to_run(context: click.Context) -> None:
 
 
 def _read_shown(shown: Sequence[Path]) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Return the first of the results, and the one that has an ablation."""
+    """Return the first result, and the first with an ablation."""
     results = [read_suite(path) for path in shown]
     return results[0], next((result for result in results if result.get("ablation")), None)
 
 
 def suite_to_json(runs: Sequence[Run], workloads: Sequence[str]) -> dict[str, Any]:
-    """Return a suite's result as it is stored."""
+    """Return a suite's result in its stored form."""
     means = {
         scenario: {name: mean_json(mean) for name, mean in figures.items()}
         for scenario, figures in scenario_means(runs).items()
@@ -164,10 +164,10 @@ def suite_to_json(runs: Sequence[Run], workloads: Sequence[str]) -> dict[str, An
 
 
 def read_suite(path: Path) -> dict[str, Any]:
-    """Read what ``--out`` wrote; it is unpacked if the name ends in .gz.
+    """Read a file that ``--out`` wrote; it is unpacked if the name ends in .gz.
 
     Raises:
-        ConfigError: it cannot be read, or the key that is wrong.
+        ConfigError: the file cannot be read, or a key is wrong.
     """
     try:
         raw = fields.parse_object(_read(path))
@@ -211,7 +211,7 @@ def _scenarios(scenarios: str | None, *, long_run: bool, world: bool, hosts: boo
 
 
 def _check_lengths(scenarios: Sequence[str], least: Workload) -> None:
-    """Refuse scenarios in which no workload can find anything, when all figures would be 0."""
+    """Refuse scenarios too short for any workload: all figures would be 0."""
     for name in scenarios:
         if (lasts_s := load_scenario(name).duration_s) < least.least_s:
             raise ConfigError(
@@ -253,7 +253,7 @@ def _read(path: Path) -> bytes:
 
 
 def _encoded(result: Mapping[str, Any], *, packed: bool) -> bytes:
-    """Return a result as JSON: indented for readers, or compressed to the same bytes at any time."""
+    """Return a result as JSON: indented for readers, or compressed to reproducible bytes."""
     if packed:
         return gzip.compress(orjson.dumps(result), mtime=0)
     return orjson.dumps(result, option=orjson.OPT_INDENT_2)

@@ -1,4 +1,4 @@
-"""The accuracy suite: scenarios × seeds, each simulated, backtested and scored, and what comes of all."""
+"""Accuracy suite: scenarios × seeds, each simulated, backtested and scored, and their summaries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One column of the suite's table: where it stands in a score, and which way is better."""
+    """One column of the suite's table: its path in a score, and its better direction."""
 
     name: str
     path: tuple[str, ...]
@@ -77,7 +77,7 @@ def run_suite(
     known: Mapping[Job, Run] | None = None,
     advance: Callable[[Job, Run], None] | None = None,
 ) -> list[Run]:
-    """Make every run that is not known, several at a time, and return all in the order of ``jobs``.
+    """Make every run not in ``known``, several at a time, and return all in the order of ``jobs``.
 
     Raises:
         SmidgenError: a scenario or workload is wrong, or a process died.
@@ -98,8 +98,8 @@ def run_suite(
 def run_fleet(jobs: Sequence[Job]) -> list[Run]:
     """Make runs of one scenario, seed and workloads, which differ in the steps that they leave out.
 
-    The fleet is simulated once, and scanned once for each set of the detector's parts: later steps do not
-    come back to detection, so that runs without one of them judge the same change points.
+    The fleet is simulated once, and scanned once for each set of the detector's parts. Later steps do not
+    affect detection, so that runs without one of them judge the same change points.
     """
     began = time.perf_counter()
     first = jobs[0]
@@ -152,7 +152,7 @@ def _lacking_parts(job: Job) -> Without:
 
 
 def figure_of(run: Run, figure: Figure) -> float | None:
-    """Return one figure of a run, None where it has no value."""
+    """Return one figure of a run; None if it has no value."""
     value: Any = run["score"]
     for key in figure.path:
         value = None if value is None else value.get(key)
@@ -180,9 +180,9 @@ def scenario_means(runs: Sequence[Run]) -> dict[str, dict[str, Mean | None]]:
 
 
 def pooled(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return all runs as one, counts added up; rates have Wilson's interval.
+    """Return all runs as one, with counts added up; rates have Wilson's interval.
 
-    Runs of large scenarios weigh more here than in the means, because they hold more.
+    Runs of large scenarios weigh more here than in the means, because they have more cases.
     """
     scores = [run["score"] for run in runs]
     rates = {
@@ -242,7 +242,7 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _funnel(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add funnels up; a step that a run does not have left everything there as it was."""
+    """Add up funnels; a step that a run lacks passes all of that run's candidates."""
     funnels = [score["funnel"] for score in scores]
     order = list(dict.fromkeys(step["step"] for funnel in funnels for step in funnel["steps"]))
     totals = dict.fromkeys(order, 0)

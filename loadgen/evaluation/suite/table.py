@@ -1,4 +1,4 @@
-"""The accuracy suite's tables in the terminal."""
+"""Tables of the accuracy suite in the terminal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def suite_tables(runs: Sequence[Run]) -> Iterator[Table]:
 
 
 def scenario_table(runs: Sequence[Run]) -> Table:
-    """Return the mean over seeds of what the goals of a scenario do not show, without intervals."""
+    """Return the means over seeds of the figures that are not goals, without intervals."""
     table = _table("By scenario: mean over seeds", "scenario", *(figure.name for figure in _BRIEF))
     for scenario, means in scenario_means(runs).items():
         shown = ((figure, means[figure.name]) for figure in _BRIEF)
@@ -86,7 +86,7 @@ def pooled_tables(runs: Sequence[Run]) -> Iterator[Table]:
 
 
 def print_against(console: Console, comparison: Comparison) -> None:
-    """Print what moved against an earlier result."""
+    """Print the figures that changed against an earlier result."""
     console.print()
     table = _table(f"Against the earlier result, {comparison.common} common runs", "", "before", "now")
     for name in POOLED:
@@ -112,7 +112,7 @@ def print_against(console: Console, comparison: Comparison) -> None:
 
 
 def worth_table(whole: Mapping[str, Any], worth: Sequence[Mapping[str, Any]]) -> Table:
-    """Return what all runs come to without each step: the figure, and the mean of the paired differences.
+    """Return the pooled figures of all runs without each step, with the means of the paired differences.
 
     Args:
         whole: all runs with every step, as ``pooled`` returns them.
@@ -171,7 +171,7 @@ def _value(figure: Figure, value: float) -> str:
 
 
 def _bare(figure: Figure, value: float) -> str:
-    """Write an interval's bound as short as a narrow table demands; the figure has the unit."""
+    """Write an interval's bound in short form, without the unit, which the figure has."""
     if figure.unit == "time":
         return f"{value / 3600:.1f}"
     return f"{value * 100:.2g}" if abs(value) < 0.995 else f"{value * 100:.0f}"
