@@ -57,7 +57,7 @@ def deploy(
 ) -> Cause:
     """Deploy a change that makes subroutines cost more, in code or by a gate that configuration opens.
 
-    Three in ten root causes have titles that do not describe the change. A gate's code was deployed hours to
+    Three in ten root causes have texts that do not describe the change. A gate's code was deployed hours to
     days before, shut; the root cause is the change that opens it (FBDetect §5.4.9).
     """
     texts = vocabulary().vague if rng.random() < 0.3 else vocabulary().explicit

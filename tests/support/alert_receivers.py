@@ -76,7 +76,7 @@ class HttpReceiver(_InThread):
 
     def sent(self, method: str, path: str) -> list[Any]:
         """The bodies of requests of one kind, in order."""
-        return [each.json for each in self.requests if (each.method, each.path) == (method, path)]
+        return [request.json for request in self.requests if (request.method, request.path) == (method, path)]
 
     async def _start(self) -> None:
         app = web.Application()

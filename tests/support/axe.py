@@ -33,7 +33,7 @@ def _source() -> str:
 async def audit(browser: Browser) -> list[str]:
     """Return what axe finds on the page that is shown, one line a node, and what is too wide."""
     await browser.run(f"{_source()}; true")  # through the devtools: the page's own policy lets nobody in
-    found: list[str] = await browser.run(_FOUND % json.dumps(_WITHIN))
+    violations: list[str] = await browser.run(_FOUND % json.dumps(_WITHIN))
     wider: list[str] = await browser.run(_WIDER)
     sideways: list[str] = await browser.run(_SIDEWAYS)
-    return found + wider + sideways
+    return violations + wider + sideways

@@ -51,8 +51,8 @@ class Locked:
 def locked(lock: str) -> Iterator[Locked]:
     """Yield the entries of a lock."""
     for name, version, marker, hashes in _ENTRY.findall(lock):
-        found = tuple(sorted(re.findall(r"--hash=sha256:([0-9a-f]{64})", hashes)))
-        yield Locked(canonicalize_name(name), version, marker.strip(), found)
+        digests = tuple(sorted(re.findall(r"--hash=sha256:([0-9a-f]{64})", hashes)))
+        yield Locked(canonicalize_name(name), version, marker.strip(), digests)
 
 
 def in_production() -> dict[str, set[str]]:
@@ -61,22 +61,22 @@ def in_production() -> dict[str, set[str]]:
     What a package needs stands in its metadata, so all of them have to be installed, as in ``make setup``.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    found: dict[str, set[str]] = {}
+    dependencies: dict[str, set[str]] = {}
     ahead = [(Requirement(line), "") for line in project["dependencies"]]
     direct = {canonicalize_name(requirement.name) for requirement, _ in ahead}
     wanted = [(canonicalize_name(requirement.name), requirement.extras) for requirement, _ in ahead]
     while wanted:
         name, extras = wanted.pop()
-        known = found.setdefault(name, set())
+        names = dependencies.setdefault(name, set())
         for line in metadata.requires(name) or ():
             requirement = Requirement(line)
             if _is_needed(requirement.marker, extras):
                 needed = canonicalize_name(requirement.name)
-                if needed not in known:
-                    known.add(needed)
+                if needed not in names:
+                    names.add(needed)
                     wanted.append((needed, requirement.extras))
-    found["smidgen"] = set(direct)
-    return found
+    dependencies["smidgen"] = set(direct)
+    return dependencies
 
 
 def _is_needed(marker: Marker | None, extras: set[str]) -> bool:
@@ -107,7 +107,9 @@ def bill(lock: str) -> Bom:
             components.setdefault(entry.name, []).append(_component(entry))
     for name, those in components.items():
         made.components.update(component for component in those if component is not root)
-        needed = [each for other in sorted(needs[name]) for each in components.get(other, ())]
+        needed = [
+            reference for dependency in sorted(needs[name]) for reference in components.get(dependency, ())
+        ]
         for component in those:
             made.register_dependency(component, needed)
     return made

@@ -56,10 +56,10 @@ class Browser:
 
     async def run(self, script: str) -> Any:
         """Return what an expression gives; a promise is waited for."""
-        found = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        if "exceptionDetails" in found:
-            raise RuntimeError(str(found["exceptionDetails"]))
-        return found["result"].get("value")
+        answer = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(str(answer["exceptionDetails"]))
+        return answer["result"].get("value")
 
     async def until(self, script: str) -> None:
         """Wait until an expression holds."""
@@ -76,8 +76,8 @@ class Browser:
         """Press and release a key."""
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
         for kind in ("keyDown", "keyUp"):
-            given = {"text": text} if kind == "keyDown" and text else {}
-            await self.call("Input.dispatchKeyEvent", type=kind, key=key, **given)
+            options = {"text": text} if kind == "keyDown" and text else {}
+            await self.call("Input.dispatchKeyEvent", type=kind, key=key, **options)
 
     async def look(self, size: tuple[int, int], *, dark: bool) -> None:
         """Take the size of a screen, and its colour scheme."""
@@ -97,24 +97,24 @@ class Browser:
         wanted = {"format": path.suffix[1:], "captureBeyondViewport": True, "clip": clip}
         if path.suffix == ".webp":
             wanted["quality"] = 80
-        found = await self.call("Page.captureScreenshot", **wanted)
-        path.write_bytes(base64.b64decode(found["data"]))
+        answer = await self.call("Page.captureScreenshot", **wanted)
+        path.write_bytes(base64.b64decode(answer["data"]))
 
     async def _read(self) -> None:
         async for message in self._socket:
             if message.type != WSMsgType.TEXT:
                 continue
-            said = message.json()
-            if said.get("id") in self._answers:
-                self._answers[said["id"]].set_result(said)
-            elif (method := said.get("method")) == "Page.loadEventFired":
+            content = message.json()
+            if content.get("id") in self._answers:
+                self._answers[content["id"]].set_result(content)
+            elif (method := content.get("method")) == "Page.loadEventFired":
                 self._loaded.set()
             elif method == "Network.requestWillBeSent":
-                self.requests.append(said["params"]["request"]["url"])
+                self.requests.append(content["params"]["request"]["url"])
             elif method == "Runtime.exceptionThrown":
-                self.complaints.append(str(said["params"]["exceptionDetails"]))
-            elif method == "Log.entryAdded" and said["params"]["entry"]["level"] == "error":
-                self.complaints.append(str(said["params"]["entry"]))
+                self.complaints.append(str(content["params"]["exceptionDetails"]))
+            elif method == "Log.entryAdded" and content["params"]["entry"]["level"] == "error":
+                self.complaints.append(str(content["params"]["entry"]))
 
 
 @asynccontextmanager
@@ -154,12 +154,12 @@ async def _endpoint(stream: asyncio.StreamReader) -> str:
 
 
 async def _tab(socket: ClientWebSocketResponse, headers: Mapping[str, str]) -> Browser:
-    async def ask(number: int, method: str, **given: Any) -> dict[str, Any]:
-        await socket.send_json({"id": number, "method": method, "params": given})
+    async def ask(number: int, method: str, **params: Any) -> dict[str, Any]:
+        await socket.send_json({"id": number, "method": method, "params": params})
         while (answer := await socket.receive_json()).get("id") != number:
             pass
-        found: dict[str, Any] = answer["result"]
-        return found
+        result: dict[str, Any] = answer["result"]
+        return result
 
     target = (await ask(-1, "Target.createTarget", url="about:blank"))["targetId"]
     session = (await ask(-2, "Target.attachToTarget", targetId=target, flatten=True))["sessionId"]

@@ -150,32 +150,34 @@ def objects(values: Mapping[str, Any], name: str = "smidgen") -> list[Object]:
 
 @cache
 def _rendered(values: str, name: str) -> Mapping[str, str]:
-    given = json.loads(values)
+    parsed = json.loads(values)
     with helm.Chart.load(CHART) as chart:
-        chart.validate_schema(given)
-        found: dict[str, str] = chart.render(given, name=name, namespace="monitoring")
-    return found
+        chart.validate_schema(parsed)
+        files: dict[str, str] = chart.render(parsed, name=name, namespace="monitoring")
+    return files
 
 
 @cache
 def _objects(values: str, name: str) -> list[Object]:
     texts = [text for file, text in _rendered(values, name).items() if file.endswith(".yaml")]
-    return [one for text in texts for one in yaml.load_all(text, yaml.CSafeLoader) if one]
+    return [document for text in texts for document in yaml.load_all(text, yaml.CSafeLoader) if document]
 
 
 def of_kind(kind: str, values: Mapping[str, Any]) -> dict[str, Object]:
-    return {one["metadata"]["name"]: one for one in objects(values) if one["kind"] == kind}
+    return {item["metadata"]["name"]: item for item in objects(values) if item["kind"] == kind}
 
 
 def workers(values: Mapping[str, Any]) -> dict[str, Object]:
     """Return what runs the stages."""
-    found = of_kind("StatefulSet" if values.get("stableNames") else "Deployment", values)
-    return {name: one for name, one in found.items() if name.removeprefix("smidgen-") not in PARTS}
+    workloads = of_kind("StatefulSet" if values.get("stableNames") else "Deployment", values)
+    return {
+        name: workload for name, workload in workloads.items() if name.removeprefix("smidgen-") not in PARTS
+    }
 
 
 def pod(workload: Object) -> Object:
-    found: Object = workload["spec"]["template"]["spec"]
-    return found
+    spec: Object = workload["spec"]["template"]["spec"]
+    return spec
 
 
 def settings_of(spec: Object, values: Mapping[str, Any], folder: Path) -> Settings:

@@ -37,11 +37,11 @@ def trouble(arguments: Sequence[str]) -> str:
     left = list(arguments)
     while isinstance(command, click.Group) and left and not left[0].startswith("-"):
         try:
-            name, found, left = command.resolve_command(context, left)
+            name, subcommand, left = command.resolve_command(context, left)
         except click.UsageError as error:
             return error.format_message()
-        assert found is not None
-        command, context = found, click.Context(found, parent=context, info_name=name)
+        assert subcommand is not None
+        command, context = subcommand, click.Context(subcommand, parent=context, info_name=name)
     # `bench NAME` is a command of its own for some names, and knows only with all arguments which.
     chosen = command.make_context(
         str(context.info_name), list(left), parent=context.parent, resilient_parsing=True
@@ -49,10 +49,10 @@ def trouble(arguments: Sequence[str]) -> str:
     if chosen.command is not command:
         left.remove(str(chosen.info_name).split()[-1])
     try:
-        given, _, _ = chosen.command.make_parser(context).parse_args(left)
+        options, _, _ = chosen.command.make_parser(context).parse_args(left)
         for parameter in chosen.command.params:
-            if isinstance(parameter.type, click.Choice) and given.get(parameter.name or "") is not None:
-                parameter.type_cast_value(context, given[parameter.name or ""])
+            if isinstance(parameter.type, click.Choice) and options.get(parameter.name or "") is not None:
+                parameter.type_cast_value(context, options[parameter.name or ""])
     except click.UsageError as error:
         return error.format_message()
     return ""

@@ -63,13 +63,13 @@ def build_pairs(
     """Pairs of subroutines; the first of them were reported as parts of these events."""
     every = build_candidates(matrix, names, times=times)
     evidence = build_evidence(matrix, every, changes)
-    known = [Reported(c, event) for c, event in zip(every, events, strict=False)]
+    reported_ones = [Reported(c, event) for c, event in zip(every, events, strict=False)]
     return pair_up(
         evidence,
         evidence.clusters[0].stacks.index,
-        every[len(known) :],
+        every[len(reported_ones) :],
         config,
-        reported=known,
+        reported=reported_ones,
         deployed=evidence.deployed.before(every, config),
     )
 

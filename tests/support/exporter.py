@@ -81,8 +81,8 @@ async def _scrape(patch: pytest.MonkeyPatch) -> str:
     patch.setattr(workers, "lags", lambda *_: {("profiles", 0): 3})
     _work(flow, clock)
     clock.now += AFTER_S
-    other = build_profile({"main": 1000}, service="mail", start=clock.now - 60.0)
-    flow.send("profiles", [encode_profile(other)], partition=1)
+    second = build_profile({"main": 1000}, service="mail", start=clock.now - 60.0)
+    flow.send("profiles", [encode_profile(second)], partition=1)
     assert worker._health is not None
     async with TestClient(TestServer(worker._health.application())) as client:
         return await (await client.get("/metrics")).text()

@@ -38,7 +38,7 @@ def insert_regression(store: Store, metric: str = "shop.cart", modified: tuple[s
 def insert_resolution(store: Store, *fixing: str) -> None:
     """Resolve it, by some changes."""
     candidate = build_candidate("shop.cart", before=0.1, after=0.12, change_time=T)
-    changes = tuple(build_change(one, ["shop.cart"]) for one in fixing)
+    changes = tuple(build_change(name, ["shop.cart"]) for name in fixing)
     update = Update(
         "resolved", OpenRegression("r1", candidate), "shop", "hours", T + 9e4, T + 8e4, 0.1, changes=changes
     )
@@ -47,8 +47,8 @@ def insert_resolution(store: Store, *fixing: str) -> None:
 
 def insert_verdict(store: Store, kind: VerdictKind, subject: str = "") -> None:
     """Answer it."""
-    said = Verdict("r1", "shop", kind, T + 7200.0, subject=subject)
-    store.insert("verdicts", columns_of([verdict_to_row(said)]))
+    verdict = Verdict("r1", "shop", kind, T + 7200.0, subject=subject)
+    store.insert("verdicts", columns_of([verdict_to_row(verdict)]))
 
 
 def insert_trials(store: Store, experiment: str = "pr-1", same_code: int = 20) -> None:

@@ -130,12 +130,12 @@ def datadog_event(**changed: Any) -> bytes:
 
 
 def datadog(**files: bytes) -> bytes:
-    given = files or {"profile.pprof": bytes(cramjam.zstd.compress(libdatadog_pprof()))}
-    return form(event=datadog_event(), **given)
+    parts = files or {"profile.pprof": bytes(cramjam.zstd.compress(libdatadog_pprof()))}
+    return form(event=datadog_event(), **parts)
 
 
 def message(stacks: Mapping[tuple[str, ...], int]) -> bytes:
     """Return a message of the sampler inside Python applications."""
     interval = Interval(NOW - 10, NOW, 20.0, stacks)
-    [one] = build_messages(interval, Identity("shop", "h1", "v7", {"region": "eu"}), "id-1")
-    return one.value
+    [built] = build_messages(interval, Identity("shop", "h1", "v7", {"region": "eu"}), "id-1")
+    return built.value

@@ -84,6 +84,9 @@ def judge_experiments(store: Store, end: float, service: str = "shop") -> None:
 
 def _take(stage: JudgeStage, messages: Sequence[TrialSide | ExperimentEnd]) -> None:
     stage.handle(
-        [Record("trials", 0, offset, decode_trial(encode_trial(one))) for offset, one in enumerate(messages)]
+        [
+            Record("trials", 0, offset, decode_trial(encode_trial(trial)))
+            for offset, trial in enumerate(messages)
+        ]
     )
     stage.settled()

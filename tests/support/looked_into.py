@@ -112,7 +112,7 @@ def _count(store: Store, dataset: Dataset) -> None:
     _insert(store, "totals", dataset, windows, dataset.totals[None], {"messages": 0, "stacks": 0})
     kinds, names = dataset.kinds, dataset.names
     for kind in set(kinds):
-        rows = [row for row, each in enumerate(kinds) if each == kind]
+        rows = [row for row, row_kind in enumerate(kinds) if row_kind == kind]
         own = {"kind": kind}
         _insert(
             store,

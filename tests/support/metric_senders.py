@@ -17,10 +17,10 @@ def write_request(
     for name, type_ in (types or {}).items():
         request.metadata.add(metric_family_name=name.encode(), type=type_)
     for labels, time, value in series:
-        one = request.timeseries.add()
+        entry = request.timeseries.add()
         for name, text in sorted(labels.items()):
-            one.labels.add(name=name.encode(), value=text.encode())
-        one.samples.add(value=value, timestamp=round(time * 1000))
+            entry.labels.add(name=name.encode(), value=text.encode())
+        entry.samples.add(value=value, timestamp=round(time * 1000))
     data: bytes = request.SerializeToString()
     return data
 

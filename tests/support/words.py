@@ -122,18 +122,18 @@ def names(tree: ast.Module) -> set[str]:
         if isinstance(node, ast.Import)
         for alias in node.names
     }
-    found: set[str] = set()
+    identifiers: set[str] = set()
     for node in _nodes(tree):
         if isinstance(node, ast.Name):
-            found.add(node.id)
+            identifiers.add(node.id)
         elif isinstance(node, ast.Attribute):
             if not (isinstance(node.value, ast.Name) and node.value.id in modules):
-                found.add(node.attr)
+                identifiers.add(node.attr)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
+            identifiers.add(node.name)
         elif isinstance(node, ast.arg | ast.keyword) and node.arg:
-            found.add(node.arg)
-    return {split_name(name) for name in found}
+            identifiers.add(node.arg)
+    return {split_name(name) for name in identifiers}
 
 
 @lru_cache(maxsize=1)
@@ -197,9 +197,9 @@ def words_in_code() -> dict[str, list[str]]:
         written = " . ".join(chain(*prose(source, tree)))
         for ban in rows:
             if not path.startswith(ban.files or ("\0",)):
-                found = ban.count(named) + (0 if ban.names_only else ban.count(written))
-                if found:
-                    files[ban.words[0]].append(f"{path}: {found}")
+                count = ban.count(named) + (0 if ban.names_only else ban.count(written))
+                if count:
+                    files[ban.words[0]].append(f"{path}: {count}")
     return files
 
 
@@ -244,8 +244,8 @@ def _helped(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
     if isinstance(command, click.Group):
         context = click.Context(command, info_name=name)
         for sub in command.list_commands(context):
-            found = command.get_command(context, sub)
-            assert found
-            yield from _helped(found, f"{name} {sub}")
+            subcommand = command.get_command(context, sub)
+            assert subcommand
+            yield from _helped(subcommand, f"{name} {sub}")
     if command is smidgen:
         yield "commands", " ".join(text for _, text in COMMANDS.values())
