@@ -1,4 +1,4 @@
-"""Regression events as JSON, and the alerts that they are."""
+"""Regression events as JSON, and their alerts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def alert(event: dict[str, Any] | None = None, **data: Any) -> Alert:
 
 
 def encoded(event: dict[str, Any]) -> bytes:
-    """Return an event as its message has it."""
+    """Return an event in the form of its message."""
     return json.dumps(event).encode()
 
 
@@ -107,7 +107,7 @@ def verdict(
 
 
 def outcome(metric: str, decision: str, difference: float | None, **own: Any) -> dict[str, Any]:
-    """Return what a verdict says of one metric."""
+    """Return a verdict's outcome for one metric."""
     measured = difference is not None
     bounds = (difference - 0.01, difference + 0.01) if difference is not None else (None, None)
     return {

@@ -1,4 +1,4 @@
-"""Targets, and what they are sent."""
+"""Targets of alerts, and notes to send to them."""
 
 from __future__ import annotations
 

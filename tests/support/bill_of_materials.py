@@ -1,4 +1,4 @@
-"""The bill of materials of what runs in production, in CycloneDX: ``make sbom``.
+"""Bill of materials of the packages that run in production, in CycloneDX: ``make sbom``.
 
 Versions and hashes are those of requirements.lock; which packages belong to it follows from pyproject.toml
 and their metadata. So the same lock gives the same bytes, on one version of Python. It names no index and no
@@ -35,12 +35,12 @@ _ENTRY = re.compile(
 _NAMESPACE = uuid.UUID("6f0c2a64-8e0e-5c52-9d3e-0b8e5f3d7a11")
 _EPOCH = datetime(
     1980, 1, 1, tzinfo=UTC
-)  # the lock has no time of its own, and the file is the same each time
+)  # the lock has no time of its own, and the file must always be the same
 
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """One entry of the lock; ``marker`` says where it is installed."""
+    """One entry of the lock; ``marker`` is the condition of its installation."""
 
     name: str
     version: str
@@ -56,9 +56,9 @@ def locked(lock: str) -> Iterator[Locked]:
 
 
 def in_production() -> dict[str, set[str]]:
-    """Return the names of packages that Smidgen needs without extras, and what each needs of them.
+    """Return the packages that Smidgen needs without extras, and the needs of each.
 
-    What a package needs stands in its metadata, so all of them have to be installed, as in ``make setup``.
+    The needs of a package are in its metadata, so all packages have to be installed, as in ``make setup``.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     dependencies: dict[str, set[str]] = {}
@@ -121,7 +121,7 @@ def _component(entry: Locked) -> Component:
         version=entry.version,
         bom_ref=f"{entry.name}=={entry.version}",
         purl=PackageURL("pypi", name=entry.name, version=entry.version),
-        # Of every file that may be installed: which one it is depends on the system.
+        # Of every file that may be installed: the system decides which one is.
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=content) for content in entry.hashes],
         properties=[Property(name="smidgen:marker", value=entry.marker)] if entry.marker else (),
     )

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its own DevTools protocol: what a person with a browser does."""
+"""Headless Chromium, driven over its own DevTools protocol, for tests of what people do in a browser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DESKTOP, PHONE = (1440, 960), (390, 844)
 
 
 class Browser:
-    """One tab. ``requests`` are the addresses it asked for, ``complaints`` what its console said."""
+    """One tab. ``requests`` are the addresses it requested, ``complaints`` the messages of its console."""
 
     def __init__(self, socket: ClientWebSocketResponse, session: str) -> None:
         self._socket = socket
@@ -55,7 +55,7 @@ class Browser:
         await asyncio.wait_for(self._loaded.wait(), WAIT_S)
 
     async def run(self, script: str) -> Any:
-        """Return what an expression gives; a promise is waited for."""
+        """Return the value of an expression; a promise is awaited."""
         answer = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise RuntimeError(str(answer["exceptionDetails"]))
@@ -65,7 +65,7 @@ class Browser:
         """Wait until an expression holds."""
         end = asyncio.get_running_loop().time() + WAIT_S
         while True:
-            with suppress(RuntimeError):  # between two pages there is nothing to ask
+            with suppress(RuntimeError):  # between two pages there is no context to evaluate in
                 if await self.run(f"!!({script})"):
                     return
             if asyncio.get_running_loop().time() > end:
@@ -80,7 +80,7 @@ class Browser:
             await self.call("Input.dispatchKeyEvent", type=kind, key=key, **options)
 
     async def look(self, size: tuple[int, int], *, dark: bool) -> None:
-        """Take the size of a screen, and its colour scheme."""
+        """Set the size of the screen, and its colour scheme."""
         width, height = size
         mobile = width < 700
         await self.call(
@@ -91,7 +91,7 @@ class Browser:
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     async def screenshot(self, path: Path, *, most: int) -> None:
-        """Write the page as a picture of the kind that the name ends with, ``most`` pixels of its height."""
+        """Write the page as an image in the format of the name's ending, ``most`` pixels of its height."""
         metrics = (await self.call("Page.getLayoutMetrics"))["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": metrics["width"], "height": min(most, metrics["height"]), "scale": 1}
         wanted = {"format": path.suffix[1:], "captureBeyondViewport": True, "clip": clip}
@@ -119,7 +119,7 @@ class Browser:
 
 @asynccontextmanager
 async def chromium(**headers: str) -> AsyncIterator[Browser]:
-    """Start Chromium and open one tab; it sends ``headers`` along with everything."""
+    """Start Chromium and open one tab, which sends ``headers`` with every request."""
     assert CHROMIUM is not None
     with tempfile.TemporaryDirectory(prefix="smidgen-browser-", ignore_cleanup_errors=True) as folder:
         process = await asyncio.create_subprocess_exec(

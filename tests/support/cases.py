@@ -9,9 +9,9 @@ from typing import Any
 
 
 def for_every(name: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Have a test called once for each value of one of its parameters, and fail with all values that fail.
+    """Call a test once for each value of one of its parameters, and fail with all values that fail.
 
-    Fixtures are those of one test: use it where they are read only.
+    All values share the fixtures of one test: use it where the test only reads them.
     """
     cases = list(values)
 

@@ -1,4 +1,4 @@
-"""deploy/helm/smidgen as Helm's own engine renders it: sets of values, and what is made of them.
+"""Objects of deploy/helm/smidgen as Helm's own engine renders it, for sets of values.
 
 The engine is the package helm-python-sdk, which holds Helm's library.
 """
@@ -139,12 +139,12 @@ SETS: dict[str, Object] = {
 
 
 def rendered(values: Mapping[str, Any], name: str = "smidgen") -> dict[str, str]:
-    """Return what the templates make of values, by their files."""
+    """Return the files that the templates render for the values."""
     return dict(_rendered(json.dumps(values), name))
 
 
 def objects(values: Mapping[str, Any], name: str = "smidgen") -> list[Object]:
-    """Return the objects in it; a caller may change them."""
+    """Return the rendered objects; a caller may change them."""
     return deepcopy(_objects(json.dumps(values), name))
 
 
@@ -168,7 +168,7 @@ def of_kind(kind: str, values: Mapping[str, Any]) -> dict[str, Object]:
 
 
 def workers(values: Mapping[str, Any]) -> dict[str, Object]:
-    """Return what runs the stages."""
+    """Return the workloads that run the stages."""
     workloads = of_kind("StatefulSet" if values.get("stableNames") else "Deployment", values)
     return {
         name: workload for name, workload in workloads.items() if name.removeprefix("smidgen-") not in PARTS
@@ -181,11 +181,11 @@ def pod(workload: Object) -> Object:
 
 
 def settings_of(spec: Object, values: Mapping[str, Any], folder: Path) -> Settings:
-    """Return what a container of a pod would read, its files laid out in a folder."""
+    """Return the settings that a container of a pod would read, with its files laid out in a folder."""
     (container,) = spec["containers"]
-    made = {(one["kind"], one["metadata"]["name"]): one for one in objects(values)}
+    made = {(entry["kind"], entry["metadata"]["name"]): entry for entry in objects(values)}
     sources = {volume["name"]: volume for volume in spec["volumes"]}
-    environ = {one["name"]: one["value"] for one in container["env"]}
+    environ = {entry["name"]: entry["value"] for entry in container["env"]}
     for mount in container["volumeMounts"]:
         source = sources[mount["name"]]
         config = made.get(("ConfigMap", source.get("configMap", {}).get("name")), {"data": {}})

@@ -1,4 +1,4 @@
-"""Command lines of Smidgen in documents, and what the command line itself makes of them."""
+"""Command lines of Smidgen in documents, and their interpretation by the command line itself."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def command_lines(text: str) -> Iterator[list[str]]:
 
 
 def typed_lines(text: str) -> Iterator[list[str]]:
-    """Yield those of the blocks alone, which people type; what stands three spaces after one is about it."""
+    """Yield the commands of blocks alone, which people type; text after three spaces is a remark."""
     for block in _BLOCK.findall(text):
         for line in re.sub(r"\\\n\s*", " ", block).splitlines():
             yield from _commands(re.split(r"(?<=\S)\s{3,}", line)[0])
 
 
 def trouble(arguments: Sequence[str]) -> str:
-    """Return why the command line refuses arguments, or nothing. None of them is run, and no file is read."""
+    """Return the reason for which the command line refuses arguments, or nothing; nothing is run or read."""
     command: click.Command = smidgen
     context = click.Context(smidgen, info_name="smidgen", **smidgen.context_settings)
     left = list(arguments)

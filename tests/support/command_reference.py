@@ -1,4 +1,4 @@
-"""The reference of commands in docs/commands.md, as the command line has them.
+"""Reference of commands in docs/commands.md, generated from the command line.
 
 ``python -m tests.support.command_reference`` rewrites it (``make schemas``).
 """
@@ -47,7 +47,7 @@ def _helps(name: str) -> str:
 def _all(
     name: str, command: click.Command, parent: click.Context
 ) -> Iterator[tuple[str, click.Command, click.Context, list[str]]]:
-    """Yield a command and those under it, with what they are called under."""
+    """Yield a command and its subcommands, with the names they are called by."""
     yield name, command, parent, []
     if name == "bench":
         yield from ((name, command, parent, [option]) for option in OF_THEIR_OWN if option not in NAMES)

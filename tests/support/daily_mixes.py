@@ -34,12 +34,12 @@ REGRESSED_DAYS = 2.5  # at the end
 
 @dataclass(frozen=True, slots=True)
 class Mixes:
-    """What is drawn."""
+    """Settings of the drawn services."""
 
     endpoints: int = 12
     groups: int = 4
-    amplitude: float = 0.25  # largest of a group's cycle; the smallest is half of it
-    restless: float = 0.02  # by how much a group's share differs from day to day
+    amplitude: float = 0.25  # largest factor of a group's cycle; the smallest is half of it
+    restless: float = 0.02  # relative difference of a group's share between days
     samples: float = 60_000.0  # in a window
     regressions: int = 8
     errors: float = 9.0  # size of a regression in standard errors of six hours

@@ -1,4 +1,4 @@
-"""Requests as clients of the gateway send them."""
+"""Requests in the forms that clients of the gateway send."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def exported(*services: str) -> Any:
 def libdatadog_pprof() -> bytes:
     """Return a profile as libdatadog writes it: samples before all tables, and a period of a nanosecond.
 
-    Its counts hold a thread that waits, too: ``main;price`` for 4 s and ``main;wait`` have 400 samples each.
+    Its counts include a waiting thread: ``main;price`` for 4 s and ``main;wait`` have 400 samples each.
     """
     profile = profile_messages()["Profile"]
     words = ["", "cpu-time", "nanoseconds", "cpu-samples", "count", "main", "price", "wait"]

@@ -1,4 +1,4 @@
-"""Requests of senders of metrics, as their protocols spell them."""
+"""Requests of senders of metrics in their own protocols."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agents.metrics.remote_write import remote_write_messages
 def write_request(
     series: Sequence[tuple[Mapping[str, str], float, float]], types: Mapping[str, int] | None = None
 ) -> bytes:
-    """Return a request of remote write 1.0: of each series labels, time and value."""
+    """Return a request of remote write 1.0 with the labels, time and value of each series."""
     request = remote_write_messages(1)["Request"]()
     for name, type_ in (types or {}).items():
         request.metadata.add(metric_family_name=name.encode(), type=type_)

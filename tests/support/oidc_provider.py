@@ -1,4 +1,4 @@
-"""An OpenID provider on this machine that lets everybody in, and lies where a test wants it to."""
+"""OpenID provider on this machine that accepts everybody, and returns false claims where a test wants it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Signer = Callable[[Claims], str]
 
 
 class LocalProvider:
-    """Says who somebody is by ``claims``; ``sign`` makes the ID token of them."""
+    """Provider that identifies people by ``claims``; ``sign`` makes the ID token of the claims."""
 
     def __init__(self) -> None:
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.claims: Claims = {"sub": "4711", "email": "ada@example.org", "groups": ["perf"]}
-        self.changed: Claims = {}  # what a token says instead of the truth
+        self.changed: Claims = {}  # claims of a token instead of the true ones
         self.sign: Signer = lambda claims: jwt.encode(claims, self.key, "RS256", {"kid": "one"})
         self._codes: dict[str, dict[str, str]] = {}
         app = web.Application()
@@ -39,7 +39,7 @@ class LocalProvider:
 
     @property
     def issuer(self) -> str:
-        """Its address, which is its name."""
+        """The provider's address, which is its name."""
         return str(self.server.make_url("/")).rstrip("/")
 
     async def _describe(self, request: web.Request) -> web.Response:

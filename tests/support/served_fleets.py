@@ -1,4 +1,4 @@
-"""One scan of simulated fleets with access logs, as deduplication leaves it, with and without a step.
+"""Scan of simulated fleets with access logs, after deduplication, with and without a step.
 
 ``python -m tests.support.served_fleets`` prints the table of docs/maths/request-mix.md.
 """
@@ -38,7 +38,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def counted(dataset: Dataset, without: Without) -> tuple[int, int, int]:
-    """Return the events of a scan that have no cause, the steps that are found, and all of them."""
+    """Return the numbers of events without a cause, of steps found, and of all steps."""
     end = dataset.start + AT * DAYS * DAY_S + 9.5 * HOUR_S
     scan = scan_of(dataset, end - end % WORKLOAD.rerun_interval_s, without, stage="dedup")
     steps = [row for row in dataset.truth if row["kind"] == "regression"]

@@ -76,17 +76,17 @@ def _types(served: Served, window: int) -> tuple[TypeCounts, ...]:
 
 
 def searched(served: Served) -> Searched:
-    """Return what a scan looks at that ends with the data."""
+    """Return the windows of a scan that ends with the data."""
     return Searched(SERVICE, WORKLOAD, served.matrix, Windows(HISTORY, END - 36, END))
 
 
 def scan(served: Served, store: ArrayStore, without: Without = NOTHING) -> Found:
-    """Return what one scan finds."""
+    """Return the result of one scan."""
     return find_at_constant_mix(store, searched(served), search_config(WORKLOAD, END * WINDOW_S), without)
 
 
 def counted(case: str, seed: int, without: Without) -> tuple[int, int, int]:
-    """Return the series found that did not change, those found that did, and all that did."""
+    """Return the numbers of unchanged series found, of changed series found, and of all changed series."""
     drawn = draw(case, seed)
     candidates = {
         candidate.series for candidate in scan(drawn.served, store_of(drawn.served), without).candidates

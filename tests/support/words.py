@@ -1,4 +1,4 @@
-"""The lint of words: what docs/glossary.md rules out, looked for in documents, help texts and code."""
+"""Lint of words that docs/glossary.md rules out, in documents, help texts and code."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Ban:
 
 @lru_cache(maxsize=2)
 def _lowered(text: str) -> str:
-    """Return a text in lower case on one line; each row is counted in the same two, one after another."""
+    """Return a text in lower case on one line; cached, since each row is counted in the same two texts."""
     return " ".join(text.lower().split())
 
 
@@ -72,12 +72,12 @@ def bans() -> tuple[Ban, ...]:
     """Read the table of docs/glossary.md."""
     table = _GLOSSARY.read_text(encoding="utf-8").split(_NO_WORDS)[1]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
-    found = []
+    entries = []
     for row in rows:
         if len(row) == 4 and row[0] not in ("not", "---"):
             words, instead, where, exceptions = row
             allowed = _listed(exceptions)
-            found.append(
+            entries.append(
                 Ban(
                     words=tuple(_listed(words)),
                     instead=instead,
@@ -86,7 +86,7 @@ def bans() -> tuple[Ban, ...]:
                     files=tuple(phrase for phrase in allowed if "/" in phrase),
                 )
             )
-    return tuple(found)
+    return tuple(entries)
 
 
 def documents() -> dict[str, str]:
@@ -114,7 +114,7 @@ def help_texts() -> dict[str, str]:
 def names(tree: ast.Module) -> set[str]:
     """Return the identifiers of a module, as words: ``LetterBox.told_at`` gives "letter box", "told at".
 
-    What an imported module calls its own is left out, such as ``click.echo``.
+    Names of imported modules are left out, such as ``click.echo``.
     """
     modules = {
         alias.asname or alias.name
@@ -138,7 +138,7 @@ def names(tree: ast.Module) -> set[str]:
 
 @lru_cache(maxsize=1)
 def _nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
-    """Return the nodes of a tree, which is looked through more than once."""
+    """Return the nodes of a tree; cached, since a tree is searched more than once."""
     return tuple(ast.walk(tree))
 
 
