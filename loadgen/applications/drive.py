@@ -24,7 +24,7 @@ from pipeline.processes import Child
 CPU = "cpu"
 
 PERIOD_S = 30.0
-"""Of the log's clock. A period ends once its requests are answered, so that an hour's log takes a minute."""
+"""Seconds of the log's clock. A period ends once its requests are answered: an hour's log takes a minute."""
 
 BEGIN_S = 1_800_000_000.0
 FORMAT = '[$msec] "$request" $status $request_time'

@@ -14,7 +14,7 @@ NEW_DRIVERS = 5
 """The new release has one driver whose mix the old one never saw."""
 
 STAYS = 8
-"""Periods for which a driver's number of users stays, in the mean."""
+"""Mean number of periods for which a driver's number of users stays the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 MEASURED_S = 0.05
-"""CPU time for which a unit of work is repeated to see what it costs."""
+"""CPU time for which a unit of work is repeated to measure its cost."""
 
 ROWS = 4000
 LOG_BYTES = 4 * 1024**2

@@ -30,7 +30,7 @@ MESSAGES = 6000
 BATCH = 500
 SAMPLES = 1000
 ALONE = 600
-"""Messages that ClickHouse alone is given: as JSON rows they are four times as large."""
+"""Messages for ClickHouse alone: as JSON rows they are four times as large."""
 DEADLINE_S = 300.0
 PARTS = 4
 

@@ -43,7 +43,7 @@ BATCH_SIZE = 1000  # the product's own default
 _SKIPPED = re.compile(r"(\d+) old scans skipped")
 
 Advance = Callable[[str, float], None]
-"""Takes what is being done, and what share of it is done."""
+"""Takes a text for the present work, and the share of it that is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class CatchUp:
     messages: int  # that had piled up
     samples: int  # of all
     level_s: float
-    """From the start of the workers until every stage was done with everything."""
+    """Seconds from the start of the workers until every stage had processed everything."""
     scans: int
     """Made meanwhile."""
     skipped: int
     memory_mb: Mapping[str, float]
-    """The most that each stage's process took."""
+    """Peak memory of each stage's process."""
     events: int  # that an undisturbed run reports
     copies: int
     differences: Differences

@@ -18,7 +18,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.settings.workloads import load_workloads
 
 FIRST_SEED = 201
-"""Of the fleets; the weights that are shipped were found on seeds from 101 on."""
+"""Seeds of the fleets; the shipped weights were learnt on seeds from 101 on."""
 
 KEEPS = (1.0, 0.95, 0.9)
 """Shares of the right events that proposed thresholds keep at least."""
@@ -29,7 +29,7 @@ ORGANISATIONS = {
     "text": "texts say nothing",
     "attribution": "attribution says nothing",
 }
-"""The weight whose evidence is chance → how the organisation is called."""
+"""Weight whose evidence is random → name of the organisation."""
 
 _COLORS = {"": "#8a8a8a", "text": "#c0392b", "attribution": "#2c6fad"}
 

@@ -30,10 +30,10 @@ from pipeline.stages.factory import SCAN_STAGES
 WORKLOAD = "live"
 
 BASELINE_S = 30.0
-"""How long the first release runs before anything is deployed."""
+"""Seconds that the first release runs before the first deployment."""
 
 DEPLOY_EVERY_S = 13.0
-"""From one deployment to the next."""
+"""Seconds from one deployment to the next."""
 
 PREPARE_S = 5.0
 """How long before it takes over a release is started; on a busy machine it may take longer."""

@@ -37,7 +37,7 @@ CHANGES = 8
 """Changes that were deployed before a drawn regression; one of them did it."""
 
 STRONG = 3.0
-"""By how many nats evidence speaks for the true change on average, where it speaks at all."""
+"""Mean evidence for the true change in nats, where evidence is informative."""
 
 _DRAWN = ("deployment", "attribution", "rank", "text")
 

@@ -27,7 +27,7 @@ from pipeline.files.outputs import check_outputs, write_output
 from pipeline.settings.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
 
 EVENTS, FUNNEL, LEDGER = "events.jsonl", "funnel.json", "ledger.jsonl"
-"""What a folder of results holds."""
+"""Files of a folder of results."""
 
 
 def _workload_option() -> Any:

@@ -22,14 +22,14 @@ from pipeline.model import FloatArray
 from pipeline.model.errors import ConfigError
 
 POSITIONS = (0.25, 0.4, 0.55, 0.7)
-"""Where in a series a step is put, as shares of its length."""
+"""Positions of steps in a series, as shares of its length."""
 
 PERCENT = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0)
 MARGIN = 3
-"""Points by which a step that is found may be off."""
+"""Largest distance, in points, between a step and its report."""
 
 APART = 8
-"""Points of a change that a series has by itself within which none is put: there they would be one."""
+"""Least distance, in points, of a step from the series' own changes: nearer ones would merge."""
 
 
 @dataclass(frozen=True, slots=True)

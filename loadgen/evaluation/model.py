@@ -8,14 +8,14 @@ from typing import Literal
 from pipeline.model.metric_kind import is_gcpu
 
 Outcome = Literal["true_positive", "repeated", "allowed", "false_positive"]
-"""What became of an event: the first of a truth row, a further one of the same row, of a row that may be
-reported or not, or of no such row."""
+"""Outcome of an event: the first of a truth row, a further one of the same row, one of a row that may be
+reported or not, or one of no such row."""
 
 EXPECTED_KINDS = ("regression", "gradual", "new_feature")
-"""Kinds of truth that are to be reported. A new feature costs what it costs, and has no single root cause."""
+"""Kinds of truth that are to be reported. A new feature has a real cost and no single root cause."""
 
 ALLOWED_KINDS = ("aborted_rollout", "experiment")
-"""Kinds of truth that may be reported or not: they do cost what they cost, and end by themselves."""
+"""Kinds of truth that may be reported or not: they have a real cost, and end by themselves."""
 
 UNEXPECTED_KINDS = ("cost_shift", "transient", "seasonal", "improvement", "mix_shift")
 """Kinds of truth that are not to be reported: an event that they explain is a false alarm of that kind."""

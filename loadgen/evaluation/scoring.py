@@ -25,13 +25,13 @@ SIZES = (
 """Decades of gCPU from the smallest regression of FBDetect Table 7 to the largest: name, from, below."""
 
 LARGEST = SIZES[-1][1]
-"""Belongs to the last decade itself."""
+"""Upper bound of the last decade, which includes it."""
 
 NOTHING = "nothing happened"
-"""What a false positive is called that no truth row explains."""
+"""Name of a false positive that no truth row explains."""
 
 MISPLACED = "a regression, at another time"
-"""What a false positive is called whose series did regress, within a day but outside the tolerance."""
+"""Name of a false positive whose series did regress, within a day but outside the tolerance."""
 
 
 DETECTABLE = 8.0

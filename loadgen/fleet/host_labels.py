@@ -17,7 +17,7 @@ from pipeline.model.strata import Stratum
 ObjectArray = NDArray[np.object_]
 
 RATE = "rate_hz"
-"""The label of a stratum that says at which rate its hosts sample, as workers count profiles that do."""
+"""The label of a stratum with the sampling rate of its hosts, as workers set it from profiles."""
 
 _ALPHABET = tuple("bcdfghjklmnpqrstvwxz2456789")
 

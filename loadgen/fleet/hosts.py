@@ -15,7 +15,7 @@ from pipeline.model import BoolArray, FloatArray, IntArray
 from pipeline.model.units import DAY_S
 
 MAIN, PART = 0, 1
-"""Halves of a host: what runs there, and what a part of its requests runs beside it."""
+"""Halves of a host: its main release, and the release beside it that serves a part of its requests."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ IDLE = 0.05
 PERIOD_S = 30.0
 
 WARM_UP_PERIODS = 8.0
-"""After which a warm-up is down to 37 %."""
+"""Periods after which a warm-up is down to 37 %."""
 
 REQUEST_SPREAD = 0.7
 """Deviation of the logarithm of response times of one type."""

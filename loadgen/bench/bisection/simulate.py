@@ -13,16 +13,16 @@ from scipy import stats
 from pipeline.experiments.bisection import BeliefConfig, Outcome, Record, SearchConfig, standing_of
 
 LEVEL = 1000.0
-"""Of the code before the step, in standard deviations of one measurement."""
+"""Level of the code before the step, in standard deviations of one measurement."""
 
 BUILD_RUNS = 10.0
-"""What a build costs, in runs."""
+"""Cost of a build, in runs."""
 
 MOST_RUNS = 2000
 """Budget of one search."""
 
 _ALPHA = 0.05
-"""Of the t-test with which plain searches compare a version with the first."""
+"""Level of the t-test with which plain searches compare a version with the first."""
 
 
 def _heavy(rng: np.random.Generator) -> float:
@@ -128,7 +128,7 @@ class Row:
     step: float  # in standard deviations of one run; 0 is no step
     search: str
     found: float
-    """Share of searches that name the commit, or where there is no step none."""
+    """Share of searches that name the commit, or none if there is no step."""
     builds: float
     runs: float
 

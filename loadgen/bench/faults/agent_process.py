@@ -39,7 +39,7 @@ class Job:
     broker: str
     idempotent: bool
     gap_s: float
-    """From one window to the next."""
+    """Seconds from one window to the next."""
 
     def to_json(self) -> bytes:
         """Return the job as JSON; the inverse of ``job_from_json``."""
@@ -85,7 +85,7 @@ class State:
     offered: int = 0
     """Messages of this window that it handed to its publisher."""
     confirmed: int = 0
-    """At least so many messages since its start are confirmed by the broker."""
+    """Least number of messages since its start that the broker has confirmed."""
 
 
 def read_state(folder: Path) -> State:

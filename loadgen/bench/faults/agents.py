@@ -48,7 +48,7 @@ class _Agent:
 
     folder: Path
     windows: tuple[int, ...]
-    """How many messages each of its windows has."""
+    """Number of messages of each window."""
     child: Child | None = None
     wanted: int = 0
     """The window that its next process begins with."""

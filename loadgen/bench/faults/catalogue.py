@@ -30,12 +30,12 @@ class Fault:
     times: int
     about: str
     gap_s: tuple[float, float] = (1.0, 9.0)
-    """How long it is quiet before each strike, at least and at most."""
+    """Least and largest pause before each strike, in seconds."""
     lasts_s: float = 0.0
     """How long a strike takes: some for as long as this says, the others about so long."""
     windows_a_strike: float = 8.0
     shape: Mapping[str, Any] = field(default_factory=dict)
-    """What differs from the plain load."""
+    """Differences from the plain load."""
     clocks: tuple[float, ...] = ()
     proxied: bool = False
     small_disk: bool = False

@@ -17,8 +17,8 @@ _MOST_BYTES = 64 * 1024**2
 _TIMEOUT_S = 60.0
 
 FORMER = "f84f38b"
-"""Unless another one is named: the last commit before the topics of trials, which judges as the present
-version does. Events of an older one say less, or are others."""
+"""The default: the last commit before the topics of trials, which judges as the present version does. Older
+commits report other events, or events with fewer fields."""
 
 
 @contextmanager

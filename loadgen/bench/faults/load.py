@@ -26,7 +26,7 @@ WORKLOAD: Mapping[str, Any] = {
     **{"name": "faults", "resolution": "5m", "rerun_interval": "30m", "historical": "6h", "analysis": "1h"},
     **{"extended": "30m", "threshold": {"absolute": 0.01}, "lateness": "15m"},
 }
-"""Scans often, and waits for late data longer than anything here is late: so its events are determined."""
+"""Scans often, and waits longer than any data here is late: so its events are determined."""
 
 FLEET: Mapping[str, Mapping[str, Any]] = {
     "faulty": {},
@@ -53,7 +53,7 @@ class Shape:
     repeated: float = 0.0
     """Share of the profiles that an agent publishes twice."""
     steps: int | None = None
-    """How many subroutines become slower; two, or one in 50 windows, unless given."""
+    """Number of subroutines that become slower; by default two, or one in 50 windows."""
     steps_from: float = 0.5
     """Share of the span before which no regression begins."""
     start: float = START
@@ -68,7 +68,7 @@ class Load:
     batches: tuple[tuple[Outgoing, ...], ...]
     truths: tuple[Truth, ...]
     odd: tuple[int, ...] = ()
-    """How many messages of each batch are late, repeated or from a host whose clock is wrong."""
+    """Number of messages of each batch that are late, repeated or from a host whose clock is wrong."""
 
     @property
     def truth(self) -> Truth:

@@ -15,7 +15,7 @@ StoreFault = Literal["refused", "lost", "slow"]
 """Answer 503 without doing it; do it and drop the answer; do it after a while."""
 
 Decide = Callable[[bool], StoreFault | None]
-"""Says what happens to a request, given whether it is an INSERT."""
+"""Returns what happens to a request; takes whether the request is an INSERT."""
 
 _CHUNK = 1 << 16
 
@@ -31,7 +31,7 @@ class StoreProxy:
         self.slow_s = slow_s
         self.decide: Decide = lambda _insert: None
         self.faults = 0
-        """Requests that something happened to, as decided here."""
+        """Requests that were disturbed by decision of the proxy."""
         self.inserts_refused = 0
         """Inserts that the store itself answered with an error."""
         self.unreached = 0

@@ -33,7 +33,7 @@ from pipeline.storage.connect import open_store
 
 READY_S = 180.0
 STUCK_S = 240.0
-"""Far longer than anything takes that goes on by itself: sessions, rebalances, pauses between attempts."""
+"""Far longer than any delay that ends by itself: sessions, rebalances, pauses between attempts."""
 
 StoreKind = Literal["embedded", "server"]
 """The embedded store's own front, or ClickHouse's HTTP server."""
@@ -56,7 +56,7 @@ class Setup:
     """Folder for the store's tables; one in the rig's own unless given."""
     aggregates: int = 2
     batch_size: int = 50
-    """Small, so that many batches are under way when something strikes."""
+    """Small, so that many batches are under way at a strike."""
     part_items: int = 0
     """Items of a scan in one message; the product's own number unless given."""
     agents: bool = False

@@ -17,7 +17,7 @@ _BY_SCAN: tuple[RowTable, ...] = ("scans", "unjudged", "outcomes")
 """Tables with a row of every scan, by its end."""
 
 _MARKS = ("service", "stage", "workload", "time")
-"""What must be of ``outcomes``: that each stage decided on a scan. The pieces depend on how it was cut."""
+"""Compared columns of ``outcomes``: each stage decided on a scan. Pieces depend on how the scan was cut."""
 
 
 def wrong_rows(store: Store, truth: Truth) -> dict[str, int]:

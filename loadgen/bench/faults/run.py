@@ -35,7 +35,7 @@ _RETRY = "store unavailable, trying again"
 _FLOOD_BATCH = 500  # the product's own default: a flood is about how much passes
 
 Advance = Callable[[str, float], None]
-"""Takes what is being done, and what share of it is done."""
+"""Takes a text for the present work, and the share of it that is done."""
 
 
 @dataclass(frozen=True)

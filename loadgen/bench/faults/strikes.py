@@ -25,10 +25,10 @@ from pipeline.stages.factory import SCAN_STAGES
 
 _JOIN_S = 90.0
 _BUSY_S = 4.0
-"""How long a strike waits for a moment in which its stage has something before it."""
+"""Longest wait of a strike for messages that its stage has yet to process."""
 _POLL_S = 0.05
 _SEEN_S = 60.0
-"""How long after a strike it may take until what proves it is seen."""
+"""Longest time after a strike until its proof is seen."""
 
 FREEZES = 0.35
 """Share of freezes among kills and freezes: they take longer."""

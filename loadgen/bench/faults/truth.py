@@ -32,7 +32,7 @@ STACK_WINDOW_S = 600.0
 SENDER_WINDOW_S = STRATUM_STACK_WINDOWS * STACK_WINDOW_S
 
 PART_ITEMS = 2
-"""Candidates and dropped ones in one message of a scan: so few that most scans with any are cut."""
+"""Candidates, dropped ones included, in one message of a scan: so few that most scans with any are cut."""
 
 ROW_TABLES: tuple[RowTable, ...] = (
     *("changes", "metric_metadata", "scans", "unjudged", "memory"),
@@ -119,7 +119,7 @@ class Counted:
 
     dataset: Dataset
     senders: Mapping[Table, Sequence[Mapping[str, Any]]]
-    """Rows of who sent the samples."""
+    """Rows of the samples' senders."""
 
 
 @dataclass

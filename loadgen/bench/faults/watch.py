@@ -82,10 +82,10 @@ class Watcher:
         self.parted: set[tuple[str, str, float]] = set()
         """Scans that detect cut into parts: service, workload, end."""
         self.refused: set[bytes] = set()
-        """Where the dead letters came from, each offset once."""
+        """Origins of the dead letters, each offset once."""
         self.view = View(time.monotonic(), topics)
         self.trouble = ""
-        """Why it last could not look."""
+        """Reason of the last failed look."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._watch()), daemon=True)
 

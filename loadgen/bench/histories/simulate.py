@@ -51,9 +51,9 @@ def _outliers(rng: np.random.Generator) -> FloatArray:
 NOISES: MappingProxyType[str, Callable[[np.random.Generator], FloatArray]] = MappingProxyType(
     {"repetitions": _repetitions, "sessions": _sessions, "outliers": _outliers}
 )
-"""Name → (commits, repetitions) noise, of runs' standard deviation 1.
+"""Name → (commits, repetitions) noise, with a standard deviation of 1 between runs.
 
-Of ``sessions`` all runs of a commit share a part that varies as much again, as of one machine on one day; of
+In ``sessions`` all runs of a commit share a further part of the same size, as on one machine on one day. In
 ``outliers`` one commit of 25 is slower in all of its runs and the next one is not.
 """
 

@@ -13,7 +13,7 @@ from loadgen.harness import offsets_of, ratio_of
 from pipeline.model import FloatArray
 
 MARGIN = 5
-"""Commits by which a change that is found may be off."""
+"""Largest distance, in commits, between a change and its report."""
 
 STEPS = (0.0, 0.02, 0.05, 0.1)
 SPREADS = (0.01, 0.03)

@@ -22,7 +22,7 @@ from pipeline.model import FloatArray, IntArray
 from pipeline.model.errors import ConfigError
 
 ALPHA = 0.05
-"""Of benchstat, and of ours, by default."""
+"""Default significance level of benchstat and of Smidgen."""
 
 WINDOW = 10
 """Commits on each side that benchstat compares where a commit has one run."""

@@ -19,13 +19,13 @@ class LabCommit(StrictModel):
     name: str
     title: str
     endpoint: str
-    """That is replayed."""
+    """Endpoint that is replayed."""
     metric: Literal["cpu_timing_ms", "downstream"]
-    """Of this endpoint, which the commit is about."""
+    """Metric of this endpoint that the commit is about."""
     expected: Literal["fail", "pass"]
-    """Verdict on it; no other metric may fail."""
+    """Verdict on the metric; no other metric may fail."""
     trials: int | None = None
-    """Of an experiment, where not as many are needed as for CPU time."""
+    """Trials of an experiment, if fewer are needed than for CPU time."""
     edits: tuple[Edit, ...]
 
     @property

@@ -30,7 +30,7 @@ from pipeline.processes import Group
 from pipeline.stages.gather.trial_models import load_models
 
 MODEL = "paired-by-request-trimmed"
-"""Cores that others use, too, make some requests much dearer; and choosing by A/A trials takes 40 of them."""
+"""On shared cores some requests cost much more; and choosing a model by A/A trials takes 40 of them."""
 
 JUDGED = ("cpu_timing_ms ", "downstream ")
 """Beginnings of the metrics that are judged: latencies of a busy machine say little."""

@@ -20,7 +20,7 @@ from pipeline.processes import run_bounded
 SOURCES = Path(__file__).with_name("programs")
 REQUEST, REQUEST_MORE = (b"GET /%b HTTP/1.1\r\nHost: localhost\r\n\r\n" % path for path in (b"", b"more"))
 FUNCTIONS = ("total", "taxes")
-"""What a request calls; the answer holds the CPU time of each so far, in nanoseconds."""
+"""Functions that a request calls; the answer holds the CPU time of each so far, in nanoseconds."""
 
 BUILD_S = 120.0
 _MOST_SAID = 1 << 20

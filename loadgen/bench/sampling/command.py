@@ -23,7 +23,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S
 
 FIRST_SEED = 2001
-"""Of services and hosts; settings were chosen on seeds from 101 and 1001 on."""
+"""Seeds of services and hosts; settings were chosen on seeds from 101 and 1001 on."""
 
 
 @dataclass(frozen=True, slots=True)

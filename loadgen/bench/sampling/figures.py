@@ -16,7 +16,7 @@ _MARKERS = {FIXED: "o", POOLED: "^", PUBLISHED: "s", CORRECTED: "D"}
 _PRUNED = {THREAD_PRUNING: "#2c6fad", THINNING: "#c0392b"}
 _LABEL_HEIGHT = {THREAD_PRUNING: 0.3, THINNING: 0.74}  # of the panel
 _PAPER = (0.068, 0.0058)
-"""What Atys reports at P99 (§6.3): time saved, and MAPE of the top 50 functions."""
+"""Results of Atys at P99 (§6.3): time saved, and MAPE of the top 50 functions."""
 
 
 def draw_sampling(points: Sequence[Point], pruned: Sequence[PruningResult]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.model import FloatArray
 
 WINDOW_S = 10.0
-"""Between two profiles that are compared, as in Atys §5.2."""
+"""Seconds between two compared profiles, as in Atys §5.2."""
 
 FUNCTIONS = 200
 _CONCENTRATION = 20_000.0
@@ -106,4 +106,4 @@ KINDS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
     "bursty": _bursty,
     "restless": _restless,
 }
-"""What the profile of a service does → how its shares are drawn: (windows, functions)."""
+"""Course of a service's profile → function that draws its shares: (windows, functions)."""

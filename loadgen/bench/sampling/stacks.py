@@ -30,7 +30,7 @@ THREADS = 1840
 _RANKS, _HELD = (0, 444, 838, THREADS), (0.0, 0.9, 0.99, 1.0)
 
 SAMPLES = 100_000
-"""Of a host in an interval: 10 kHz, as in Atys §6, for ten seconds."""
+"""Samples of a host in an interval: 10 kHz, as in Atys §6, for ten seconds."""
 
 STACKS, FUNCTIONS, DEPTH = 20_000, 2500, 40
 POOLS = 8

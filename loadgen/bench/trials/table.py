@@ -23,7 +23,7 @@ from pipeline.experiments.trials.student import paired_t_test
 from pipeline.model import FloatArray
 
 POINTS = 60
-"""Of a side in a trial: an hour of minutes."""
+"""Points of a side in a trial: an hour of minutes."""
 
 HISTORY = 168
 """A/A experiments of two weeks, one every two hours (§6.3)."""

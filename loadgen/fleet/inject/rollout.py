@@ -16,7 +16,7 @@ from loadgen.fleet.inject.site import NothingFits, Site
 from pipeline.model import FloatArray
 
 _ROOM = 0.9
-"""How much of the time until the next one a rollout or an experiment may take."""
+"""Largest share of the time until the next one that a rollout or an experiment takes."""
 
 
 def inject_rollout(order: Order, site: Site) -> Injected:

@@ -16,7 +16,7 @@ from pipeline.model import FloatArray, SeriesKey
 from pipeline.model.frames import series_of
 
 LARGEST_RISE = 10.0
-"""A step may make its subroutine cost at most about this many times what it did, where there is a choice."""
+"""Largest factor of a subroutine's cost by a step, if there is a choice."""
 
 
 class NothingFits(Exception):
