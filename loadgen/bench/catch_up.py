@@ -58,7 +58,7 @@ class CatchUp:
     level_s: float
     """Seconds from the start of the workers until every stage had processed everything."""
     scans: int
-    """Made meanwhile."""
+    """Scans made in this time."""
     skipped: int
     memory_mb: Mapping[str, float]
     """Peak memory of each stage's process."""

@@ -25,7 +25,7 @@ SIZES = (
 """Decades of gCPU from the smallest regression of FBDetect Table 7 to the largest: name, from, below."""
 
 LARGEST = SIZES[-1][1]
-"""Upper bound of the last decade, which includes it."""
+"""Upper bound of the last decade below it, to which a change of just this size belongs."""
 
 NOTHING = "nothing happened"
 """Name of a false positive that no truth row explains."""

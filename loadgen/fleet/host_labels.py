@@ -17,7 +17,7 @@ from pipeline.model.strata import Stratum
 ObjectArray = NDArray[np.object_]
 
 RATE = "rate_hz"
-"""The label of a stratum with the sampling rate of its hosts, as workers set it from profiles."""
+"""The label of a stratum with its hosts' sampling rate, as workers count profiles that state their rate."""
 
 _ALPHABET = tuple("bcdfghjklmnpqrstvwxz2456789")
 
@@ -85,19 +85,15 @@ def _releases(hosts: Hosts, rollouts: Sequence[Rollout], every_s: float) -> list
     Besides the rollouts there is a release every ``every_s``, on all hosts at once, except during a rollout.
     """
     timeline = hosts.timeline
-    staged = [staged_rollout for staged_rollout in rollouts if not staged_rollout.variant]
+    staged = [entry for entry in rollouts if not entry.variant]
     times = np.arange(timeline.start, timeline.end, every_s)
     windows = np.ceil((times - timeline.start) / timeline.window_s).astype(np.int64)
     plain: list[tuple[int, str, Rollout | None]] = [
         (window, release_name(at), None)
         for window, at in zip(windows.tolist(), times.tolist(), strict=True)
-        if window < timeline.windows
-        and not any(staged_rollout.begin <= window <= staged_rollout.end for staged_rollout in staged)
+        if window < timeline.windows and not any(entry.begin <= window <= entry.end for entry in staged)
     ]
-    plain += [
-        (staged_rollout.begin, release_name(timeline.starts[staged_rollout.begin]), staged_rollout)
-        for staged_rollout in staged
-    ]
+    plain += [(entry.begin, release_name(timeline.starts[entry.begin]), entry) for entry in staged]
     main = np.full(hosts.load.shape, release_name(timeline.start), dtype=object)
     part = main.copy()
     for window, name, rollout in sorted(plain, key=lambda item: item[0]):

@@ -28,7 +28,7 @@ _VERBS = (
     "read",
 )
 _DEEPEST = 4
-"""Numbers of calls from a handler to the function that a commit slows."""
+"""Largest number of calls from a handler to the function that a commit slows."""
 
 
 @dataclass(frozen=True, slots=True)

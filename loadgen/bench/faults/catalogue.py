@@ -32,7 +32,7 @@ class Fault:
     gap_s: tuple[float, float] = (1.0, 9.0)
     """Least and largest pause before each strike, in seconds."""
     lasts_s: float = 0.0
-    """How long a strike takes: some for as long as this says, the others about so long."""
+    """Seconds that a strike lasts: exactly for some strikes, about for others."""
     windows_a_strike: float = 8.0
     shape: Mapping[str, Any] = field(default_factory=dict)
     """Differences from the plain load."""

@@ -29,9 +29,9 @@ class Goal:
         """Return hits and cases of all runs together; none if no run has the rate."""
         total = Rate(0, 0)
         for run in runs:
-            recall = self._found(run["score"])
-            if recall:
-                total += Rate(recall["hits"], recall["of"])
+            part = self._found(run["score"])
+            if part:
+                total += Rate(part["hits"], part["of"])
         return total
 
     def met(self, rate: Rate) -> bool | None:
