@@ -1,4 +1,4 @@
-"""What commands of this package have in common: progress, files, and figures of matplotlib."""
+"""Common parts of the commands of this package: progress, files, and figures of matplotlib."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.model.errors import ConfigError
 
 @contextmanager
 def progress(what: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
-    """Show on standard error how many parts of a whole are done; what is yielded counts one more."""
+    """Show on standard error the number of parts done; the yielded function counts one more."""
     with _bar(*Progress.get_default_columns()) as bar:
         task = bar.add_task(what, total=total, completed=done)
         yield lambda: bar.advance(task)
@@ -25,7 +25,7 @@ def progress(what: str, total: int, done: int = 0) -> Iterator[Callable[[], None
 
 @contextmanager
 def share_progress(what: str) -> Iterator[Callable[[str, float], None]]:
-    """Show on standard error what a long run is doing, and which share of it is done; nothing in a pipe."""
+    """Show on standard error the work of a long run and the share done; nothing if it is no terminal."""
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[doing]}")
     with _bar(*columns, TimeElapsedColumn()) as bar:
         task = bar.add_task(what, total=1.0, doing="")
@@ -38,10 +38,10 @@ def _bar(*columns: Any) -> Progress:
 
 
 def read_file(path: Path) -> bytes:
-    """Return what a file holds.
+    """Return the content of a file.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: the file cannot be read.
     """
     try:
         return path.read_bytes()

@@ -1,1 +1,1 @@
-"""Real web applications with injected regressions, as in §6 of Liao et al.: found from logs and CPU alone?"""
+"""Experiment of Liao et al. (§6): regressions injected into real web applications, from logs and CPU time."""

@@ -1,4 +1,4 @@
-"""The applications: what their clients ask, and where regressions are injected."""
+"""Applications of the experiment: requests of their clients, and functions where regressions are injected."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Request:
 
     @property
     def line(self) -> str:
-        """The request as it stands in an access log."""
+        """The request's line in an access log."""
         return f"{self.method} {self.path} HTTP/1.1"
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A function that requests of one kind call once each.
+    """A function that every request of one kind calls once.
 
     Args:
-        name: Short.
+        name: A short name.
         function: As ``module:qualified.name`` in the application.
-        asked: Key of the requests that call it, in ``Application.requests``.
+        asked: Key of the requests that call the function, in ``Application.requests``.
     """
 
     name: str
@@ -50,10 +50,10 @@ class Application:
     """A web application of the package registry.
 
     Args:
-        name: Of its package, and of what serves it in serve.py.
-        requests: Key → what draws a request of this kind.
+        name: Name of the package, and of the function in serve.py that serves it.
+        requests: Key → function that draws a request of this kind.
         positions: Four functions.
-        begin: Requests that are sent first, and not counted.
+        begin: Requests that are sent first and left out of the counts.
     """
 
     name: str

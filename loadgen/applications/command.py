@@ -119,7 +119,7 @@ def _measure(
 def _sides(
     drivers: Drivers, request: _ApplicationsRequest, folder: Path, index: int, injection: Injection | None
 ) -> tuple[Side, Side]:
-    """Draw the load of both releases."""
+    """Draw the requests of both releases."""
     rng = np.random.default_rng((request.seed, index))
     old, new = (drivers.periods(count, request.periods, rng) for count in (OLD_DRIVERS, NEW_DRIVERS))
     folder.mkdir()
@@ -149,7 +149,7 @@ def _summary(rows: Sequence[Row]) -> Iterable[str]:
             )
         if any(math.isfinite(row.r_squared) for row in slower):
             above, alarms = (
-                sum(row.r_squared >= PAPER_R_SQUARED for row in each) for each in (slower, equal)
+                sum(row.r_squared >= PAPER_R_SQUARED for row in group) for group in (slower, equal)
             )
             yield (
                 f"{name}: forests: R² ≥ {PAPER_R_SQUARED} in {above} of {len(slower)}, and in {alarms} of "

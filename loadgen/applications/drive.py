@@ -24,7 +24,7 @@ from pipeline.processes import Child
 CPU = "cpu"
 
 PERIOD_S = 30.0
-"""Of the log's clock. A period ends once its requests are answered, so that an hour's log takes a minute."""
+"""Seconds of the log's clock. A period ends once its requests are answered: an hour's log takes a minute."""
 
 BEGIN_S = 1_800_000_000.0
 FORMAT = '[$msec] "$request" $status $request_time'
@@ -39,7 +39,7 @@ SERVE = Path(__file__).with_name("serve.py")
 
 
 class NotServed(SmidgenError):
-    """An application does not serve what is asked of it."""
+    """An application does not start, or does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class Injection:
     """A regression in a release.
 
     Args:
-        kind: Of catalogue.KINDS.
-        function: In which.
-        milliseconds: CPU time that each call costs more.
+        kind: A member of catalogue.KINDS.
+        function: The function that gets slower.
+        milliseconds: Extra CPU time of each call.
     """
 
     kind: str
@@ -59,13 +59,13 @@ class Injection:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What was seen of a release.
+    """Observations of a release under load.
 
     Args:
-        lines: Of the access log, in the order of time, as FORMAT has them.
+        lines: Lines of the access log in FORMAT, in the order of time.
         starts: (periods,) epoch seconds.
         cpu: (periods,) CPU seconds of the process.
-        durations: Request line → seconds that each took.
+        durations: Request line → seconds that each request took.
         keys: Request line → key of the application's requests.
     """
 
@@ -99,10 +99,10 @@ class Side:
     """A release that runs beside another one.
 
     Args:
-        folder: For its data, new.
+        folder: New folder for the release's data.
         periods: Keys of the requests of each period.
-        injection: What makes it slower; None if nothing does.
-        connections: How many requests are under way at a time.
+        injection: The regression in the release; None without one.
+        connections: Number of requests under way at a time.
     """
 
     folder: Path
@@ -114,22 +114,22 @@ class Side:
 def record(
     application: Application, python: Path, sides: Sequence[Side], advance: Callable[[], None]
 ) -> list[Recorded]:
-    """Run releases side by side, and send them the requests of each period.
+    """Run releases side by side and send the requests of each period to them.
 
-    Periods of the releases alternate, so that what else the machine does comes to all of them.
+    Periods of the releases alternate, so that other load of the machine affects all of them equally.
 
     Args:
-        application: What is run.
-        python: That has its package.
-        sides: With as many periods each.
+        application: The application to run.
+        python: Python interpreter of the environment with the application's package.
+        sides: The releases, all with the same number of periods.
         advance: Called after each period of each side.
 
     Raises:
-        NotServed: one does not start, or does not answer.
+        NotServed: a release does not start, or does not answer.
     """
     with ExitStack() as stack:
         served = [stack.enter_context(_served(application, python, side)) for side in sides]
-        recorders = [_Recorder(application, *each) for each in served]
+        recorders = [_Recorder(application, *arguments) for arguments in served]
         for recorder in recorders:
             stack.callback(recorder.close)
         for number in range(len(sides[0].periods)):
@@ -141,7 +141,7 @@ def record(
 
 
 class _Recorder:
-    """Sends requests to one release, and keeps what is seen of it."""
+    """Sender of requests to one release, which keeps the observations of it."""
 
     def __init__(self, application: Application, pid: int, connections: Sequence[Ask]) -> None:
         self._application = application
@@ -174,7 +174,7 @@ class _Recorder:
             self._keys[request.line] = key
 
     def close(self) -> None:
-        """End the threads that send; one that waits for an answer ends with the application."""
+        """End the sending threads; a thread that waits for an answer ends when the application does."""
         self._senders.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, request: Request) -> tuple[int, float]:
@@ -186,14 +186,14 @@ class _Recorder:
             self._free.put(ask)
 
     def recorded(self) -> Recorded:
-        """Return what was seen."""
+        """Return the observations of the release."""
         starts = BEGIN_S + PERIOD_S * np.arange(len(self._cpu), dtype=np.float64)
         return Recorded(self._lines, starts, np.asarray(self._cpu), self._durations, self._keys)
 
 
 @contextmanager
 def _served(application: Application, python: Path, side: Side) -> Iterator[tuple[int, list[Ask]]]:
-    """Run the application; yield its process id and what asks it, one for each connection."""
+    """Run the application; yield its process id and one function per connection that sends a request."""
     (port,) = free_ports("127.0.0.1", 1)
     folder, injection = side.folder, side.injection
     more = [injection.kind, injection.function, str(injection.milliseconds)] if injection else []
@@ -211,7 +211,7 @@ def _served(application: Application, python: Path, side: Side) -> Iterator[tupl
 
 @contextmanager
 def _connected(application: Application, port: int, child: Child) -> Iterator[Ask]:
-    """Yield what asks an application over one connection."""
+    """Yield a function that sends requests to an application over one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWERED_S)
 
     def ask(request: Request) -> tuple[int, float]:
@@ -223,9 +223,9 @@ def _connected(application: Application, port: int, child: Child) -> Iterator[As
             answer = connection.getresponse()
             answer.read()
         except (OSError, http.client.HTTPException) as error:
-            connection.close()  # it takes no other request otherwise
-            said = child.last_words() or "nothing"
-            raise NotServed(f"{application.name}: {request.line}: {error}; it said: {said}") from None
+            connection.close()  # without this header the application takes no other request
+            last_words = child.last_words() or "nothing"
+            raise NotServed(f"{application.name}: {request.line}: {error}; it said: {last_words}") from None
         return answer.status, time.perf_counter() - begin
 
     try:
@@ -243,5 +243,5 @@ def _is_answered(ask: Ask, request: Request) -> bool:
 
 
 def _cpu_s(pid: int) -> float:
-    """Return the CPU seconds of a process with all its threads, those that have ended too (Linux)."""
+    """Return the CPU seconds of a process with all its threads, including threads that have ended (Linux)."""
     return time.clock_gettime(~pid << 3 | 2)  # clock_getcpuclockid(3): the process's clock of CPU time

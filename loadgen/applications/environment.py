@@ -1,4 +1,4 @@
-"""An environment of its own for the applications, with the versions and hashes of requirements.lock."""
+"""Environment with the applications' packages, in the versions and with the hashes of requirements.lock."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ LOCK = Path(__file__).with_name("requirements.lock")
 
 
 class NotInstalled(SmidgenError):
-    """The applications' packages cannot be had."""
+    """The applications' packages cannot be installed."""
 
 
 def install(folder: Path) -> Path:
-    """Make an environment in a folder unless it is there; return its Python.
+    """Create the environment in a folder unless it exists; return its Python.
 
     Raises:
-        NotInstalled: pip fails; the text has the end of what it says.
+        NotInstalled: pip fails; the text holds the end of pip's output.
     """
     python = folder / "bin" / "python"
     done = folder / LOCK.name

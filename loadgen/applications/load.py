@@ -1,4 +1,4 @@
-"""What clients ask in each period: drivers with mixes of their own, whose users come and go (§6.1)."""
+"""Requests of clients in each period: drivers with their own mixes, whose users come and go (§6.1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NEW_DRIVERS = 5
 """The new release has one driver whose mix the old one never saw."""
 
 STAYS = 8
-"""Periods for which a driver's number of users stays, in the mean."""
+"""Mean number of periods for which a driver's number of users stays the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Drivers:
     """Mixes of requests.
 
     Args:
-        keys: Of the requests.
+        keys: Keys of the requests.
         mixes: (drivers, keys) shares.
-        rate: Requests in a period, in the mean.
+        rate: Mean number of requests in a period.
     """
 
     keys: tuple[str, ...]
@@ -33,16 +33,16 @@ class Drivers:
 
     @classmethod
     def drawn(cls, keys: Sequence[str], rate: float, rng: np.random.Generator) -> Drivers:
-        """Draw mixes, in each of which a few requests come more often."""
+        """Draw mixes; in each mix a few requests are more frequent."""
         return cls(tuple(keys), rng.dirichlet(np.ones(len(keys)), NEW_DRIVERS), rate)
 
     def periods(self, drivers: int, periods: int, rng: np.random.Generator) -> list[list[str]]:
         """Return the keys of each period's requests, in random order.
 
         Args:
-            drivers: The first so many run together.
-            periods: How many.
-            rng: Where users, numbers and order come from.
+            drivers: Number of drivers, the first ones, that run together.
+            periods: Number of periods.
+            rng: Draws users, numbers of requests and their order.
         """
         users = np.ones((periods, drivers))
         for driver in range(drivers):
@@ -50,9 +50,9 @@ class Drivers:
                 changes = period == 0 or rng.random() < 1.0 / STAYS
                 users[period, driver] = rng.gamma(2.0) if changes else users[period - 1, driver]
         means = self.rate * users / 2.0 / drivers @ self.mixes[:drivers]
-        found = []
+        sequences = []
         for counts in rng.poisson(means):
             keys = np.repeat(np.asarray(self.keys, dtype=object), counts)
             rng.shuffle(keys)
-            found.append(list(keys))
-        return found
+            sequences.append(list(keys))
+        return sequences

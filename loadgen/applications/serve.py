@@ -1,6 +1,6 @@
-"""Serves one application, with an injected regression or without; the application's own Python runs it.
+"""Server of one application, with an injected regression or without, run by the application's own Python.
 
-Nothing of Smidgen is imported: the environment has the application and what that needs.
+Nothing of Smidgen is imported: the environment holds only the application and its dependencies.
 
     python serve.py APPLICATION PORT FOLDER [KIND POSITION MILLISECONDS]
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 MEASURED_S = 0.05
-"""CPU time for which a unit of work is repeated to see what it costs."""
+"""CPU time for which a unit of work is repeated to measure its cost."""
 
 ROWS = 4000
 LOG_BYTES = 4 * 1024**2
@@ -42,21 +42,21 @@ END:VCALENDAR
 
 
 def nested_loops(_: Path) -> Callable[[], object]:
-    """Return what compares each with each."""
+    """Return a unit of work that compares all pairs of numbers."""
 
     def work() -> int:
-        found = 0
+        matches = 0
         for left in range(40):
             for right in range(40):
                 if left * right == 39:
-                    found += 1
-        return found
+                    matches += 1
+        return matches
 
     return work
 
 
 def excessive_io(folder: Path) -> Callable[[], object]:
-    """Return what writes a line to a log, and hands it to the kernel at once."""
+    """Return a unit of work that writes a line to a log and flushes it to the kernel at once."""
     log = folder / "excessive.log"
 
     def work() -> None:
@@ -69,25 +69,25 @@ def excessive_io(folder: Path) -> Callable[[], object]:
 
 
 def datasette_calls(_: Path) -> Callable[[], object]:
-    """Return what builds a WHERE clause."""
+    """Return a unit of work that builds a WHERE clause."""
     filters = importlib.import_module("datasette.filters").Filters
     return lambda: filters([("city__exact", "Cork"), ("id__gt", "17")]).build_where_clauses("customers")
 
 
 def datasette_query(folder: Path) -> Callable[[], object]:
-    """Return what reads a whole table for a condition that no index has."""
+    """Return a unit of work that scans a whole table for a condition without an index."""
     connection = sqlite3.connect(folder / "shop.db", check_same_thread=False)
     return lambda: connection.execute(QUERY).fetchone()
 
 
 def radicale_calls(_: Path) -> Callable[[], object]:
-    """Return what parses an event."""
+    """Return a unit of work that parses an event."""
     read = importlib.import_module("radicale.item").read_components
     return lambda: read(EVENT)
 
 
 def radicale_query(folder: Path) -> Callable[[], object]:
-    """Return what reads a whole calendar for one event."""
+    """Return a unit of work that reads a whole calendar for one event."""
 
     def work() -> int:
         return sum(len(path.read_bytes()) for path in (folder / "collection-root/ada/work").glob("*.ics"))
@@ -109,11 +109,11 @@ WORK: dict[str, dict[str, Callable[[Path], Callable[[], object]]]] = {
         "inefficient-query": radicale_query,
     },
 }
-"""Application → kind of regression → what makes one unit of its work."""
+"""Application → kind of regression → function that returns a unit of its work."""
 
 
 def inject(application: str, kind: str, position: str, milliseconds: float, folder: Path) -> None:
-    """Make a function cost so much CPU time more for each call."""
+    """Make each call of a function cost ``milliseconds`` more of CPU time."""
     module, _, path = position.partition(":")
     *outer, name = path.split(".")
     owner: Any = importlib.import_module(module)
@@ -125,7 +125,7 @@ def inject(application: str, kind: str, position: str, milliseconds: float, fold
     ready: list[tuple[Callable[[], object], int]] = []
 
     def slower(*args: Any, **kwargs: Any) -> Any:
-        if not ready:  # with the first call, since what is worked on exists by then
+        if not ready:  # made at the first call: the work's data exist by then
             work = make(folder)
             ready.append((work, max(1, round(extra_s / _cost_s(work)))))
         work, times = ready[0]
@@ -137,7 +137,7 @@ def inject(application: str, kind: str, position: str, milliseconds: float, fold
 
 
 def _cost_s(work: Callable[[], object]) -> float:
-    """Return the CPU time of one call, the mean of as many as fit."""
+    """Return the CPU time of one call: the mean over as many calls as fit."""
     work()
     begin, many = time.thread_time(), 0
     while (used := time.thread_time() - begin) < MEASURED_S:
@@ -185,7 +185,7 @@ def _fill(database: Path) -> None:
 
 
 def serve_radicale(port: int, folder: Path) -> None:
-    """Serve calendars that lie in a folder."""
+    """Serve calendars from a folder."""
     configuration = importlib.import_module("radicale.config").load()
     configuration.update(
         {

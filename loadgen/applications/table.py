@@ -1,4 +1,4 @@
-"""What three methods say of each release: Tables 3, 4 and 5 of Liao et al., with another method beside."""
+"""Verdicts of three methods on each release: Tables 3, 4 and 5 of Liao et al., and a fourth method."""
 
 from __future__ import annotations
 
@@ -127,25 +127,27 @@ def _rank(named: Sequence[str], true: str) -> int:
 def _slower(old: Recorded, new: Recorded, types: RequestTypes, alpha: float) -> list[str]:
     """Return the types whose response times are slower, by the paper's baseline (§2)."""
     before, after = (_by_type(recorded, types) for recorded in (old, new))
-    return [each.type for each in compare_response_times(before, after, alpha) if each.slower]
+    return [
+        comparison.type for comparison in compare_response_times(before, after, alpha) if comparison.slower
+    ]
 
 
 def _by_type(recorded: Recorded, types: RequestTypes) -> dict[str, FloatArray]:
-    found: dict[str, list[float]] = {}
+    durations_by_type: dict[str, list[float]] = {}
     for line, durations in recorded.durations.items():
-        found.setdefault(types.of(line), []).extend(durations)
-    return {type_: np.asarray(durations) for type_, durations in found.items()}
+        durations_by_type.setdefault(types.of(line), []).extend(durations)
+    return {type_: np.asarray(durations) for type_, durations in durations_by_type.items()}
 
 
 def _forests(releases: Releases, true: str) -> _Forests:
-    found = ask_forests(releases, true, seed=1)
-    if found is None:
+    forests = ask_forests(releases, true, seed=1)
+    if forests is None:
         return _Forests()
-    right = [number for number, effect in enumerate(found.effects) if effect.type == true]
-    others = [effect.effect for effect in found.effects if effect.type != true]
+    right = [number for number, effect in enumerate(forests.effects) if effect.type == true]
+    other_effects = [effect.effect for effect in forests.effects if effect.type != true]
     return _Forests(
-        found.r_squared,
+        forests.r_squared,
         right[0] + 1 if right else 0,
-        found.effects[right[0]].effect if right else float("nan"),
-        max(others, default=float("nan")),
+        forests.effects[right[0]].effect if right else float("nan"),
+        max(other_effects, default=float("nan")),
     )

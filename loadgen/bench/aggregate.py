@@ -30,7 +30,7 @@ MESSAGES = 6000
 BATCH = 500
 SAMPLES = 1000
 ALONE = 600
-"""Messages that ClickHouse alone is given: as JSON rows they are four times as large."""
+"""Messages for ClickHouse alone: as JSON rows they are four times as large."""
 DEADLINE_S = 300.0
 PARTS = 4
 
@@ -113,7 +113,7 @@ async def _publish(broker: str, topics: Topics, values: Sequence[bytes]) -> None
 
 
 def _worker(stack: EmbeddedStack, store: Store) -> dict[str, float]:
-    """Return rates between the first and the last count that appears, so that start-up is left out."""
+    """Return rates between the first and the last count that appears, so that start-up is excluded."""
     arguments = ("--broker", stack.broker, "--store", stack.store, "--no-idempotent-producer")
     with _running("worker", "aggregate", *arguments, "--log-level", "error") as process:
         pids = (process.pid, stack.pids["store"])
@@ -128,7 +128,7 @@ def _worker(stack: EmbeddedStack, store: Store) -> dict[str, float]:
             if counted and not first_at:
                 first_at, first, used = now, counted, list(map(processor_s, pids))
                 inserts = _inserts(stack.store)
-            # Looking takes processor time of the store, which is measured: a twentieth of the time at most.
+            # Polling takes processor time of the store, which is measured: at most a twentieth of the time.
             time.sleep(max(0.05, 20 * (time.perf_counter() - now)))
             now = time.perf_counter()
         seconds = max(time.perf_counter() - first_at, 1e-9)
@@ -146,7 +146,7 @@ def _inserts(dsn: str) -> int:
 def _counted(store: Store) -> float:
     span_s = (MESSAGES // 50 + 1) * INTERVAL_S
     start = START // 60 * 60
-    # Of no series: only the totals, which the store has at hand.
+    # A query for no series returns only the totals, which the store answers at once.
     return float(
         store.series(SeriesQuery("gcpu", "bench-worker", start, start + span_s + 600, 60.0, ())).totals.sum()
     )

@@ -43,12 +43,12 @@ BATCH_SIZE = 1000  # the product's own default
 _SKIPPED = re.compile(r"(\d+) old scans skipped")
 
 Advance = Callable[[str, float], None]
-"""Takes what is being done, and what share of it is done."""
+"""Takes a text for the present work, and the share of it that is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """What came of it."""
+    """Result of catching up after an absence."""
 
     broker: BrokerKind
     services: int
@@ -56,12 +56,12 @@ class CatchUp:
     messages: int  # that had piled up
     samples: int  # of all
     level_s: float
-    """From the start of the workers until every stage was done with everything."""
+    """Seconds from the start of the workers until every stage had processed everything."""
     scans: int
-    """Made meanwhile."""
+    """Scans made in this time."""
     skipped: int
     memory_mb: Mapping[str, float]
-    """The most that each stage's process took."""
+    """Peak memory of each stage's process."""
     events: int  # that an undisturbed run reports
     copies: int
     differences: Differences
@@ -73,13 +73,13 @@ class CatchUp:
         return not self.differences.any and not self.exits
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as one object."""
+        """Return the result as one object."""
         return {**asdict(self), "passed": self.passed}
 
 
 @dataclass(frozen=True, slots=True)
 class CatchUpRequest:
-    """What is to catch up."""
+    """Amount of work to catch up with."""
 
     services: int = option(10, least=1, help="How many.")
     hours: float = option(24, least=1, help="How long workers are away.")
@@ -183,11 +183,11 @@ def run_catch_up(request: CatchUpRequest, advance: Advance) -> CatchUp:
 
 def _build(shape: Shape, request: CatchUpRequest, advance: Advance) -> list[Load]:
     seeds = range(request.seed, request.seed + request.services)
-    found: dict[int, Load] = {}
+    loads: dict[int, Load] = {}
     for number, load in run_in_workers(partial(_draw, shape), seeds, request.processes):
-        found[number] = load
-        advance("drawing the load", 0.3 * len(found) / len(seeds))
-    return [found[number] for number in sorted(found)]
+        loads[number] = load
+        advance("drawing the load", 0.3 * len(loads) / len(seeds))
+    return [loads[number] for number in sorted(loads)]
 
 
 def _draw(shape: Shape, seed: int) -> Load:
@@ -195,7 +195,7 @@ def _draw(shape: Shape, seed: int) -> Load:
 
 
 def _settle(rig: Rig, windows: int, advance: Advance, what: str) -> None:
-    """Wait until every stage is done with so many windows."""
+    """Wait until every stage has processed the given number of windows."""
     advance(f"working {what} through", 0.35)
     rig.wait(lambda: rig.feeder.offered >= windows, STUCK_S, f"{what} to be handed over")
     rig.feeder.pause(STUCK_S)

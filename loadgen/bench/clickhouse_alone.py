@@ -1,8 +1,8 @@
 """ClickHouse without Smidgen: JSON rows of stacks, and a materialised view that counts subroutines.
 
-What somebody would write who has stacks and a ClickHouse: a row a stack and interval, and a view that adds
-up, by subroutine and minute, the samples of the stacks that hold it. The rows are there, encoded, before the
-clock starts, and no broker is read: that is in favour of ClickHouse alone.
+The obvious design on ClickHouse alone: one row per stack and interval, and a view that adds up, by
+subroutine and minute, the samples of the stacks that hold the subroutine. The rows are encoded before the
+clock starts, and no broker is read: both favour ClickHouse alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COUNTED = "SELECT sum(count), (SELECT sum(samples) FROM alone_subroutines) FROM
 
 
 def measure_alone(dsn: str, store_pid: int, profiles: Sequence[Profile]) -> dict[str, float]:
-    """Return samples a second, and a second of the store's processor time, of profiles as rows.
+    """Return samples per second, and per second of the store's processor time, of profiles sent as rows.
 
     Raises:
         SmidgenError: not every sample was counted.
@@ -70,6 +70,6 @@ def _rows(profiles: Sequence[Profile]) -> Iterator[bytes]:
 
 
 def _distinct(profile: Profile) -> list[int]:
-    """Return how many different subroutines each stack holds."""
+    """Return the number of distinct subroutines in each stack."""
     starts, flat = profile.stack_starts.tolist(), profile.stack_frames.tolist()
     return [len(set(flat[a:b])) for a, b in zip(starts, starts[1:], strict=False)]

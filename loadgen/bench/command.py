@@ -57,7 +57,7 @@ OF_THEIR_OWN = {
 
 
 class _Bench(click.Command):
-    """The benchmarks of speed; the others are handed on."""
+    """The benchmarks of speed; other benchmarks are subcommands."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -125,7 +125,7 @@ def bench(request: _SpeedRequest) -> Experiment[Result]:
 
 
 def _benchmarks(request: _SpeedRequest) -> dict[str, tuple[Measure, int]]:
-    """Return name → (what measures it, in how many parts)."""
+    """Return name → (function that measures it, number of parts)."""
     from loadgen.bench.aggregate import PARTS, measure_aggregate
     from loadgen.bench.detect import measure_detect, parts_of
     from loadgen.bench.peers import measure_peers

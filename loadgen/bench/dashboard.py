@@ -69,7 +69,7 @@ def dashboard(request: _DashboardRequest) -> Experiment[Result]:
 
 
 def fill(store: Store, regressions: int, subroutines: int, *, now: float) -> None:
-    """Put reported regressions of many services into a store, and what was counted of the first service."""
+    """Fill a store with reported regressions of many services and with counts of the first service."""
     rng = np.random.default_rng(1)
     end = now // HOUR_S * HOUR_S
     rows = list(_regressions(rng, regressions, subroutines, end))
@@ -93,7 +93,7 @@ def _regressions(
     rng: np.random.Generator, regressions: int, subroutines: int, end: float
 ) -> Iterator[dict[str, Any]]:
     for number in range(regressions):
-        # The first one is of the hour that is counted, so that there is a series to draw.
+        # The first regression lies in the counted hour, so that there is a series to draw.
         change = end - (float(rng.uniform(0.3, 300)) * DAY_S if number else HOUR_S / 2)
         before, delta = float(rng.uniform(0.001, 0.05)), float(rng.lognormal(-7, 1.5))
         own = {
@@ -120,23 +120,25 @@ def _regressions(
 
 
 def _drop(store: Store, end: float) -> None:
-    """Put candidates that the last step with a bound dropped into the ledger: of scans of a month."""
+    """Write candidates that the last step with a bound dropped into the ledger, for scans of a month."""
     silent = Decision("significance", passed=False, statistic=0.5, bound=0.01)
     for number in range(SCANS):
         at = end - number * 29 * DAY_S / SCANS
-        found = tuple(
+        candidates = tuple(
             Dropped(
-                Candidate("subroutine", name_of(one), "short_term", at - HOUR_S, 0.01, 0.0105, 1e-3, 9.0),
+                Candidate(
+                    "subroutine", name_of(subroutine), "short_term", at - HOUR_S, 0.01, 0.0105, 1e-3, 9.0
+                ),
                 silent,
             )
-            for one in range(number % 7, number % 7 + DROPPED)
+            for subroutine in range(number % 7, number % 7 + DROPPED)
         )
-        scan = Scan(SERVICE, WORKLOAD, at - 10 * DAY_S, at - 4 * HOUR_S, at, at, 1000, dropped=found)
+        scan = Scan(SERVICE, WORKLOAD, at - 10 * DAY_S, at - 4 * HOUR_S, at, at, 1000, dropped=candidates)
         store.insert("ledger", ledger_columns(dropped_entries(scan)))
 
 
 def _count(store: Store, rng: np.random.Generator, subroutines: int, end: float) -> None:
-    """Count the first service for an hour, and its stacks."""
+    """Write counts and stacks of the first service for an hour."""
     log = {"stream": "bench", "topic": "profiles", "partition": 0, "last_offset": 0}
     for window in np.arange(end - HOUR_S, end, 10 * MINUTE_S):
         whole = {"service": SERVICE, "window": window, "samples": 1_000_000, **log}

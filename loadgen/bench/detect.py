@@ -1,4 +1,4 @@
-"""How many series a second the detect stage judges, its screen alone, and a naive CUSUM beside it."""
+"""Throughput of the detect stage in series a second, of its screen alone, and of a naive CUSUM."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GEOMETRIES = (
 
 
 def measure_detect(advance: Callable[[], None], *, profile: Path | None = None) -> list[Result]:
-    """Measure the screen, the whole detector and a naive CUSUM on the same series; the middle time counts.
+    """Measure the screen, the whole detector and a naive CUSUM on the same series; the median time counts.
 
     Args:
         advance: Called after each round of each geometry, ``parts_of(profile)`` times.
@@ -70,7 +70,7 @@ def measure_detect(advance: Callable[[], None], *, profile: Path | None = None) 
 
 
 def parts_of(profile: Path | None) -> int:
-    """Return in how many parts ``measure_detect`` works."""
+    """Return the number of parts of ``measure_detect``."""
     return ROUNDS * len(GEOMETRIES) * (2 if profile else 1)
 
 
@@ -92,7 +92,7 @@ def _time(
 
 
 def draw_counts(rng: np.random.Generator, series: int, windows: int) -> tuple[FloatArray, FloatArray]:
-    """Draw a service in which nothing changes: counts (series, windows), and the samples of each window.
+    """Draw a service without changes: counts (series, windows), and the samples of each window.
 
     Shares have a Pareto tail from a millionth on, as those of subroutines do; counts are binomial.
     """
@@ -102,13 +102,13 @@ def draw_counts(rng: np.random.Generator, series: int, windows: int) -> tuple[Fl
 
 
 def screen(series: Normalised, windows: Windows) -> tuple[IntArray, FloatArray]:
-    """Return each series' best split in the analysis window and its p-value: CUSUM and test, all at once.
+    """Return each series' best split in the analysis window and its p-value: CUSUM and test, vectorised.
 
     Args:
-        series: With what is expected of them, and their noise.
+        series: Series with their expected values and their noise.
         windows: Where to search, with all of the history as the baseline.
     """
-    splits, found = [], []
+    splits, chances = [], []
     searched = {"first": windows.analysis, "last": windows.extended - 1}
     for first in range(0, len(series.observed), CHUNK_ROWS):
         rows = slice(first, first + CHUNK_ROWS)
@@ -119,12 +119,12 @@ def screen(series: Normalised, windows: Windows) -> tuple[IntArray, FloatArray]:
         largest = roots[np.arange(len(roots)), best]
         span = log_odds_span(sums, everywhere)
         splits.append(best + windows.analysis)
-        found.append(p_values(largest, series.degrees_of_freedom[rows], span, everywhere.sum(axis=1)))
-    return np.concatenate(splits), np.concatenate(found)
+        chances.append(p_values(largest, series.degrees_of_freedom[rows], span, everywhere.sum(axis=1)))
+    return np.concatenate(splits), np.concatenate(chances)
 
 
 def naive_cusum(values: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the largest CUSUM's index and the chi-squared p-value of two means: what one writes first."""
+    """Return the largest CUSUM's index and the chi-squared p-value of two means: the naive implementation."""
     windows = values.shape[1]
     sums = np.cumsum(values - values.mean(axis=1, keepdims=True), axis=1)[:, :-1]
     split = np.abs(sums).argmax(axis=1)
@@ -134,5 +134,8 @@ def naive_cusum(values: FloatArray) -> tuple[IntArray, FloatArray]:
         ((values * after).sum(axis=1) / after.sum(axis=1))[:, None],
         ((values * ~after).sum(axis=1) / (~after).sum(axis=1))[:, None],
     )
-    one, two = np.maximum(values.var(axis=1), 1e-300), np.maximum(((values - mean) ** 2).mean(axis=1), 1e-300)
-    return split + 1, stats.chi2.sf(windows * np.log(one / two), 1)
+    variance, split_variance = (
+        np.maximum(values.var(axis=1), 1e-300),
+        np.maximum(((values - mean) ** 2).mean(axis=1), 1e-300),
+    )
+    return split + 1, stats.chi2.sf(windows * np.log(variance / split_variance), 1)

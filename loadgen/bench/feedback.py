@@ -18,7 +18,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.settings.workloads import load_workloads
 
 FIRST_SEED = 201
-"""Of the fleets; the weights that are shipped were found on seeds from 101 on."""
+"""Seeds of the fleets; the shipped weights were learnt on seeds from 101 on."""
 
 KEEPS = (1.0, 0.95, 0.9)
 """Shares of the right events that proposed thresholds keep at least."""
@@ -29,7 +29,7 @@ ORGANISATIONS = {
     "text": "texts say nothing",
     "attribution": "attribution says nothing",
 }
-"""The weight whose evidence is chance → how the organisation is called."""
+"""Weight whose evidence is random → name of the organisation."""
 
 _COLORS = {"": "#8a8a8a", "text": "#c0392b", "attribution": "#2c6fad"}
 
@@ -120,14 +120,14 @@ def _text(result: Feedback) -> str:
     return "\n".join(text)
 
 
-def _percent(one: Share) -> str:
-    low, high = one.interval
-    return f"{one.hits} of {one.of} = {one.share * 100:.1f} % ({low * 100:.1f}–{high * 100:.1f})"
+def _percent(rate: Share) -> str:
+    low, high = rate.interval
+    return f"{rate.hits} of {rate.of} = {rate.share * 100:.1f} % ({low * 100:.1f}–{high * 100:.1f})"
 
 
 def _lesson_json(lesson: Lesson) -> dict[str, object]:
     def shares(*every: Share) -> list[dict[str, float]]:
-        return [{"hits": one.hits, "of": one.of, "share": one.share} for one in every]
+        return [{"hits": rate.hits, "of": rate.of, "share": rate.share} for rate in every]
 
     return {
         **{"answers": lesson.answers, "thresholds": dict(lesson.thresholds)},

@@ -18,7 +18,7 @@ from agents.sampling.kernels.pyspy import find_py_spy
 from loadgen.harness import Experiment, Result, bench, figure_columns, measured, terminal_table
 from pipeline.commands.request import option
 
-MEDIAN_ERROR = 1.2533  # of a median beside a mean, of normal values
+MEDIAN_ERROR = 1.2533  # of a median to a mean, for normal values
 
 
 UNITS = ("% units lost", "± (standard error)", "% p99", "% p99.9", "% of a core", "ms CPU/sample")
@@ -71,7 +71,7 @@ def _own(share: float, rate_hz: int) -> dict[str, float]:
 
 
 def _py_spy(rate_hz: int, seconds: float, threads: int, folder: Path) -> Result:
-    """Sample the program with py-spy, whose CPU time is that of both processes without the program's."""
+    """Sample the program with py-spy; its CPU time is that of both processes less the program's own."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     options = ["--format", "raw", "--nolineno", "--rate", str(rate_hz), "--output", str(folder / "stacks")]
     figures = _run([str(seconds), str(threads), "0"], [find_py_spy(), "record", *options, "--"])

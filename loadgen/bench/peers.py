@@ -1,4 +1,4 @@
-"""`smidgen detect` beside its peers, each at its own default, on the same series and machine in one run.
+"""`smidgen detect` beside its peers, each with its defaults, on the same series and machine in one run.
 
 The two measures usual in comparisons of such detectors: F1 with a margin of five points, in which the start
 of the series counts as a change that everybody finds, so that a steady series has an F1, too (van den Burg
@@ -25,7 +25,7 @@ from pipeline.model import FloatArray
 MARGIN = 5
 LENGTHS = (40, 120, 400)
 SEEDS = 3
-FIRST_SEED = 5000  # series that no choice of a setting has seen; their families it has
+FIRST_SEED = 5000  # seed of series on which no setting was chosen; their families were
 TIMED_POINTS = 500
 PATIENCE_S = 5.0  # of timing one detector
 
@@ -34,22 +34,22 @@ Detect = Callable[[FloatArray], Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A detector with its default: how to make it from its module, and where that comes from."""
+    """A detector with its defaults: a function that makes it from its module, and the module's source."""
 
     name: str
     module: str
-    install: str  # what to give to pip
+    install: str  # argument of pip
     make: Callable[[Any], Detect]
 
 
 def f1_score(truth: Changes, found: Sequence[int], *, margin: int = MARGIN) -> float:
-    """Return the F1 of the changes found, the start included; one found change answers one true one."""
+    """Return the F1 of the reported changes, the start included; a report matches at most one change."""
     hits = len(offsets_of((0, *truth), (0, *found), margin))
     return 2 * hits / (len(truth) + len(found) + 2)
 
 
 def covering(truth: Changes, found: Sequence[int], points: int) -> float:
-    """Return how much of each true segment its best found one shares with it (Jaccard), by points."""
+    """Return the mean overlap (Jaccard) of true segments with their best reported one, weighted by points."""
     real, seen = ((0, *sorted(changes), points) for changes in (truth, found))
     covered = 0.0
     for first, end in zip(real, real[1:], strict=False):
@@ -66,9 +66,9 @@ def _smidgen(_: Any) -> Detect:
 
 
 def _penalised(search: str) -> Callable[[Any], Detect]:
-    """Return a search of ruptures for changes of level under Schwarz's criterion, of which it has no default.
+    """Return a search of ruptures for changes of level under Schwarz's criterion; it has no default penalty.
 
-    Two parameters a change; the variance of the noise is that of neighbours' differences, by their median.
+    Two parameters a change; the noise variance comes from the median difference of neighbours.
     """
 
     def make(ruptures: Any) -> Detect:
@@ -92,7 +92,7 @@ def _otava(analysis: Any) -> Detect:
     def detect(values: FloatArray) -> Sequence[int]:
         try:
             changes, _ = analysis.compute_change_points(values)
-        except ValueError:  # version 0.8 splits some series, as ones of equal values, into empty parts
+        except ValueError:  # version 0.8 splits some series, such as constant ones, into empty parts
             return []
         return [int(change.index) for change in changes]
 
@@ -109,21 +109,21 @@ PEERS = (
 
 
 def measure_peers(advance: Callable[[], None]) -> list[Result]:
-    """Measure each detector that is installed; for the others a line on standard error says what is missing.
+    """Measure each installed detector; a line on standard error names each that is missing.
 
     Args:
         advance: Called after each detector, measured or missing.
     """
-    found = []
+    results = []
     for peer in PEERS:
         try:
             module = importlib.import_module(peer.module)
         except ImportError as missing:
             click.echo(f"{peer.name} is left out ({missing}): pip install {peer.install}", err=True)
         else:
-            found.append(measure(peer.name, peer.make(module)))
+            results.append(measure(peer.name, peer.make(module)))
         advance()
-    return found
+    return results
 
 
 def measure(
@@ -140,11 +140,11 @@ def measure(
     for family in families:
         for points in lengths:
             for seed in range(seeds):
-                one = draw(family, points, FIRST_SEED + seed)
-                changes = detect(one.values)
-                scores.append(f1_score(one.changes, changes))
-                covers.append(covering(one.changes, changes, points))
-                if not one.changes:
+                specimen = draw(family, points, FIRST_SEED + seed)
+                changes = detect(specimen.values)
+                scores.append(f1_score(specimen.changes, changes))
+                covers.append(covering(specimen.changes, changes, points))
+                if not specimen.changes:
                     alarms.append(bool(changes))
     figures = {
         "% F1": 100 * float(np.mean(scores)),
@@ -158,7 +158,7 @@ def measure(
 
 
 def _series_a_second(detect: Detect, families: Sequence[str], patience_s: float) -> float:
-    """Return the rate over the families in turn, at least one series, in processor time."""
+    """Return the series per second of processor time over the families in turn; at least one series."""
     done = 0
     series = [draw(family, TIMED_POINTS, seed=1000).values for family in families]
     began = time.process_time()

@@ -1,4 +1,4 @@
-"""A fleet whose call tree is a real profile, with all that moves in it: what the detector is timed with."""
+"""Fleet whose call tree is a real profile, with realistic movements: the series for timing the detector."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SAMPLES = 40_000  # of the service in a window
 def draw_profile_fleet(profile: Path, windows: Windows, resolution_s: float) -> SeriesMatrix:
     """Return the series of a simulated service whose stacks are those of a profile.
 
-    Endpoints have daily cycles of their own, stacks wander, and what changed lies in the history as well as
-    in the analysis window: so a tenth of the series and more need a look of their own after the screen.
+    Endpoints have daily cycles of their own, stacks wander, and changes lie in the history as well as in the
+    analysis window. So a tenth of the series and more pass the screen and need the whole detector.
 
     Args:
         profile: A file that ``smidgen agent import`` reads.
-        windows: Of a scan.
-        resolution_s: Of a window.
+        windows: Windows of a scan.
+        resolution_s: Width of a window.
 
     Raises:
         ConfigError: the profile cannot be read, or holds no stack.

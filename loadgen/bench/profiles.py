@@ -1,4 +1,4 @@
-"""Draws profiles of a made-up service, large enough to measure with."""
+"""Profiles of a simulated service, large enough for measurements."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def draw_profiles(
     """Return the profiles of a service's hosts, interval after interval.
 
     Args:
-        messages: How many; each host sends one an interval of ten seconds.
-        service: Its name.
-        hosts: How many hosts take turns.
-        stacks: Distinct stacks of the service, of which an interval sees those that its samples hit.
+        messages: Number of profiles; each host sends one per interval of ten seconds.
+        service: Name of the service.
+        hosts: Number of hosts that take turns.
+        stacks: Number of distinct stacks; an interval has those that its samples hit.
         depth: Frames in a stack; the upper half is common to many.
         samples: Samples in one message.
     """

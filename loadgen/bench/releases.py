@@ -28,13 +28,13 @@ _ENDPOINTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a pair of releases is drawn from."""
+    """Settings from which a pair of releases is drawn."""
 
     hosts: tuple[int, int] = (6, 6)
-    blocks: int = 8  # hours, and looks of a watch
-    samples: int = 20_000  # of a host in an hour
-    spread: float = 0.01  # of hosts, in what each stack costs
-    drift: float = 0.0  # of a host from hour to hour
+    blocks: int = 8  # hours, with one look of a watch each
+    samples: int = 20_000  # samples of a host in an hour
+    spread: float = 0.01  # relative spread of each stack's cost over hosts
+    drift: float = 0.0  # relative drift of a host from hour to hour
     regions: int = 2
 
 
@@ -51,11 +51,11 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One pair to be drawn and compared."""
+    """One pair to draw and compare."""
 
     name: str
     seed: int
-    rise: float  # of gCPU of one subroutine; 0: the releases are the same
+    rise: float  # rise of one subroutine's gCPU; 0 if the releases are the same
     subroutine: str
     threshold: float
     profile: Path | None
@@ -63,18 +63,18 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a pair."""
+    """Result for a pair."""
 
     once: str  # the decision on all data
     watched: str  # the decision of a watch
-    hours: int  # until the watch was decided, or all
-    samples: float  # of the candidate until then
-    found: bool  # whether the subroutine that rose is among the slower ones, of all data
-    besides: bool  # whether a series is slower that does not hold it
+    hours: int  # until the watch decided, or all hours
+    samples: float  # samples of the candidate until then
+    found: bool  # whether the subroutine that rose is among those called slower on all data
+    besides: bool  # whether a series without that subroutine is called slower
 
 
 class Tree:
-    """Stacks with their weights, and which series hold them."""
+    """Stacks with their weights, and the series that they belong to."""
 
     def __init__(self, stacks: Sequence[tuple[str, ...]], weights: FloatArray) -> None:
         names = sorted({name for stack in stacks for name in stack})
@@ -111,15 +111,15 @@ def read_tree(profile: Path) -> Tree:
     Raises:
         ConfigError: it cannot be read, or holds no stack.
     """
-    found = read_stacks(profile)
-    return Tree(list(found), np.array(list(found.values()), dtype=np.float64))
+    weights = read_stacks(profile)
+    return Tree(list(weights), np.array(list(weights.values()), dtype=np.float64))
 
 
 def draw_pair(tree: Tree, setting: Setting, rise: float, subroutine: str, seed: int) -> Samples:
     """Draw the counts of two releases that run side by side.
 
-    Stacks cost a host more or less than others by factors of their own and of their endpoint; regions and
-    hours differ in the same way, and every count is one of a multinomial draw.
+    Each host's cost of a stack varies by a factor of the stack and one of its endpoint; regions and hours
+    vary in the same way. Counts are multinomial.
     """
     rng = np.random.default_rng(seed)
     endpoints = int(tree.endpoint.max()) + 1
@@ -152,13 +152,13 @@ def draw_pair(tree: Tree, setting: Setting, rise: float, subroutine: str, seed: 
         totals = by_stack.sum(axis=0)[:, None]
         samples = np.asarray(tree.holds @ by_stack)
         parts.append(StrataMatrix(hour * HOUR_S, HOUR_S, strata, totals, tree.series, samples))
-    found = collect(parts)
-    assert found is not None
-    return found
+    pair = collect(parts)
+    assert pair is not None
+    return pair
 
 
 def try_pair(task: Task) -> Outcome:
-    """Draw a pair and compare it: with all data, and as a watch would."""
+    """Draw a pair and compare it: with all data, and as a watch does."""
     setting = SETTINGS[task.name]
     tree = read_tree(task.profile) if task.profile else drawn_tree(task.seed)
     subroutine = task.subroutine or _typical(tree)
@@ -256,19 +256,19 @@ def _figure(value: float) -> str:
 
 
 def _figures(outcomes: Sequence[Outcome], rise: float) -> dict[str, float]:
-    """Return shares of the pairs, and what a watch took until it was decided."""
+    """Return shares of the pairs, and the hours and samples that a watch took to decide."""
     count = len(outcomes)
     shares = {
-        "slower": sum(one.once == "slower" for one in outcomes) / count,
-        "not slower": sum(one.once == "steady" for one in outcomes) / count,
-        "watched: slower": sum(one.watched == "slower" for one in outcomes) / count,
-        "watched: not slower": sum(one.watched == "steady" for one in outcomes) / count,
+        "slower": sum(outcome.once == "slower" for outcome in outcomes) / count,
+        "not slower": sum(outcome.once == "steady" for outcome in outcomes) / count,
+        "watched: slower": sum(outcome.watched == "slower" for outcome in outcomes) / count,
+        "watched: not slower": sum(outcome.watched == "steady" for outcome in outcomes) / count,
     }
     if rise:
-        shares["found"] = sum(one.found for one in outcomes) / count
-        shares["others slower"] = sum(one.besides for one in outcomes) / count
-    decided = [one for one in outcomes if one.watched != "open"]
+        shares["found"] = sum(outcome.found for outcome in outcomes) / count
+        shares["others slower"] = sum(outcome.besides for outcome in outcomes) / count
+    decided = [outcome for outcome in outcomes if outcome.watched != "open"]
     if decided:
-        shares["hours of a watch"] = float(median(one.hours for one in decided))
-        shares["samples of a watch"] = float(median(one.samples for one in decided))
+        shares["hours of a watch"] = float(median(outcome.hours for outcome in decided))
+        shares["samples of a watch"] = float(median(outcome.samples for outcome in decided))
     return shares

@@ -86,8 +86,8 @@ async def measure_pace(url_a: str, url_b: str, rate: float, seconds: float) -> R
     finally:
         replayer.close()
     pace = pace_of(replayed)
-    latencies = sorted(served.latency_s for one in replayed.exchanges for served in one.served)
-    failed = sum(not served.status for one in replayed.exchanges for served in one.served)
+    latencies = sorted(served.latency_s for exchange in replayed.exchanges for served in exchange.served)
+    failed = sum(not served.status for exchange in replayed.exchanges for served in exchange.served)
     return Result(
         f"{rate:,.0f} requests/s",
         {

@@ -1,8 +1,8 @@
-"""A program to be sampled: threads that work in units of about a millisecond, 23 frames deep.
+"""Program to be sampled: threads that work in units of about a millisecond, 23 frames deep.
 
-Run as ``python -m loadgen.bench.sampled_program SECONDS THREADS RATE_HZ``. With a rate above 0 the sampler in
-it is on and off in turn, a quarter of a second each, since a machine that others use changes its speed by far
-more from one run to the next than any sampler slows it down. It prints figures as JSON.
+Run as ``python -m loadgen.bench.sampled_program SECONDS THREADS RATE_HZ``. With a rate above 0 the sampler
+inside is on and off in turn, a quarter of a second each, since the speed of a shared machine varies far more
+from run to run than by any sampler. It prints figures as JSON.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def _work_for(seconds: float, threads: int) -> list[float]:
 
 
 def _work_sampled(seconds: float, threads: int, rate_hz: float) -> tuple[list[float], float]:
-    """Work under the sampler; return the durations of units, and the CPU time of its threads."""
+    """Work under the sampler; return the durations of units, and the CPU time of the sampler's threads."""
     smidgen_sampler.start("bench", rate_hz=rate_hz, interval=60.0, budget=1.0, send_to=len)
     durations = _work_for(seconds, threads)
-    own = [each for each in threading.enumerate() if each.name.startswith("smidgen-")]
-    sampler_s = sum(thread_cpu_ns(each.native_id or 0) for each in own) / 1e9
+    own = [thread for thread in threading.enumerate() if thread.name.startswith("smidgen-")]
+    sampler_s = sum(thread_cpu_ns(thread.native_id or 0) for thread in own) / 1e9
     smidgen_sampler.stop()
     return durations, sampler_s
 
@@ -57,8 +57,8 @@ def run(seconds: float, threads: int, rate_hz: float) -> dict[str, Any]:
     """Work and return figures.
 
     Returns:
-        With a rate ``losses`` (share of the units that is lost, of each pair of phases), ``p99`` and ``p999``
-        (how much longer such units take), and ``sampler_s`` (its CPU time a second); ``cpu_s`` in any case.
+        With a rate ``losses`` (share of units lost in each pair of phases), ``p99`` and ``p999`` (how much
+        longer such units take), and ``sampler_s`` (the sampler's CPU time a second); always ``cpu_s``.
     """
     figures: dict[str, Any] = {}
     if rate_hz:

@@ -1,9 +1,9 @@
-"""`smidgen bench scale`: what scans of many large services take of workers and store.
+"""`smidgen bench scale`: cost of scans of many large services for workers and store.
 
-The store is the embedded one, a process of its own. Counts are drawn in it, a row a subroutine and window of
-the finest workload that is measured. So rollups, and all that is read of them, are as in production; but what
-they are made of are counts by minute there, and a first rollup reads as many times more as windows are wider.
-No stacks, senders or changes are there. Scans are those of the stage detect, in worker processes, each with a
+The store is the embedded one, a process of its own. Counts are drawn in it, one row per subroutine and window
+of the finest measured workload. So rollups and reads of them are as in production. But in production rollups
+are made from counts by minute, so that a first rollup reads more rows there, by the ratio of the widths.
+There are no stacks, senders or changes. Scans are those of the stage detect, in worker processes, each with a
 store client of its own.
 """
 
@@ -31,7 +31,7 @@ from pipeline.stages.detect import DetectStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.connect import open_store
 
-END = 1_700_006_400.0  # a midnight: every re-run boundary
+END = 1_700_006_400.0  # a midnight: a boundary of every re-run interval
 SAMPLES_PER_SUBROUTINE = 4.0
 """Mean samples of a subroutine in the finest window; most have far fewer, a few have thousands."""
 
@@ -54,7 +54,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class ScanCost:
-    """What it took, in the worker."""
+    """Cost of a scan in the worker."""
 
     seconds: float
     processor_s: float
@@ -63,10 +63,10 @@ class ScanCost:
 
 
 def draw_service(dsn: str, service: str, subroutines: int, width_s: float, span_s: float) -> None:
-    """Have the store draw a service's counts in windows of a width, over a span that ends at ``END``.
+    """Make the store draw a service's counts in windows of a width, over a span that ends at ``END``.
 
-    Shares fall with the rank of a subroutine, as Zipf's law has it; counts are those of a normal
-    distribution of Poisson's variance, rounded, and none where that is 0.
+    Shares fall with the rank of a subroutine by Zipf's law. Counts are rounded draws of a normal distribution
+    with Poisson's variance; counts of 0 have no row.
     """
     windows = round(span_s / width_s)
     start_ms, width_ms = round((END - span_s) * 1000), round(width_s * 1000)
@@ -108,7 +108,7 @@ def scan_service(task: Task) -> ScanCost:
             window_s=COUNTED_S,
             partition_idle_s=300.0,
         )
-        # Its earliest data that late, so that the watermark passes but one boundary.
+        # The earliest data are this late so that the watermark passes only one boundary.
         earliest = END - workload.rerun_interval_s
         passed = Progress(task.service, "profiles", 0, END + workload.wait_s, earliest)
         began, busy = time.perf_counter(), time.process_time()
@@ -126,12 +126,12 @@ def measure_scale(
     workers: Sequence[int],
     workloads: Sequence[str],
 ) -> list[Result]:
-    """Draw services and scan each by each workload: twice by one worker, then by as many as are asked for.
+    """Draw services and scan each by each workload: twice by one worker, then by each number of workers.
 
     Args:
-        advance: Called after each service that is drawn and each scan: ``parts_of`` times.
-        services: How many.
-        subroutines: Of each.
+        advance: Called after each drawn service and each scan: ``parts_of`` times.
+        services: Number of services.
+        subroutines: Number of subroutines of each service.
         workers: Numbers of processes.
         workloads: Names of presets.
 
@@ -140,8 +140,8 @@ def measure_scale(
     """
     presets = known_workloads(())
     chosen = [presets[name] for name in workloads]
-    width_s = min(one.resolution_s for one in chosen)
-    span_s = max(one.span_s + one.lead_s for one in chosen)
+    width_s = min(chosen_workload.resolution_s for chosen_workload in chosen)
+    span_s = max(chosen_workload.span_s + chosen_workload.lead_s for chosen_workload in chosen)
     setup = {"services": float(services), "subroutines": float(subroutines)}
     names = [f"scale{number}" for number in range(services)]
     with EmbeddedStore() as embedded, closing(open_store(embedded.url)) as store:
@@ -162,7 +162,7 @@ def measure_scale(
 
 
 def parts_of(services: int, workers: Sequence[int], workloads: Sequence[str]) -> int:
-    """Return in how many parts it is measured."""
+    """Return the number of parts of the measurement."""
     return services * (1 + len(workloads) * len(list(_rounds(workers))))
 
 
@@ -175,19 +175,19 @@ def _rounds(workers: Sequence[int]) -> Iterator[tuple[int, str]]:
 def _round(
     embedded: EmbeddedStore, tasks: Sequence[Task], workers: int, advance: Callable[[], None]
 ) -> dict[str, float]:
-    """Scan every service once; return what a scan and the whole round take."""
+    """Scan every service once; return the cost of a scan and of the whole round."""
     reset_peak(embedded.pid)
     read, began = _rows_read(embedded.url), time.perf_counter()
     costs = results_of_workers(scan_service, tasks, workers, advance)
     seconds = time.perf_counter() - began
     return {
         "s of the round": seconds,
-        "s/scan": float(np.mean([one.seconds for one in costs])),
-        "CPU s of the worker/scan": float(np.mean([one.processor_s for one in costs])),
-        "MB of a worker at most": max(one.peak_mb for one in costs),
+        "s/scan": float(np.mean([cost.seconds for cost in costs])),
+        "CPU s of the worker/scan": float(np.mean([cost.processor_s for cost in costs])),
+        "MB of a worker at most": max(cost.peak_mb for cost in costs),
         "MB of the store at most": peak_mb(embedded.pid),
         "rows read/scan": (_rows_read(embedded.url) - read) / len(costs),
-        "series/scan": float(np.mean([one.series for one in costs])),
+        "series/scan": float(np.mean([cost.series for cost in costs])),
     }
 
 

@@ -1,4 +1,4 @@
-"""How long a scan of all series of a fleet takes, from what the store holds to what the filters leave."""
+"""Throughput of a scan of a fleet's series, from the store's counts to the candidates after the filters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SERVICE_SERIES = 2000
 STEPPED = 500
 """One series in so many steps up in the analysis window, so that the filters have something to keep."""
 
-END = 1_700_006_400.0  # a midnight: every re-run boundary
+END = 1_700_006_400.0  # a midnight: a boundary of every re-run interval
 WINDOWS = 500
 WORKLOAD = Workload.model_validate(
     {
@@ -44,33 +44,33 @@ WORKLOAD = Workload.model_validate(
 
 @dataclass(frozen=True, slots=True)
 class ServiceScan:
-    """What one service's scan took and found."""
+    """Cost and candidates of one service's scan."""
 
-    worker: int  # the process
+    worker: int  # process id of the worker
     seconds: float
     processor_s: float
     series: int
     steps: int
     candidates: int
-    left: int  # by the filters
+    left: int  # candidates that the filters leave
     peak_bytes: int  # of the worker's memory, since it began
 
 
 def services_of(series: int) -> int:
-    """Return how many services so many series are."""
+    """Return the number of services that ``series`` series make."""
     return -(-series // SERVICE_SERIES)
 
 
 def measure_scan(advance: Callable[[], None], *, series: int, processes: int) -> list[Result]:
-    """Scan a fleet by so many processes at a time.
+    """Scan a fleet by ``processes`` processes at a time.
 
-    The time is that of the process which was busy longest; drawing the series is left out of it. The store
-    is one of arrays, whose reading costs next to nothing.
+    The time is that of the process busy longest, without drawing the series. The store keeps arrays in
+    memory, whose reading costs next to nothing.
 
     Args:
         advance: Called after each service, ``services_of(series)`` times.
-        series: In the whole fleet.
-        processes: How many of them at a time.
+        series: Number of series in the whole fleet.
+        processes: Number of processes at a time.
 
     Raises:
         SmidgenError: a process died.
@@ -78,20 +78,20 @@ def measure_scan(advance: Callable[[], None], *, series: int, processes: int) ->
     sizes = [min(SERVICE_SERIES, series - first) for first in range(0, series, SERVICE_SERIES)]
     done = results_of_workers(_scan_numbered, list(enumerate(sizes)), processes, advance)
     busy: dict[int, float] = {}
-    for one in done:
-        busy[one.worker] = busy.get(one.worker, 0.0) + one.seconds
+    for scan in done:
+        busy[scan.worker] = busy.get(scan.worker, 0.0) + scan.seconds
     figures = {
         "seconds": max(busy.values()),
         "series/s": series / max(busy.values()),
-        "series/s of processor time": series / sum(one.processor_s for one in done),
-        "candidates": float(sum(one.candidates for one in done)),
-        "left by the filters": float(sum(one.left for one in done)),
-        "MB at most in a process": max(one.peak_bytes for one in done) / 1e6,
+        "series/s of processor time": series / sum(scan.processor_s for scan in done),
+        "candidates": float(sum(scan.candidates for scan in done)),
+        "left by the filters": float(sum(scan.left for scan in done)),
+        "MB at most in a process": max(scan.peak_bytes for scan in done) / 1e6,
     }
     setup = {
         "series": float(series),
         "windows": float(WINDOWS),
-        "steps": float(sum(one.steps for one in done)),
+        "steps": float(sum(scan.steps for scan in done)),
         "processes": float(processes),
     }
     return [Result("scan of a fleet", figures, setup)]
@@ -102,7 +102,7 @@ def _scan_numbered(service: tuple[int, int]) -> ServiceScan:
 
 
 def scan_service(number: int, series: int) -> ServiceScan:
-    """Draw one service and scan it as the stages detect and filter do it: composition, detection, filters."""
+    """Draw one service and scan it as the stages detect and filter do: composition, detection, filters."""
     dataset, steps = draw_service(number, series)
     flow = Flow(
         ArrayStore(dataset),
@@ -111,19 +111,21 @@ def scan_service(number: int, series: int) -> ServiceScan:
         clock=lambda: END,
         stages=("detect", "filter"),
     )
-    # Its earliest data that late, so that the watermark passes but one boundary.
+    # The earliest data are this late so that the watermark passes only one boundary.
     progress = Progress(
         dataset.service, "profiles", 0, END + WORKLOAD.wait_s, END - WORKLOAD.rerun_interval_s
     )
     began, busy = time.perf_counter(), time.process_time()
     flow.send("windows", [encode_progress(progress)])
     seconds, processor_s = time.perf_counter() - began, time.process_time() - busy
-    found, left = (sum(len(scan.candidates) for scan in flow.scans(t)) for t in ("change-points", "filtered"))
-    return ServiceScan(os.getpid(), seconds, processor_s, series, steps, found, left, _peak_bytes())
+    candidates, left = (
+        sum(len(scan.candidates) for scan in flow.scans(t)) for t in ("change-points", "filtered")
+    )
+    return ServiceScan(os.getpid(), seconds, processor_s, series, steps, candidates, left, _peak_bytes())
 
 
 def draw_service(number: int, series: int) -> tuple[Dataset, int]:
-    """Return a service, and how many of its series step up by a third amid the analysis window."""
+    """Return a service, and the number of its series that step up by a third in the analysis window."""
     rng = np.random.default_rng([number, series])
     samples, totals = draw_counts(rng, series, WINDOWS)
     change = WINDOWS - round((WORKLOAD.extended_s + WORKLOAD.analysis_s / 2) / WORKLOAD.resolution_s)

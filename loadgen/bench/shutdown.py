@@ -1,4 +1,4 @@
-"""SIGTERM ends a long run as Ctrl-C does: everything that was started is stopped and removed."""
+"""End of a long run by SIGTERM, as by Ctrl-C: everything that was started is stopped and removed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def ended_in_order() -> Iterator[None]:
 
     def end(_number: int, _frame: FrameType | None) -> None:
         for number in before:
-            signal.signal(number, signal.SIG_IGN)  # a second one must not cut the cleaning up short
+            signal.signal(number, signal.SIG_IGN)  # a second signal must not interrupt the cleanup
         raise KeyboardInterrupt
 
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -41,14 +41,14 @@ class Curve:
 
     @property
     def trend(self) -> Trend:
-        """Judge its slope."""
+        """Return the trend of the curve."""
         scale = float(np.median(self.values)) if self.kind == "memory" else 1.0
         return trend(self.seconds, self.values, tolerance=TOLERANCE[self.kind] * scale)
 
 
 @dataclass(frozen=True)
 class Soak:
-    """What came of it."""
+    """Result of a soak."""
 
     broker: BrokerKind
     minutes: float
@@ -61,7 +61,7 @@ class Soak:
     curves: tuple[Curve, ...]
 
     def judged(self, curve: Curve) -> bool:
-        """Return whether a curve must be flat: a worker's. A broker and a store hold more as more is sent."""
+        """Return whether a curve must be flat: a worker's. Broker and store grow with the messages sent."""
         return curve.process.split("-")[0] in SCAN_STAGES
 
     @property
@@ -71,7 +71,7 @@ class Soak:
         return flat and not self.differences.any and not self.exits
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as one object, without the points of the curves."""
+        """Return the result as one object, without the points of the curves."""
         curves = [
             {"kind": c.kind, "process": c.process, "judged": self.judged(c), **asdict(c.trend)}
             for c in self.curves
@@ -91,17 +91,17 @@ class Soak:
 
 
 def run_soak(minutes: float, *, broker: BrokerKind, seed: int, advance: Callable[[str, float], None]) -> Soak:
-    """Feed a steady load for so long, and look at every process meanwhile.
+    """Feed a steady load for a given time, and observe every process meanwhile.
 
     Raises:
         ConfigError: this system has no /proc to look at processes in.
-        SmidgenError: something did not start, or did not get done.
+        SmidgenError: a process did not start, or did not finish.
     """
     require_proc("soak")
     advance("drawing the load", 0.0)
     windows = max(60, round(minutes * 60 / WINDOW_EVERY_S))
-    # Regressions throughout: what explains them takes memory of its own.
-    # A month of changes is looked at: more of them with every hour would be no steady load.
+    # Regressions throughout: their explanations take memory of their own.
+    # A month of changes before the start: with more of them every hour the load would not be steady.
     load = build_load(Shape(windows=windows, steps_from=0.1, past_s=HISTORY_S), seed)
     advance("starting", 0.0)
     with Rig(Setup(broker=broker), load, seconds=minutes * 60) as rig, Observer(rig) as observer:
@@ -127,7 +127,7 @@ def run_soak(minutes: float, *, broker: BrokerKind, seed: int, advance: Callable
 
 
 class Observer:
-    """A thread that looks at the processes of a rig every few seconds."""
+    """Thread that observes the processes of a rig every few seconds."""
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig
@@ -144,12 +144,12 @@ class Observer:
         self.stop()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop observing."""
         self._stop.set()
         self._thread.join()
 
     def curves(self) -> tuple[Curve, ...]:
-        """Return what was seen."""
+        """Return the observed curves."""
         return tuple(
             Curve(kind, process, *np.array(points).T)
             for (kind, process), points in sorted(self._points.items())
@@ -171,15 +171,15 @@ class Observer:
 
     def _pids(self) -> dict[str, int]:
         workers = {name: worker.pid for name, worker in self._rig.supervisor.workers.items()}
-        found = {**workers, **self._rig.broker.pids, "store": self._rig.store.pid}
-        return {name: pid for name, pid in found.items() if pid}
+        pids = {**workers, **self._rig.broker.pids, "store": self._rig.store.pid}
+        return {name: pid for name, pid in pids.items() if pid}
 
 
 def memory_mb(pid: int) -> float:
     """Return the resident memory of a process.
 
     Raises:
-        FileNotFoundError: it has ended.
+        FileNotFoundError: the process has ended.
     """
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20

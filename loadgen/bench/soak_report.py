@@ -79,7 +79,7 @@ def _show(rows: Iterable[Soak]) -> None:
 
 
 def _cells(row: Soak, curve: Curve) -> Mapping[str, object]:
-    """Return what a curve has in each column."""
+    """Return a curve's cells, one per column."""
     trend = asdict(curve.trend)
     steadiness = "flat" if curve.trend.flat else "RISES" if row.judged(curve) else "rises"
     return {**trend, "": f"{curve.kind} {_UNITS[curve.kind]}", "process": curve.process, "trend": steadiness}

@@ -1,4 +1,4 @@
-"""The time and memory that comparing the stacks around one change takes, step by step."""
+"""Time and memory of comparing the stacks around one change, step by step."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _REGRESSED = 77
 """The label that costs half as much again after the change."""
 
 _CANDIDATES = 12
-_CHANGES, _MODIFIED = 30, 20  # deployed before, and the subroutines that each modified
+_CHANGES, _MODIFIED = 30, 20  # changes deployed before, with the subroutines that each modified
 
 Value = TypeVar("Value")
 
 
 class _Watch:
-    """Measures steps one after the other: processor time, and memory beyond what was there at the start."""
+    """Measures steps one after the other: processor time, and memory beyond that at the start."""
 
     def __init__(self, advance: Callable[[], None]) -> None:
         self.results: list[Result] = []
@@ -65,7 +65,7 @@ class _Watch:
         return result
 
     def stop(self, setup: dict[str, float]) -> list[Result]:
-        """Return the results, those of all steps together at the end."""
+        """Return the results; the last one is of all steps together."""
         tracemalloc.stop()
         taken_s = time.process_time() - self._began
         figures = {"s of processor time": taken_s, "MB at most": self._most / 1e6}
@@ -73,14 +73,14 @@ class _Watch:
 
 
 def measure_stacks(advance: Callable[[], None], *, stacks: int) -> list[Result]:
-    """Measure what deduplication and root-cause analysis do with the stacks around one change.
+    """Measure the work of deduplication and root-cause analysis on the stacks around one change.
 
-    Memory is what Python and numpy allocate for it, without the stacks themselves; being counted, allocations
-    take some more time than otherwise.
+    Memory is that allocated by Python and numpy, without the stacks themselves; counting makes allocations
+    somewhat slower.
 
     Args:
         advance: Called after each step, ``STEPS`` times.
-        stacks: Of the service, each of ``DEPTH`` elements.
+        stacks: Number of stacks of the service, each of ``DEPTH`` elements.
     """
     around, days, nearer, labels = draw_stacks(stacks)
     advance()
@@ -95,7 +95,7 @@ def measure_stacks(advance: Callable[[], None], *, stacks: int) -> list[Result]:
     shifts = partial(judge_cost_shifts, carried=carried, history=history)
     watch.step("cost shift", lambda: shifts(cluster.stacks, candidates, [()] * len(candidates)))
     watch.step("traffic shift", lambda: judge_traffic_shifts(history, candidates))
-    watch.step("rises", lambda: measure_rises(carried.index, [one.series for one in candidates]))
+    watch.step("rises", lambda: measure_rises(carried.index, [candidate.series for candidate in candidates]))
     compared = watch.step(
         "index of root cause", lambda: carry_over(against_control(index_stacks(around), days)).index
     )
@@ -110,11 +110,11 @@ def measure_stacks(advance: Callable[[], None], *, stacks: int) -> list[Result]:
 
 
 def draw_stacks(stacks: int) -> tuple[StackMatrix, list[StackMatrix], StackMatrix, list[str]]:
-    """Return stacks around a change, on earlier days, nearer the change, and labels that may have risen."""
+    """Return stacks around a change, on earlier days and near the change, and labels that may have risen."""
     rng = np.random.default_rng(1)
     labels = rng.integers(0, _LABELS, (stacks, DEPTH))
     labels[:, 0] = 0
-    for row in range(1, stacks):  # a tree: each stack leaves an earlier one somewhere
+    for row in range(1, stacks):  # a tree: each stack branches off an earlier one
         depth = rng.integers(2, DEPTH)
         labels[row, :depth] = labels[rng.integers(row), :depth]
     names = [_name(label) for label in range(_LABELS)]
@@ -123,12 +123,12 @@ def draw_stacks(stacks: int) -> tuple[StackMatrix, list[StackMatrix], StackMatri
     rate = rng.gamma(0.5, 8.0, stacks)
     risen = np.where(holds, 1.5 * rate, rate)
     every = np.arange(stacks)
-    kept = [np.flatnonzero(rng.random(stacks) < 0.95) for _ in range(DAYS)]
-    days = [_counted(rng, spelt, rows, rate, rate) for rows in kept]
+    rows_by_day = [np.flatnonzero(rng.random(stacks) < 0.95) for _ in range(DAYS)]
+    days = [_counted(rng, spelt, rows, rate, rate) for rows in rows_by_day]
     row = int(np.flatnonzero(holds)[0]) if holds.any() else 0
-    asked = [_name(_REGRESSED), *dict.fromkeys(spelt[row][-_CANDIDATES + 1 :])]
+    asked_labels = [_name(_REGRESSED), *dict.fromkeys(spelt[row][-_CANDIDATES + 1 :])]
     around = _counted(rng, spelt, every, rate, risen)
-    return around, days, _counted(rng, spelt, every, rate / 4, risen / 4), [*dict.fromkeys(asked)]
+    return around, days, _counted(rng, spelt, every, rate / 4, risen / 4), [*dict.fromkeys(asked_labels)]
 
 
 def _counted(

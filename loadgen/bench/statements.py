@@ -1,4 +1,4 @@
-"""Statements sent to a store as they are, for what no verb of a Store does."""
+"""Raw statements to a store, for work that no verb of a Store does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TIMEOUT_S = 3600.0
 
 
 def ask(dsn: str, statement: str | bytes) -> str:
-    """Run a statement, perhaps with the rows of an INSERT behind it, and return what it prints as TSV."""
+    """Run a statement, with the rows of an INSERT if there are any, and return its output as TSV."""
     body = statement.encode() if isinstance(statement, str) else statement
     with urlopen(Request(f"{dsn}/?default_format=TSV", data=body), timeout=TIMEOUT_S) as answer:
         return str(answer.read().decode())

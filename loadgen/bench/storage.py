@@ -1,4 +1,4 @@
-"""What it costs to know who sent samples: bytes a sample in the store, and rows that a scan reads."""
+"""Cost of knowing the senders of samples: bytes per sample in the store, and rows that a scan reads."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _OF_SENDERS = (*_SCANNED_OF_SENDERS, "strata_stacks")
 
 
 def measure_storage(advance: Callable[[], None], hours: float = 4.0) -> list[Result]:
-    """Count what one service's profiles take in the store, by what is known of those who send them.
+    """Measure the size of one service's profiles in the store, for several kinds of knowledge of senders.
 
     Args:
         advance: Called after each case.
-        hours: Of profiles; 16 hosts send one each ten seconds.
+        hours: Hours of profiles; each of 16 hosts sends one every ten seconds.
     """
     messages = round(16 * hours * 3600 / INTERVAL_S)
     profiles = draw_profiles(messages, service=SERVICE, hosts=16, samples=SAMPLES)
@@ -54,7 +54,7 @@ def measure_storage(advance: Callable[[], None], hours: float = 4.0) -> list[Res
 
 
 def _sent_by(profiles: Sequence[Profile], hosts: int) -> Iterator[Profile]:
-    """Return the profiles as if so many hosts in three regions took turns; of none nothing is known."""
+    """Return the profiles as if sent in turn by hosts in three regions; without hosts no sender is known."""
     for number, profile in enumerate(profiles):
         host = number % hosts if hosts else 0
         labels = {"region": ("east", "north", "west")[host % 3]} if hosts else {}
@@ -80,11 +80,11 @@ def _count(store: Store, profiles: Iterator[Profile]) -> None:
 
 
 def _figures(store: Store, dsn: str, hours: float) -> dict[str, float]:
-    """Return what a service takes once parts are merged, and what a scan of all of it reads."""
+    """Return a service's size once parts are merged, and the rows that a scan of all of it reads."""
     tables = (*_SCANNED, *_OF_SENDERS, "stacks")
     merged = merged_tables(dsn, tables)
-    stored = {table: one.size_bytes for table, one in merged.items()}
-    rows = {table: one.rows for table, one in merged.items()}
+    stored = {table: size.size_bytes for table, size in merged.items()}
+    rows = {table: size.rows for table, size in merged.items()}
     start = START // STACK_WINDOW_S * STACK_WINDOW_S
     span = (SERVICE, start, start + (hours + 1) * 3600)
     began = time.perf_counter()

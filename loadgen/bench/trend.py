@@ -1,4 +1,4 @@
-"""Whether a series rises: the Theil-Sen slope of medians, with its confidence interval."""
+"""Trend of a series: the Theil-Sen slope of medians, with its confidence interval."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.model.units import HOUR_S
 
 @dataclass(frozen=True, slots=True)
 class TrendConfig:
-    """How a slope is judged."""
+    """Settings for judging a slope."""
 
     block_s: float = 60.0
     """Medians are taken over blocks: neighbouring samples are nearly the same and would count as many."""
@@ -39,19 +39,19 @@ class Trend:
 def trend(
     seconds: FloatArray, values: FloatArray, *, tolerance: float, config: TrendConfig = TrendConfig()
 ) -> Trend:
-    """Return how a series moves in an hour.
+    """Return the slope of a series per hour, with its interval.
 
     Args:
-        seconds: (n,) when each value was taken, ascending.
-        values: (n,) at least one.
+        seconds: (n,) time of each value, ascending.
+        values: (n,) values, at least one.
         tolerance: Rise an hour that does not matter.
         config: Blocks, warm-up and confidence.
     """
     span_s = float(seconds[-1] - seconds[0])
-    kept = seconds >= seconds[0] + config.warm_up * span_s
-    block = ((seconds[kept] - seconds[0]) // config.block_s).astype(int)
+    steady = seconds >= seconds[0] + config.warm_up * span_s
+    block = ((seconds[steady] - seconds[0]) // config.block_s).astype(int)
     blocks = np.unique(block)
-    medians = np.array([np.median(values[kept][block == one]) for one in blocks])
+    medians = np.array([np.median(values[steady][block == number]) for number in blocks])
     most = float(values.max())
     if len(blocks) < 3:
         middle = float(medians[-1])

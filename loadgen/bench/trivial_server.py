@@ -1,6 +1,6 @@
-"""A server that answers every request at once: ``python trivial_server.py`` prints its address.
+"""Server that answers every request at once: ``python trivial_server.py`` prints its address.
 
-It looks for the ends of heads and for nothing else, so that it takes little of the machine that is measured.
+It only looks for the ends of heads, so that it takes little of the machine that is measured.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What processes take of a machine that others use as well: processor time and memory."""
+"""Processor time and memory of processes on a shared machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CPU_CLOCK = 2  # CPUCLOCK_SCHED of Linux: the scheduler's own count, in nanosec
 
 
 def require_proc(bench: str) -> None:
-    """Check that processes can be looked at.
+    """Check that processes can be observed.
 
     Raises:
         ConfigError: this system has no /proc.
@@ -25,25 +25,25 @@ def require_proc(bench: str) -> None:
 
 
 def processor_s(pid: int) -> float:
-    """Return the processor time of a process so far, in seconds; what it ended itself is left out."""
+    """Return the processor time of a process so far, in seconds, without its ended children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def process_cpu_s(pid: int) -> float:
-    """Return the processor time of a process so far, in seconds, to a microsecond and better.
+    """Return the processor time of a process so far, in seconds, to a microsecond or better.
 
-    The clock of a process, as clock_getcpuclockid(3) names it; those that it started are left out.
+    Read from the process's clock, see clock_getcpuclockid(3); its children are left out.
     """
     return time.clock_gettime(~pid << 3 | _CPU_CLOCK)
 
 
 def peak_mb(pid: int) -> float:
-    """Return the most memory that a process has taken since the last ``reset_peak``."""
-    found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    return round(int(found[1]) / 1024, 1) if found else 0.0
+    """Return the peak memory of a process since the last ``reset_peak``."""
+    match = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return round(int(match[1]) / 1024, 1) if match else 0.0
 
 
 def reset_peak(pid: int) -> None:
-    """Forget the most memory that a process of this user has taken; from now on it is measured anew."""
+    """Reset the peak memory of a process of this user: it is measured anew from now on."""
     Path(f"/proc/{pid}/clear_refs").write_text(_RESET_PEAK)

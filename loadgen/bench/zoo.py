@@ -1,8 +1,8 @@
-"""A zoo of plain series whose changes are known: what a detector of changes meets, and must not call one.
+"""Plain series with known changes, and with patterns that are none, for detectors of changes.
 
-Each family draws a series of the length that is asked for. Sizes of changes are in standard deviations of
-the noise, positions and directions are drawn; a change lasts at least a twelfth of the series. The truth is
-what a person would mark: neither a slope nor a cycle nor an odd point is a change.
+Each family draws a series of a given length. Sizes of changes are in standard deviations of the noise;
+positions and directions are drawn; a change lasts at least a twelfth of the series. The truth is as a person
+would mark it: a slope, a cycle or a single outlier is no change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Specimen:
 
 
 def draw(family: str, points: int, seed: int) -> Specimen:
-    """Return the series of a family; the same arguments draw the same one.
+    """Return a series of the family; the same arguments give the same series.
 
     Raises:
         KeyError: If there is no such family.
@@ -46,12 +46,12 @@ def draw(family: str, points: int, seed: int) -> Specimen:
 def autocorrelated(rng: Generator, points: int, correlation: float) -> FloatArray:
     """Return (points,) values of a stationary AR(1) process with mean 0 and variance 1."""
     white = rng.standard_normal(points + 200)
-    found: FloatArray = lfilter([np.sqrt(1 - correlation**2)], [1, -correlation], white)[200:]
-    return found
+    values: FloatArray = lfilter([np.sqrt(1 - correlation**2)], [1, -correlation], white)[200:]
+    return values
 
 
 def positions(rng: Generator, points: int, changes: int) -> Changes:
-    """Return so many positions in order, no two (and no end) nearer than a twelfth of the series."""
+    """Return ``changes`` positions in order, at least a twelfth of the series apart and from the ends."""
     apart = max(6, points // 12)
     room = points - (changes + 1) * apart
     spots = np.sort(rng.integers(0, max(room, 0) + 1, changes)) + apart * np.arange(1, changes + 1)
@@ -99,7 +99,7 @@ def _wave(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
 
 
 def _pattern(rng: Generator, points: int) -> FloatArray:
-    """Return a jagged season, as of months or week days, repeated."""
+    """Return a jagged season, as of months or days of the week, repeated."""
     season = rng.standard_normal(int(rng.choice([7, 12])))
     repeated: FloatArray = np.resize(3 * season, points)
     return repeated
@@ -185,7 +185,7 @@ def _skewed(rng: Generator, points: int) -> tuple[FloatArray, Changes]:
 
 
 def _growing(rng: Generator, points: int) -> FloatArray:
-    """Return a path that grows or falls by a rate with noise of its own, as an economy does."""
+    """Return a path that grows or falls at a rate with its own noise, as an economy does."""
     rate = rng.uniform(np.log(2), np.log(10)) / points * rng.choice([-1, 1])
     return np.cumsum(rate + rng.uniform(0.05, 0.7) * abs(rate) * rng.standard_normal(points))
 

@@ -1,4 +1,4 @@
-"""Whether the right thing was reported, once, and nothing else: a pure function of events and deployments."""
+"""Comparison of reported events with deployments: the right event, once, and nothing else; pure functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What an event says, in short."""
+    """Summary of an event."""
 
     id: str
     metric: str
@@ -37,9 +37,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``findings`` are parallel to the deployments: what was reported about each.
+    """Findings parallel to the deployments: those reported about each.
 
-    ``problems`` says what is wrong, one sentence each; none means passed.
+    ``problems`` holds a sentence for each mismatch; none means passed.
     """
 
     findings: tuple[tuple[Finding, ...], ...]
@@ -57,16 +57,16 @@ def judge(
     subroutine: str,
     dead_letters: Sequence[str] = (),
 ) -> Comparison:
-    """Compare what was reported with what was done.
+    """Compare the reported events with the deployments.
 
     Args:
-        deployments: What was deployed, in order; exactly one of kind ``slow``.
-        events: CloudEvents as they came, in order; only detected regressions count, a repeat counts again.
-        subroutine: The one that the slow commit made slower.
-        dead_letters: Reasons of messages that were given up; there should be none.
+        deployments: Deployments in order; exactly one of kind ``slow``.
+        events: CloudEvents in order of arrival; only detected regressions count, and repeats count again.
+        subroutine: The subroutine that the slow commit made slower.
+        dead_letters: Reasons of dead letters; there should be none.
     """
     detected = [finding_of(event) for event in events if event["type"] == DETECTED]
-    slow = next(index for index, one in enumerate(deployments) if one.kind == "slow")
+    slow = next(index for index, release in enumerate(deployments) if release.kind == "slow")
     about: list[list[Finding]] = [[] for _ in deployments]
     problems: list[str] = []
     for finding in detected:
@@ -85,7 +85,7 @@ def judge(
 
 
 def finding_of(event: Mapping[str, Any]) -> Finding:
-    """Return what a regression's event says, in short."""
+    """Return the summary of a regression's event."""
     data = event["data"]
     first = data["root_causes"][0] if data["root_causes"] else None
     return Finding(
@@ -100,10 +100,10 @@ def finding_of(event: Mapping[str, Any]) -> Finding:
 
 
 def _deployment_of(finding: Finding, deployments: Sequence[Deployment], subroutine: str, slow: int) -> int:
-    """Return which deployment an event is about.
+    """Return the deployment that an event is about.
 
-    The subroutine made slower decides, else the change ranked first, else the last deployment before the
-    change point.
+    It is chosen by the subroutine made slower, else by the change ranked first, else by time: the last
+    deployment before the change point.
     """
     if finding.metric == subroutine:
         return slow

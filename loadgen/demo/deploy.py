@@ -1,4 +1,4 @@
-"""Deploys a commit as an operator would: start it beside the old one, hand over, stop the old one."""
+"""Deployment of a commit as by an operator: start it beside the old release, hand over, stop the old one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AGENT_END_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A revision that runs."""
+    """A running revision."""
 
     revision: Revision
     base: str  # http://host:port
@@ -33,7 +33,7 @@ class Release:
 
 
 class Deployer:
-    """Keeps exactly one release of the shop in service, with an agent that samples it."""
+    """Keeper of exactly one release of the shop in service, with an agent that samples it."""
 
     def __init__(
         self, processes: Group, repository: Path, driver: LoadDriver, broker: str, clock: Clock
@@ -46,7 +46,7 @@ class Deployer:
         self._current: Release | None = None
 
     async def prepare(self, revision: Revision) -> Release:
-        """Start a revision beside the one in service, warm it up, and have an agent sample it.
+        """Start a revision beside the one in service, warm it up, and start an agent that samples it.
 
         Raises:
             ChildFailed: a process failed.
@@ -65,7 +65,7 @@ class Deployer:
         return Release(revision, base, service, agent)
 
     async def take_over(self, release: Release) -> Deployment:
-        """Announce a prepared revision, move the traffic over without a gap, and retire its predecessor."""
+        """Announce a prepared revision, move the traffic to it without a gap, and retire its predecessor."""
         revision = release.revision
         await self._processes.run(
             "changes", smidgen_command("changes", *self._change(revision), *self._connection)
@@ -99,7 +99,7 @@ class Deployer:
         return (*source, "--service", SERVICE, "--time", "now")
 
     async def _retire(self, release: Release) -> None:
-        """Stop a release in order; its agent ends by itself once there is nothing left to sample."""
+        """Stop a release in order; its agent ends once there is nothing left to sample."""
         release.agent.may_end = True
         await self._processes.stop(release.service)
         await release.agent.wait(_AGENT_END_S)

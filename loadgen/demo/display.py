@@ -1,4 +1,4 @@
-"""What a person sees: live panels in a terminal, plain lines elsewhere, and the table at the end."""
+"""Displays of the demo: live panels in a terminal, plain lines elsewhere, and the table at the end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DOES = {
 
 
 class Display:
-    """Shows a status as it changes."""
+    """Display of a status as it changes."""
 
     def __init__(self, console: Console, status: Status, clock: Clock) -> None:
         self._console = console
@@ -40,10 +40,10 @@ class Display:
 
 
 class LiveDisplay(Display):
-    """Panels that are redrawn where they stand."""
+    """Panels that are redrawn in place."""
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """Events stand in their panel; nothing to do."""
+        """Do nothing: events stand in their panel."""
 
     async def run(self) -> None:
         """Redraw until cancelled."""
@@ -85,10 +85,10 @@ class LiveDisplay(Display):
         table.add_row("stages", alive or "[dim]none yet[/]")
         table.add_row("scans", str(status.scans.get("unique", 0)))
         table.add_row("dashboard", status.dashboard or "[dim]not yet[/]")
-        found = " → ".join(f"{status.candidates.get(topic, 0)} on {topic}" for topic in SCANS)
-        table.add_row("candidates", found)
+        candidates = " → ".join(f"{status.candidates.get(topic, 0)} on {topic}" for topic in SCANS)
+        table.add_row("candidates", candidates)
         if dropped := [dropped for scan in status.ledger[-1:] for dropped in scan.dropped]:
-            steps = [f"{one.candidate.metric} ({one.decision.step})" for one in dropped[:3]]
+            steps = [f"{drop.candidate.metric} ({drop.decision.step})" for drop in dropped[:3]]
             table.add_row("dropped last", escape(", ".join(steps)))
         if status.dead_letters:
             table.add_row("dead letters", f"[red]{len(status.dead_letters)}[/]")
@@ -103,7 +103,7 @@ class PlainDisplay(Display):
         self._say(f"reported: {_sentence(finding_of(event))}")
 
     async def run(self) -> None:
-        """Print what is new until cancelled."""
+        """Print what is new, until cancelled."""
         step, dashboard, spoke = "", "", self._clock()
         while True:
             status = self._status
@@ -128,7 +128,7 @@ class PlainDisplay(Display):
 def show_outcome(
     console: Console, status: Status, comparison: Comparison, reports: Sequence[Path], elapsed_s: float
 ) -> None:
-    """Print the table of what was reported against what was done, the outcome, and where the report is."""
+    """Print the table of events against deployments, the outcome, and the report's path."""
     table = Table(title="What was done, and what was reported", title_justify="left")
     for name in ("at", "commit", "what it does", "reported", "named as the cause"):
         table.add_column(name, overflow="fold")
@@ -141,9 +141,10 @@ def show_outcome(
         console.print("[bold red]Failed:[/]")
         for problem in comparison.problems:
             console.print(f"  {problem}", markup=False, highlight=False, soft_wrap=True)
-    scans, found = status.scans.get("unique", 0), status.candidates.get("change-points", 0)
+    scans, candidates = status.scans.get("unique", 0), status.candidates.get("change-points", 0)
     console.print(
-        f"{scans} scans, {found} candidates, {status.requests:,} requests, {elapsed_s:.0f} s", highlight=False
+        f"{scans} scans, {candidates} candidates, {status.requests:,} requests, {elapsed_s:.0f} s",
+        highlight=False,
     )
     for path in reports:
         console.print(f"Report: {path}", markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The load: clients that send rounds of requests, one request after the other, without a pause."""
+"""Load of the demo: clients that send rounds of requests, one request after the other, without a pause."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import aiohttp
 from loadgen.demo.traffic import Request, make_rounds
 from pipeline.model.errors import SmidgenError
 
-_ROUNDS = 97  # so many different ones, over and over
+_ROUNDS = 97  # number of distinct rounds, which repeat
 _TIMEOUT_S = 15.0
 
 
 class ServiceFailed(SmidgenError):
-    """The service did not answer, or with an error."""
+    """The service did not answer, or answered with an error."""
 
 
 class LoadDriver:
-    """Keeps the service busy: a closed loop, so that a slower service gets fewer requests of the same mix.
+    """Closed loop that keeps the service busy: a slower service gets fewer requests of the same mix.
 
-    With two clients the service finds the next request waiting whenever it has answered one, so that its
-    idle time, which depends on what else the machine does, is no part of what is measured.
+    With two clients a request is always waiting when the service has answered one. So the measurement has no
+    idle time, which would depend on other load of the machine.
     """
 
     def __init__(self, seed: int, clients: int = 2) -> None:
@@ -42,7 +42,7 @@ class LoadDriver:
                 pass
 
     async def run(self) -> None:
-        """Send requests for as long as it is not cancelled.
+        """Send requests until cancelled.
 
         Raises:
             ServiceFailed: a request failed.
@@ -60,7 +60,7 @@ class LoadDriver:
             raise failures.exceptions[0] from None
 
     async def warm_up(self, base: str) -> None:
-        """Send one round, so that what a service does only once is done."""
+        """Send one round, so that one-time work of a service is done."""
         async with aiohttp.ClientSession(auto_decompress=False) as session:
             for request in self._rounds[0]:
                 await send(session, base, request)
@@ -91,7 +91,7 @@ async def send(session: aiohttp.ClientSession, base: str, request: Request) -> b
     """Send one request and return the answer's body.
 
     Raises:
-        ServiceFailed: no answer, or not a good one.
+        ServiceFailed: no answer, or an error.
     """
     try:
         async with (

@@ -1,4 +1,4 @@
-"""The demo's script: start the pipeline, deploy commit after commit, wait, compare."""
+"""Script of the demo: start the pipeline, deploy commit after commit, wait, compare."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from pipeline.stages.factory import SCAN_STAGES
 WORKLOAD = "live"
 
 BASELINE_S = 30.0
-"""How long the first release runs before anything is deployed."""
+"""Seconds that the first release runs before the first deployment."""
 
 DEPLOY_EVERY_S = 13.0
-"""From one deployment to the next."""
+"""Seconds from one deployment to the next."""
 
 PREPARE_S = 5.0
 """How long before it takes over a release is started; on a busy machine it may take longer."""
@@ -52,22 +52,22 @@ _TICK_S = 0.2
 
 
 class NotSettled(SmidgenError):
-    """Scans did not come as far as they should."""
+    """Scans did not reach the required time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the demo ends with; ``reports`` are the pages drawn, in the order of the events."""
+    """Outcome of the demo; ``reports`` are the pages of the events, in the order of the events."""
 
     comparison: Comparison
     reports: tuple[Path, ...]
 
 
 class Demo:
-    """One run. ``folder`` is for everything that is only needed while it runs, ``out`` for what stays.
+    """One run of the demo. ``folder`` holds files needed while it runs, ``out`` the results.
 
-    With ``stay`` all of it is kept up at the end until the run is cancelled. ``on_outcome`` is called as soon
-    as there is an outcome.
+    With ``stay`` everything keeps running at the end until the run is cancelled. ``on_outcome`` is called as
+    soon as there is an outcome.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Demo:
         """Run the demo to its end; every process is stopped afterwards, however it ends.
 
         Raises:
-            SmidgenError: something broke, so that nothing can be said about the pipeline.
+            SmidgenError: a failure of the demo itself, which shows nothing about the pipeline.
         """
         try:
             background = BackgroundTasks()
@@ -149,7 +149,7 @@ class Demo:
         status = self._status
         deployer = Deployer(self._processes, repository, self._driver, self._broker, self._clock)
         # The first releases are history; production begins with the last of them.
-        first = max(index for index, one in enumerate(revisions) if one.commit.kind == "initial")
+        first = max(index for index, built in enumerate(revisions) if built.commit.kind == "initial")
         planned = revisions[first:]
         status.planned = len(planned)
         due = self._clock()
@@ -163,11 +163,11 @@ class Demo:
             status.step = f"{revision.short} is in production"
             if revision is planned[0]:
                 due = deployment.time + BASELINE_S
-            else:  # on schedule again after a late one, but not at once
+            else:  # after a late deployment, return to the schedule, but not at once
                 due = max(due + DEPLOY_EVERY_S, deployment.time + SHORTEST_S)
 
     async def _settle(self, subscriber: Subscriber) -> None:
-        """Wait until the last deployment has been looked at in full, and all that was found is explained."""
+        """Wait until scans cover the last deployment in full and rootcause has committed all of them."""
         status = self._status
         status.step = "waiting for the last scans"
         wanted = status.deployments[-1].time + self._workload.analysis_s + self._workload.extended_s
@@ -183,7 +183,7 @@ class Demo:
             if self._clock() > deadline:
                 raise NotSettled("rootcause did not finish the last scans")
             await asyncio.sleep(_TICK_S)
-        await asyncio.sleep(5 * _TICK_S)  # what was published before the commit reaches this subscriber
+        await asyncio.sleep(5 * _TICK_S)  # messages published before the offset commit reach this subscriber
 
     async def _conclude(self) -> Outcome:
         status = self._status
@@ -200,7 +200,7 @@ class Demo:
         return Outcome(comparison=comparison, reports=tuple(reports))
 
     def _keep_findings(self) -> None:
-        """Write what was reported, and each scan's ledger of what was dropped and why."""
+        """Write the reported events, and each scan's ledger of dropped candidates."""
         status = self._status
         _write_lines(self._out / "events.jsonl", [orjson.dumps(event) for event in status.events])
         _write_lines(self._out / "scans.jsonl", [encode_scan(scan) for scan in status.ledger])

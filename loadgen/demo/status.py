@@ -1,4 +1,4 @@
-"""What the demo knows while it runs, for whoever shows it."""
+"""State of the demo while it runs, for its display."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.model import Scan
 
 @dataclass
 class Status:
-    """Counters and the last word of each part; written by the run, read by the display."""
+    """Counters and latest state of each part; written by the run, read by the display."""
 
     started: float
     step: str = "starting"

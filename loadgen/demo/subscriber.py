@@ -17,7 +17,7 @@ SCANS = ("change-points", "filtered", "unique")
 
 
 class Subscriber:
-    """Reads topics from their beginning, without a consumer group, into a Status."""
+    """Reader of topics from their beginning, without a consumer group, into a Status."""
 
     def __init__(
         self, broker: str, topics: Topics, status: Status, on_event: Callable[[dict[str, Any]], None]
@@ -32,7 +32,7 @@ class Subscriber:
         self._on_event = on_event
 
     async def run(self) -> NoReturn:
-        """Read for as long as it is not cancelled.
+        """Read until cancelled.
 
         Raises:
             BrokerUnavailable: the broker does not answer.
@@ -51,7 +51,7 @@ class Subscriber:
     def _take(self, topic: str, message: Entry) -> None:
         if topic == "regressions":
             event = decode_event(message.value)
-            if event["type"] == DETECTED:  # what became of one later is reported as well, and is no finding
+            if event["type"] == DETECTED:  # later updates of an event are no findings
                 self._status.events.append(event)
                 self._on_event(event)
         elif topic == "dead-letters":

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class BackgroundTasks:
-    """Background tasks that are to run until the script is through."""
+    """Background tasks that run until the script is through."""
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[Any]] = []
@@ -23,7 +23,7 @@ class BackgroundTasks:
         self._tasks.append(task)
 
     async def lead(self, script: Coroutine[Any, Any, T]) -> T:
-        """Run the script to its end, then cancel the others.
+        """Run the script to its end, then cancel the background tasks.
 
         Raises:
             The first exception of the script or a background task.
@@ -41,7 +41,7 @@ class BackgroundTasks:
                 task.cancel()
             await asyncio.gather(*everyone, return_exceptions=True)
             if self._failed.done():
-                self._failed.exception()  # seen: a second failure in the same moment needs no warning
+                self._failed.exception()  # retrieved: a second failure at the same moment needs no warning
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         if task.cancelled() or self._failed.done():

@@ -1,4 +1,4 @@
-"""What the demo asks of the shop: a fixed mix, so that only a commit can move a subroutine's share."""
+"""Requests of the demo to the shop: a fixed mix, so that only a commit can move a subroutine's share."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ class Request:
 def make_rounds(count: int, seed: int) -> list[list[Request]]:
     """Return ``count`` rounds, each with one request to every endpoint in an order of its own.
 
-    The order differs so that the sampler cannot fall into step with it; the requests of a round are about
-    as dear as those of any other.
+    The order differs so that the sampler cannot run in lockstep with it; all rounds cost about the same.
     """
     rng = random.Random(seed)
     products = load_products()

@@ -1,1 +1,1 @@
-"""Accuracy against known truth: scores of one run, the suite of many, and what single parts are worth."""
+"""Accuracy against known truth: scores of one run, the suite of many runs, and the worth of single parts."""

@@ -1,7 +1,7 @@
-"""What verdicts are worth: precision and suspects before and after them, where the truth is known.
+"""Worth of verdicts: precision and suspects before and after them, where the truth is known.
 
-Simulated fleets are backtested, and their truth answers every event. The first answers teach, the others are
-held out: they show what thresholds and weights of evidence that follow from the first would have done.
+Simulated fleets are backtested, and their truth answers every event. The first answers teach thresholds and
+weights of evidence; the other answers are held out to measure these.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CHANGES = 8
 """Changes that were deployed before a drawn regression; one of them did it."""
 
 STRONG = 3.0
-"""By how many nats evidence speaks for the true change on average, where it speaks at all."""
+"""Mean evidence for the true change in nats, where evidence is informative."""
 
 _DRAWN = ("deployment", "attribution", "rank", "text")
 
@@ -52,27 +52,27 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What answers changed, on events that were held out."""
+    """Effect of the learnt answers on held-out events."""
 
     answers: int
     precision: tuple[Share, Share]  # before and after
-    kept: Share  # right events that the thresholds keep
-    first: tuple[Share, Share]  # true change first among the suspects that were named
+    kept: Share  # right events that pass the learnt thresholds
+    first: tuple[Share, Share]  # share with the true change first among the suspects named
     thresholds: Mapping[str, float]  # proposed, by workload
 
 
 def answer_fleet(scenario: str, seed: int, workloads: Sequence[Workload]) -> list[Answered]:
-    """Backtest a simulated fleet and answer each of its events; repeated ones count as duplicates."""
+    """Backtest a simulated fleet and answer each of its events; repeated events count as duplicates."""
     dataset = simulate(load_scenario(scenario), seed).dataset
-    found = run_backtest(dataset, workloads)
+    backtest = run_backtest(dataset, workloads)
     tolerances = Tolerances({workload.name: tolerance_s(workload) for workload in workloads})
-    raw = {event["id"]: event for event in found.events if event["type"] == DETECTED}
-    matching = match(truth_from_json(dataset.truth), events_from_json(found.events), tolerances)
+    raw = {event["id"]: event for event in backtest.events if event["type"] == DETECTED}
+    matching = match(truth_from_json(dataset.truth), events_from_json(backtest.events), tolerances)
     answered = []
-    for one in matching.judged:
-        if one.outcome == "allowed":
+    for judged in matching.judged:
+        if judged.outcome == "allowed":
             continue
-        event, right = one.event, one.outcome == "true_positive"
+        event, right = judged.event, judged.outcome == "true_positive"
         reported = Reported(
             id=f"{scenario}-{seed}-{event.id}",
             service="fleet",
@@ -85,7 +85,7 @@ def answer_fleet(scenario: str, seed: int, workloads: Sequence[Workload]) -> lis
             after=event.after,
         )
         evidence = evidence_of(raw[event.id])
-        caused = one.truth.change if right and one.truth else None
+        caused = judged.truth.change if right and judged.truth else None
         confirmation = Confirmation(evidence, caused) if caused and evidence else None
         answered.append(Answered(Judged(reported, right, (), event.p_value), confirmation))
     return answered
@@ -94,28 +94,28 @@ def answer_fleet(scenario: str, seed: int, workloads: Sequence[Workload]) -> lis
 def learn(
     answered: Sequence[Answered], workloads: Sequence[Workload], teach: int, keep: float = 1.0
 ) -> Lesson:
-    """Learn from the first answers and hold the others against what they taught.
+    """Learn from the first answers and measure on the others.
 
     Args:
         answered: Events in the order in which they are answered.
-        workloads: Those that reported them.
-        teach: How many of the first teach.
-        keep: Share of the right ones that a proposed threshold keeps at least.
+        workloads: Workloads that reported the events.
+        teach: Number of answers, the first ones, to learn from.
+        keep: Least share of right events that a proposed threshold keeps.
     """
     taught, held = answered[:teach], answered[teach:]
-    present = {one.name: _threshold(one) for one in workloads}
-    proposals = propose_thresholds([one.judged for one in taught], present, ThresholdConfig(keep=keep))
-    bounds = {one.workload: one.proposed for one in proposals if one.proposed is not None}
+    present = {item.name: _threshold(item) for item in workloads}
+    proposals = propose_thresholds([item.judged for item in taught], present, ThresholdConfig(keep=keep))
+    bounds = {item.workload: item.proposed for item in proposals if item.proposed is not None}
 
-    def passes(one: Answered) -> bool:
-        reported = one.judged.reported
+    def passes(item: Answered) -> bool:
+        reported = item.judged.reported
         return size_of(reported, present[reported.workload][0]) >= bounds.get(reported.workload, 0.0)
 
-    passed = [one for one in held if passes(one)]
-    right = [one for one in held if one.judged.right]
+    passed = [item for item in held if passes(item)]
+    right = [item for item in held if item.judged.right]
     shipped = RankingConfig()
-    learnt = learn_ranking(shipped, [one.confirmation for one in taught if one.confirmation])
-    causes = [one.confirmation for one in held if one.confirmation]
+    learnt = learn_ranking(shipped, [item.confirmation for item in taught if item.confirmation])
+    causes = [item.confirmation for item in held if item.confirmation]
     return Lesson(
         answers=len(taught),
         precision=(_precision(held), _precision(passed)),
@@ -128,13 +128,13 @@ def learn(
 def draw_confirmations(rng: np.random.Generator, events: int, silent: str = "") -> list[Confirmation]:
     """Draw regressions of an organisation, with the evidence on every change deployed before each.
 
-    Evidence of another change than the true one is that of chance: minus the logarithm of a uniform number.
+    Evidence on the other changes is random: minus the logarithm of a uniform number.
 
     Args:
-        rng: Where they are drawn from.
-        events: How many.
-        silent: The weight whose evidence is chance for the true change, too, such as ``text`` where titles
-            are numbers of tickets; empty where all evidence speaks.
+        rng: Random numbers.
+        events: Number of regressions.
+        silent: Weight whose evidence is random for the true change, too, such as ``text`` if titles are
+            ticket numbers; empty if all evidence is informative.
     """
     confirmations = []
     for _ in range(events):
@@ -151,49 +151,56 @@ def draw_confirmations(rng: np.random.Generator, events: int, silent: str = "") 
 def first_by_confirmations(
     seeds: Iterable[int], counts: Sequence[int], silent: str = "", held: int = 1000
 ) -> dict[int, list[float]]:
-    """Return how often the true change is first after so many confirmations: by count, one share a seed.
+    """Return the share of first-ranked true changes after each number of confirmations, one share a seed.
 
-    What is confirmed is what the shipped weights would have named: three changes at most.
+    A confirmation has evidence on the changes that the shipped weights would have named: at most three.
     """
-    found: dict[int, list[float]] = {count: [] for count in counts}
+    shares: dict[int, list[float]] = {count: [] for count in counts}
     for seed in seeds:
         rng = np.random.default_rng([seed, 20])
         taught = list(map(_named, draw_confirmations(rng, max(counts), silent)))
         tests = draw_confirmations(rng, held, silent)
         for count in counts:
             config = learn_ranking(RankingConfig(), taught[:count])
-            found[count].append(_first(tests, config).share)
-    return found
+            shares[count].append(_first(tests, config).share)
+    return shares
 
 
-def _named(one: Confirmation) -> Confirmation:
-    """Leave the evidence on the changes that an event would name."""
+def _named(confirmation: Confirmation) -> Confirmation:
+    """Return the confirmation with evidence only on the changes that an event would name."""
     config = RankingConfig()
-    confidence = confidences(_table(one), weights_of(config))
-    names = [list(one.evidence)[index] for index in np.argsort(-confidence)[: config.most]]
-    return Confirmation({name: one.evidence[name] for name in names}, one.cause)
+    confidence = confidences(_table(confirmation), weights_of(config))
+    names = [list(confirmation.evidence)[index] for index in np.argsort(-confidence)[: config.most]]
+    return Confirmation({name: confirmation.evidence[name] for name in names}, confirmation.cause)
 
 
 def _first(causes: Sequence[Confirmation], config: RankingConfig) -> Share:
     """Return how often the true change has the highest confidence of those with evidence."""
     weights = weights_of(config)
     hits = sum(
-        list(one.evidence)[int(np.argmax(confidences(_table(one), weights)))] == one.cause for one in causes
+        list(confirmation.evidence)[int(np.argmax(confidences(_table(confirmation), weights)))]
+        == confirmation.cause
+        for confirmation in causes
     )
     return Share(hits, len(causes))
 
 
-def _table(one: Confirmation) -> FloatArray:
+def _table(confirmation: Confirmation) -> FloatArray:
     rows = [
-        [1.0 if name == "base" else row.get(name, 0.0) for name in FEATURES] for row in one.evidence.values()
+        [1.0 if name == "base" else row.get(name, 0.0) for name in FEATURES]
+        for row in confirmation.evidence.values()
     ]
     return np.array(rows)
 
 
 def _precision(answered: Sequence[Answered]) -> Share:
-    return Share(sum(one.judged.right for one in answered), len(answered))
+    return Share(sum(answer.judged.right for answer in answered), len(answered))
 
 
 def _threshold(workload: Workload) -> tuple[Measure, float]:
-    asked: Any = workload.threshold
-    return ("absolute", asked.absolute) if asked.absolute is not None else ("relative", asked.relative)
+    threshold: Any = workload.threshold
+    return (
+        ("absolute", threshold.absolute)
+        if threshold.absolute is not None
+        else ("relative", threshold.relative)
+    )

@@ -27,7 +27,7 @@ from pipeline.files.outputs import check_outputs, write_output
 from pipeline.settings.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
 
 EVENTS, FUNNEL, LEDGER = "events.jsonl", "funnel.json", "ledger.jsonl"
-"""What a folder of results holds."""
+"""Files of a folder of results."""
 
 
 def _workload_option() -> Any:
@@ -78,7 +78,7 @@ def score(request: _ScoreRequest) -> None:
         )
         rows = reached
     counted = read_funnel(request.funnel) if request.funnel else None
-    found = score_events(rows, reported, tolerances=tolerances, funnel=counted)
+    figures = score_events(rows, reported, tolerances=tolerances, funnel=counted)
     curves = (
         ledger_curves(
             rows, reported, read_ledger(request.ledger), scanned=counted.series, tolerances=tolerances
@@ -87,7 +87,7 @@ def score(request: _ScoreRequest) -> None:
         else ()
     )
     _show(
-        found,
+        figures,
         curves,
         _swept(request.sweep, chosen[0], rows) if request.sweep else None,
         str(request.events),
@@ -148,36 +148,41 @@ def compare(request: _CompareRequest) -> int:
 def choose_tolerances(
     events: tuple[Event, ...], given: tuple[Workload, ...], tolerance: float | None
 ) -> Tolerances:
-    """Return the tolerances for some events: by their workloads, or the one given for all.
+    """Return the tolerances for some events: by their workloads, or ``tolerance`` for all.
 
-    Workloads are looked for among ``given``, then among the presets; for another one the default holds.
+    Workloads are looked up in ``given``, then in the presets; other workloads have the default tolerance.
     """
     if tolerance is not None:
         return Tolerances(otherwise=tolerance)
-    known = {workload.name: workload for workload in (*read_workload_file(PRESETS_PATH), *given)}
-    named = {event.workload for event in events} & set(known)
+    by_name = {workload.name: workload for workload in (*read_workload_file(PRESETS_PATH), *given)}
+    named = {event.workload for event in events} & set(by_name)
     for name in sorted({event.workload for event in events} - named):
         minutes = Tolerances().otherwise / 60
         text = f"workload {name!r} is no preset and not given with --workload: tolerance {minutes:.0f} min"
         click.echo(text, err=True)
-    return Tolerances({name: tolerance_s(known[name]) for name in named})
+    return Tolerances({name: tolerance_s(by_name[name]) for name in named})
 
 
 def _show(
-    found: Score, curves: tuple[Curve, ...], runs: Curve | None, title: str, html: Path | None, as_json: bool
+    figures: Score,
+    curves: tuple[Curve, ...],
+    runs: Curve | None,
+    title: str,
+    html: Path | None,
+    as_json: bool,
 ) -> None:
     """Write the page if there is to be one, and print JSON or tables."""
     if html:
         from loadgen.evaluation.page import render_score  # plotly takes half a second to load
 
-        write_output(html, render_score(found, title=title, curves=curves, runs=runs).encode())
+        write_output(html, render_score(figures, title=title, curves=curves, runs=runs).encode())
     if as_json:
         swept = (*curves, runs) if runs else curves
-        print_json(score_to_json(found, swept))
+        print_json(score_to_json(figures, swept))
     else:
         from loadgen.evaluation.table import print_score
 
-        print_score(table_console(), found)
+        print_score(table_console(), figures)
 
 
 def _swept(data: Path, workload: Workload, truth: Sequence[TruthRow]) -> Curve:

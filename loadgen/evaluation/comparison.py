@@ -1,4 +1,4 @@
-"""The difference of two runs, for the terminal, as JSON and as a page with the series' plots."""
+"""Difference of two runs, for the terminal, as JSON, and as a page with plots of the series."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ def difference_to_json(difference: Difference) -> dict[str, Any]:
 
 
 def print_difference(console: Console, difference: Difference, names: tuple[str, str]) -> None:
-    """Print the events that only one run has, and how many both have."""
+    """Print the events that only one run has, and the number of events in both."""
     for name, lone in zip(names, (difference.only_a, difference.only_b), strict=True):
         table = Table(title=f"Only in {name}: {len(lone)}", title_justify="left", box=None, pad_edge=False)
         table.add_column("series", overflow="fold")
         for column in ("change time", "change", "delay"):
             table.add_column(column, justify="right", no_wrap=True)
         table.add_column("in the other run", overflow="fold")
-        for one in lone:
-            event = one.event
+        for row in lone:
+            event = row.event
             delay = hours(event.detected_time - event.change_time)
             table.add_row(
                 Text(escape_controls(event.metric)),
                 to_iso(event.change_time)[:16],
                 change(event),
                 delay,
-                _fate(one),
+                _fate(row),
             )
         console.print(table)
         console.print()
@@ -64,13 +64,13 @@ def print_difference(console: Console, difference: Difference, names: tuple[str,
 
 
 def render_difference(difference: Difference, names: tuple[str, str], dataset: Dataset | None = None) -> str:
-    """Return the page as HTML; with the dataset, it shows the series of what only one run has."""
+    """Return the page as HTML; with the dataset it shows the series of events that only one run has."""
     plots: dict[str, Markup] = {}
     for lone in (difference.only_a, difference.only_b) if dataset else ():
-        for one in lone[:PLOTS]:
-            figure = event_figure(dataset, one.event) if dataset else None
+        for row in lone[:PLOTS]:
+            figure = event_figure(dataset, row.event) if dataset else None
             if figure is not None:
-                plots[one.event.id] = embedded(figure, f"event-{len(plots)}")
+                plots[row.event.id] = embedded(figure, f"event-{len(plots)}")
     return (
         environment()
         .get_template("comparison.html")
@@ -85,7 +85,7 @@ def render_difference(difference: Difference, names: tuple[str, str], dataset: D
 
 
 def event_figure(dataset: Dataset, event: Event) -> go.Figure | None:
-    """Draw an event's series around its change; None if the dataset does not have it there."""
+    """Draw an event's series around its change; None if the dataset has no data there."""
     if event.service != dataset.service:
         return None
     start, end = event.change_time - _AROUND_S[0], max(event.change_time + _AROUND_S[1], event.detected_time)
@@ -98,8 +98,8 @@ def event_figure(dataset: Dataset, event: Event) -> go.Figure | None:
 
 def _series(dataset: Dataset, event: Event) -> tuple[FloatArray, FloatArray]:
     if not is_gcpu(event.metric_kind):
-        found = [points for points in dataset.metrics if points.metric == event.metric]
-        return (found[0].timestamps, found[0].values) if found else (np.empty(0), np.empty(0))
+        series = [points for points in dataset.metrics if points.metric == event.metric]
+        return (series[0].timestamps, series[0].values) if series else (np.empty(0), np.empty(0))
     row = next((i for i, key in enumerate(dataset.series) if key == (event.metric_kind, event.metric)), None)
     times = dataset.start + np.arange(len(dataset.totals), dtype=np.float64) * dataset.window_s
     if row is None:

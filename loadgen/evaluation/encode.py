@@ -15,7 +15,7 @@ from loadgen.evaluation.sweep import Curve
 
 
 def score_to_json(score: Score, curves: Sequence[Curve] = ()) -> dict[str, Any]:
-    """Return a score as a JSON object; what has no value is null."""
+    """Return a score as a JSON object; figures without a value are null."""
     return {
         "precision": score.precision.value,
         "recall": score.recall.value,
@@ -55,13 +55,13 @@ def score_to_json(score: Score, curves: Sequence[Curve] = ()) -> dict[str, Any]:
         "curves": [curve_to_json(curve) for curve in curves],
         "judged": [
             {
-                "event": one.event.id,
-                "metric": one.event.metric,
-                "outcome": one.outcome,
-                "truth": one.truth.id if one.truth else None,
-                "near": one.near.id if one.near else None,
+                "event": judged.event.id,
+                "metric": judged.event.metric,
+                "outcome": judged.outcome,
+                "truth": judged.truth.id if judged.truth else None,
+                "near": judged.near.id if judged.near else None,
             }
-            for one in score.matching.judged
+            for judged in score.matching.judged
         ],
         "missed": [row.id for row in score.matching.missed],
     }
@@ -115,12 +115,12 @@ def _spread(spread: Spread | None) -> dict[str, Any] | None:
     return asdict(spread) if spread else None
 
 
-def _root_cause(found: RootCause) -> dict[str, Any]:
+def _root_cause(rates: RootCause) -> dict[str, Any]:
     return {
-        "top_1": rate_to_json(found.top_1),
-        "top_3": rate_to_json(found.top_3),
-        "suggested": rate_to_json(found.suggested),
-        "right_when_suggested": rate_to_json(found.right),
-        "false_suggestions": rate_to_json(found.false_suggestions),
-        "suggestions_on_false_positives": rate_to_json(found.on_false_positives),
+        "top_1": rate_to_json(rates.top_1),
+        "top_3": rate_to_json(rates.top_3),
+        "suggested": rate_to_json(rates.suggested),
+        "right_when_suggested": rate_to_json(rates.right),
+        "false_suggestions": rate_to_json(rates.false_suggestions),
+        "suggestions_on_false_positives": rate_to_json(rates.on_false_positives),
     }

@@ -1,4 +1,4 @@
-"""Plots of a score, as plotly figures. Every text from outside is escaped: plotly reads HTML in labels."""
+"""Plots of a score, as plotly figures. Text from outside is escaped, since plotly reads HTML in labels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DASHES = ("solid", "dash", "dot")
 
 
 def roc_figure(curves: Sequence[Curve], score: Score, runs: Curve | None = None) -> go.Figure:
-    """Draw curves of single statistics, the pipeline's own point, and the curve of its runs if there are."""
+    """Draw curves of single statistics, the pipeline's own point, and the curve of its runs if any."""
     figure = go.Figure()
     floor = _floor(curves, score, runs)
     for curve, colour, dash in zip(curves, CURVE_COLOURS, DASHES, strict=False):
@@ -105,14 +105,16 @@ def rates_figure(series: Sequence[tuple[str, Sequence[tuple[str, Rate]]]]) -> go
 
 
 def delay_figure(score: Score) -> go.Figure:
-    """Draw every expected row by its size: how long it took until it was reported, or that it was missed."""
+    """Draw every expected row by its size: the delay of its report, or that it was missed."""
     figure = go.Figure()
-    reported = [one for one in score.matching.having("true_positive") if one.truth and one.truth.gcpu]
+    reported = [
+        judged for judged in score.matching.having("true_positive") if judged.truth and judged.truth.gcpu
+    ]
     missed = [row for row in score.matching.missed if row.gcpu]
     figure.add_scatter(
-        x=[abs(one.truth.delta) * 100 for one in reported if one.truth],
-        y=[(one.event.detected_time - one.truth.start) / 3600 for one in reported if one.truth],
-        text=[_escaped(f"{one.truth.id}: {one.event.metric}") for one in reported if one.truth],
+        x=[abs(judged.truth.delta) * 100 for judged in reported if judged.truth],
+        y=[(judged.event.detected_time - judged.truth.start) / 3600 for judged in reported if judged.truth],
+        text=[_escaped(f"{judged.truth.id}: {judged.event.metric}") for judged in reported if judged.truth],
         name="reported",
         mode="markers",
         marker={"color": LINE, "size": 9, "opacity": 0.8},
@@ -140,7 +142,7 @@ def delay_figure(score: Score) -> go.Figure:
 
 
 def funnel_figure(funnel: Funnel) -> go.Figure:
-    """Draw what each step leaves, on a log scale."""
+    """Draw the candidates after each step, on a log scale."""
     lines = funnel_lines(funnel)[::-1]
     figure = go.Figure(
         go.Bar(
@@ -174,7 +176,7 @@ def line_figure(times: FloatArray, values: FloatArray, event: Event) -> go.Figur
     Args:
         times: (points,) epoch seconds.
         values: (points,) gCPU ratios, or the metric's own unit.
-        event: What was reported of it.
+        event: The reported event.
     """
     ratio = is_gcpu(event.metric_kind)
     scale, unit = (100.0, " %") if ratio else (1.0, "")
@@ -209,7 +211,7 @@ def line_figure(times: FloatArray, values: FloatArray, event: Event) -> go.Figur
 
 
 def _floor(curves: Sequence[Curve], score: Score, runs: Curve | None) -> float:
-    """Return where a rate of 0 is drawn on a log scale: a factor below the smallest other one."""
+    """Return the position of a rate of 0 on a log scale: a factor below the smallest other rate."""
     rates = [point.false.value for curve in (*curves, *([runs] if runs else [])) for point in curve.points]
     rates += [score.false_positive_rate.value] if score.false_positive_rate else []
     return min((rate for rate in rates if rate), default=1e-6) / 2
@@ -221,7 +223,7 @@ def _bound(curve: Curve, bound: float) -> str:
 
 
 def _labels(runs: Curve) -> list[str]:
-    """Return a label for each point that does not stand where the one before it does."""
+    """Return a label for each point that differs in position from the one before."""
     labels: list[str] = []
     before: tuple[float | None, float | None] | None = None
     for point in runs.points:

@@ -1,4 +1,4 @@
-"""The funnel as FBDetect's Table 5 prints it: what each step leaves, and as a share of what was detected."""
+"""Funnel in the form of FBDetect's Table 5: change points after each step, and their share of all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class FunnelLine:
-    """One line of the table; ``one_in`` is n of the ratio 1/n, None of nothing."""
+    """One line of the table; ``one_in`` is n of the ratio 1/n, None if there are none."""
 
     step: str
     title: str
@@ -31,7 +31,7 @@ class FunnelLine:
 
 
 def funnel_lines(funnel: Funnel) -> tuple[FunnelLine, ...]:
-    """Return the table's lines; the ratios are to the first one."""
+    """Return the table's lines; ratios are to the first line."""
     first = funnel.steps[0].remaining if funnel.steps else 0
     return tuple(
         FunnelLine(
@@ -53,7 +53,7 @@ def short_count(count: int) -> str:
 
 
 def ratio(line: FunnelLine) -> str:
-    """Write a line's ratio as 1/n: whole from ten on, with a decimal below."""
+    """Write a line's ratio as 1/n: n is whole from ten on, and has one decimal below."""
     if line.one_in is None:
         return "–"
     return f"1/{line.one_in:.0f}" if line.one_in >= 10 else f"1/{line.one_in:.3g}"

@@ -1,4 +1,4 @@
-"""``smidgen bench injected``: from what size on steps put into real series are found."""
+"""``smidgen bench injected``: share of steps found, by size, when steps are injected into real series."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from pipeline.model import FloatArray
 from pipeline.model.errors import ConfigError
 
 POSITIONS = (0.25, 0.4, 0.55, 0.7)
-"""Where in a series a step is put, as shares of its length."""
+"""Positions of steps in a series, as shares of its length."""
 
 PERCENT = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0)
 MARGIN = 3
-"""Points by which a step that is found may be off."""
+"""Largest distance, in points, between a step and its report."""
 
 APART = 8
-"""Points of a change that a series has by itself within which none is put: there they would be one."""
+"""Least distance, in points, of a step from the series' own changes: nearer ones would merge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """Steps of one size: how many are found, and how many changes besides that the series has not."""
+    """Steps of one size: the share found, and the number of unexplained changes reported."""
 
     percent: float
     found: Rate
@@ -51,31 +51,35 @@ def measure_injected(
     *,
     advance: Callable[[], None] | None = None,
 ) -> list[Injected]:
-    """Put steps up and down into each series, one at a time, and look for them.
+    """Inject steps up and down into each series, one at a time, and search for them.
 
     Args:
-        every: Name → (points,) values; a step multiplies what follows it.
-        percent: Sizes, in per cent of the level.
+        every: Name → (points,) values; a step multiplies the values from its position on.
+        percent: Sizes in per cent of the level.
         advance: Called after each size of each series.
     """
     own = {name: [shift.index for shift in segment(values)] for name, values in every.items()}
     results = []
     for size in percent:
-        hits = of = others = 0
+        hits = of = other_changes = 0
         for name, values in every.items():
             for at in (round(share * len(values)) for share in POSITIONS):
                 if any(abs(at - index) < APART for index in own[name]):
                     continue
                 for sign in (1, -1):
                     changed = np.where(np.arange(len(values)) >= at, values * (1 + sign * size / 100), values)
-                    found = [shift.index for shift in segment(changed)]
-                    near = [index for index in found if abs(index - at) <= MARGIN]
-                    known = [index for index in found if any(abs(index - one) <= MARGIN for one in own[name])]
+                    change_points = [shift.index for shift in segment(changed)]
+                    near = [index for index in change_points if abs(index - at) <= MARGIN]
+                    own_changes = [
+                        index
+                        for index in change_points
+                        if any(abs(index - change) <= MARGIN for change in own[name])
+                    ]
                     hits, of = hits + bool(near), of + 1
-                    others += len(found) - len(near[:1]) - len(known)
+                    other_changes += len(change_points) - len(near[:1]) - len(own_changes)
             if advance:
                 advance()
-        results.append(Injected(size, Rate(hits, of), others))
+        results.append(Injected(size, Rate(hits, of), other_changes))
     return results
 
 
@@ -98,11 +102,11 @@ def read_results(path: Path, metric: str) -> dict[str, FloatArray]:
             points.setdefault(test, []).extend(_points(content, metric, name))
     except (OSError, tarfile.TarError) as error:
         raise ConfigError(f"{path}: {error}") from None
-    known = {test: np.array([value for _, value in sorted(points[test])]) for test in sorted(points)}
-    known = {test: values for test, values in known.items() if len(values)}
-    if not known:
+    histories = {test: np.array([value for _, value in sorted(points[test])]) for test in sorted(points)}
+    histories = {test: values for test, values in histories.items() if len(values)}
+    if not histories:
         raise ConfigError(f"{path}: no results of a metric {metric!r}")
-    return known
+    return histories
 
 
 def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
@@ -120,10 +124,10 @@ def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
 def _points(content: bytes, metric: str, origin: str) -> list[tuple[float, float]]:
     try:
         return [
-            (float(result["timestamp"]), float(one["value"]))
+            (float(result["timestamp"]), float(metric_value["value"]))
             for result in orjson.loads(content)
-            for one in result["metrics"]
-            if one["name"] == metric
+            for metric_value in result["metrics"]
+            if metric_value["name"] == metric
         ]
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{origin}: no list of results: {error}") from None
@@ -161,7 +165,10 @@ def injected(request: _InjectedRequest) -> Experiment[Injected]:
     if request.file.is_file() and tarfile.is_tarfile(request.file):
         every = read_results(request.file, request.metric)
     else:
-        every = {f"{one.service}/{one.metric}": one.levels for one in read_series(request.file, plain=True)}
+        every = {
+            f"{series.service}/{series.metric}": series.levels
+            for series in read_series(request.file, plain=True)
+        }
     return Experiment(
         lambda advance: measure_injected(every, sizes, advance=advance),
         len(every) * len(sizes),

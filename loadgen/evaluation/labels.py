@@ -17,7 +17,7 @@ from pipeline.model.errors import ConfigError, InvalidMessage
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What people wrote and did, and the class that a person gave it."""
+    """Comments and actions of people, and the class that a person assigned."""
 
     status: Status
     answers: Answers
@@ -25,7 +25,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class ClassScore:
-    """How well one class is found."""
+    """Precision and recall of one class."""
 
     status: Status
     truth: int
@@ -33,7 +33,7 @@ class ClassScore:
     recall: Share
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON object; a share of nothing is null."""
+        """Return the score as a JSON object; a share of nothing is null."""
         shares = {"precision": self.precision.share, "recall": self.recall.share}
         return {"status": self.status, "truth": self.truth, **shares}
 
@@ -42,30 +42,30 @@ def read_examples(path: Path) -> list[Example]:
     """Read labelled examples: JSON lines of status, comments, resolved and repaired_by.
 
     Raises:
-        ConfigError: the file, line and key that is wrong.
+        ConfigError: the examples are wrong; the text has file, line and key.
     """
-    found = []
+    examples = []
     for number, line in enumerate(read_file(path).splitlines(), start=1):
         try:
-            found.append(_example(fields.parse_object(line)))
+            examples.append(_example(fields.parse_object(line)))
         except InvalidMessage as error:
             raise ConfigError(f"{path}:{number}: {error}") from None
-    return found
+    return examples
 
 
 def score_labels(examples: Sequence[Example]) -> list[ClassScore]:
-    """Return how well each class is found, in the order of ``Status``."""
-    pairs = [(one.status, label(one.answers).status) for one in examples]
-    both, truth, given = Counter(pairs), Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    """Return the score of each class, in the order of ``Status``."""
+    pairs = [(example.status, label(example.answers).status) for example in examples]
+    both, truth, assigned = Counter(pairs), Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
     return [
         ClassScore(
             status,
             truth[status],
-            Share(both[status, status], given[status]),
+            Share(both[status, status], assigned[status]),
             Share(both[status, status], truth[status]),
         )
         for status in get_args(Status)
-        if truth[status] or given[status]
+        if truth[status] or assigned[status]
     ]
 
 

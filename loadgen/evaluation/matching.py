@@ -1,4 +1,4 @@
-"""Assignment of events to truth rows: one to one where it can be, by service, time and series."""
+"""Assignment of events to truth rows, one to one if possible, by service, time and series."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ NEAR_S = 86_400.0
 _IMPOSSIBLE = 1e6  # dwarfs any sum of real costs, which are below 4 each
 
 _BY_GROUP = 2.0
-"""Costs from here on are of rows that know an event by its group only, or by nothing but the time."""
+"""Costs from here on are of rows that match an event only by its group, or only by time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """How far an event's change time may be from the truth, by workload, in seconds."""
+    """Largest distance of an event's change time from the truth, by workload, in seconds."""
 
     by_workload: Mapping[str, float] = field(default_factory=dict)
     otherwise: float = DEFAULT_TOLERANCE_S
@@ -44,7 +44,7 @@ class Tolerances:
 class Judged:
     """An event with its outcome, and the row that explains it.
 
-    The row of a false positive is one that was not to be reported, or None. ``near`` is then an expected row
+    The row of a false positive is one that should not be reported, or None. ``near`` is then an expected row
     of the same series at another time, at most NEAR_S away, if there is one.
     """
 
@@ -56,7 +56,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Every event judged, and every expected row that no event reports; both in a canonical order."""
+    """All events with their outcomes, and the expected rows without event; both in a canonical order."""
 
     judged: tuple[Judged, ...]
     missed: tuple[TruthRow, ...]
@@ -67,18 +67,18 @@ class Matching:
 
 
 def tolerance_s(workload: Workload) -> float:
-    """Return how far from the truth an event's change time may be, in seconds.
+    """Return the largest distance of an event's change time from the truth, in seconds.
 
-    A scan that has a change in its analysis window may put it anywhere in that window, so at most its
-    length away; two windows more allow for a start inside a window and for the estimate's own rounding.
+    A scan may date a change anywhere in its analysis window, so at most the window's length away. Two more
+    windows of the series allow for a start inside a window and for rounding of the estimate.
     """
     return workload.analysis_s + TOLERANCE_WINDOWS * workload.resolution_s
 
 
 def in_reach(truth: Sequence[TruthRow], workloads: Sequence[Workload]) -> tuple[TruthRow, ...]:
-    """Return the rows of such series as any of the workloads looks at: gCPU or service-level metrics.
+    """Return the rows with series that any of the workloads scans: gCPU or service-level metrics.
 
-    Of the latter a row needs one that a workload's ``metrics`` let through, if it names any.
+    A row with service-level metrics needs one that passes a workload's ``metrics``, if the row names any.
     """
     return tuple(row for row in truth if any(_reaches(workload, row) for workload in workloads))
 
@@ -92,18 +92,18 @@ def _reaches(workload: Workload, row: TruthRow) -> bool:
 def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolerances) -> Matching:
     """Assign each event to the row that explains it.
 
-    Expected rows and events are paired so that as many rows as possible have an event, and of all such
-    pairings the closest is taken. Events left over that an expected row explains are further ones of it;
-    of a row's events the one detected first is its true positive, the others are repeated. What no
-    expected row explains is a false positive, by the closest other row if there is one, and allowed if that
-    row may be reported; so is an event whose own metric is a series of such a row while expected rows know
-    it by its group only.
+    Expected rows and events are paired so that as many rows as possible have an event; of all such pairings
+    the one of least cost is taken. Each remaining event goes to the expected row that explains it best, if
+    any. Of a row's events the first detected is the true positive, the others are repeated. An event without
+    expected row goes to the best other row, if any: it is allowed if that row may be reported, otherwise a
+    false positive. The same holds if the event's own metric is a series of another row, while expected rows
+    match the event only by its group.
 
     The order of rows and events does not matter.
     """
     expected = sorted((row for row in truth if row.expected), key=_row_key)
     unexpected = sorted((row for row in truth if not row.expected), key=_row_key)
-    ordered = sorted(events, key=_event_key)  # the one detected first comes first
+    ordered = sorted(events, key=_event_key)  # the earliest detected comes first
     costs = _cost_matrix(ordered, expected, tolerances)
     false = _cost_matrix(ordered, unexpected, tolerances)
     own = false.min(axis=1, initial=np.inf) < _BY_GROUP
@@ -114,10 +114,10 @@ def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolera
     for index, event in enumerate(ordered):
         row = assigned.get(index)
         if row is None:
-            other = _closest(false[index], unexpected)
-            near = None if other else _nearest(event, expected)
-            outcome: Outcome = "allowed" if other and other.allowed else "false_positive"
-            judged.append(Judged(event, outcome, other, near))
+            false_row = _closest(false[index], unexpected)
+            near = None if false_row else _nearest(event, expected)
+            outcome: Outcome = "allowed" if false_row and false_row.allowed else "false_positive"
+            judged.append(Judged(event, outcome, false_row, near))
         else:
             judged.append(Judged(event, "repeated" if row in reported else "true_positive", expected[row]))
             reported.add(row)
@@ -126,10 +126,10 @@ def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolera
 
 
 def explain_cost(row: TruthRow, event: Event, tolerance: float) -> float:
-    """Return how badly a row explains an event: 0 best, below 4, infinite if it does not at all.
+    """Return the cost of a row as explanation of an event: 0 best, below 4, infinite if it is none.
 
-    A series that only the event's group holds is worse than the event's own metric; then the time counts,
-    then how near the cause the series is.
+    A row that matches only the event's group costs more than one that matches its own metric; then time
+    counts, then the distance of the series from the cause.
     """
     if row.service != event.service or event.detected_time <= row.start:
         return float("inf")
@@ -142,7 +142,7 @@ def explain_cost(row: TruthRow, event: Event, tolerance: float) -> float:
 
 
 def _series_cost(row: TruthRow, event: Event) -> float:
-    if not row.series:  # the whole service: any series, but a row that names it is better
+    if not row.series:  # the whole service: any series, but a row that names the series is better
         return _BY_GROUP + 0.9
     positions = {name: position for position, name in reversed(list(enumerate(row.series)))}
     if event.metric in positions:
@@ -170,7 +170,7 @@ def _assign(costs: FloatArray) -> dict[int, int]:
 
 
 def cheapest_pairs(costs: FloatArray) -> list[tuple[int, int]]:
-    """Return as many (row, column) pairs as possible, none twice, and of all such the cheapest.
+    """Return as many disjoint (row, column) pairs as possible, and of all such sets the cheapest.
 
     Args:
         costs: (rows, columns) below 4 each, infinite where a pair is impossible.
@@ -181,7 +181,7 @@ def cheapest_pairs(costs: FloatArray) -> list[tuple[int, int]]:
 
 
 def _closest(costs: FloatArray, rows: Sequence[TruthRow]) -> TruthRow | None:
-    """Return the row of the least cost, the first of equals."""
+    """Return the row of least cost, the first of equals; None if all costs are infinite."""
     return rows[int(costs.argmin())] if np.isfinite(costs).any() else None
 
 

@@ -1,4 +1,4 @@
-"""The figures of docs/maths, drawn from what the detectors compute: ``make figures``."""
+"""Figures of docs/maths, drawn from the detectors' own computations: ``make figures``."""
 
 from __future__ import annotations
 
@@ -59,18 +59,20 @@ def draw_noise(figure: Any) -> None:
     for hours, color in ((0, BLUE), (2, RED), (12, GREY)):
         values = white
         if hours:
-            kept = float(np.exp(-1 / (6 * hours)))
-            drift = lfilter([np.sqrt(1 - kept**2)], [1, -kept], rng.standard_normal((200, windows)))
+            correlation = float(np.exp(-1 / (6 * hours)))
+            drift = lfilter(
+                [np.sqrt(1 - correlation**2)], [1, -correlation], rng.standard_normal((200, windows))
+            )
             values = white + drift
-        found = [_variance_at(values, int(width)) for width in widths]
+        variances = [_variance_at(values, int(width)) for width in widths]
         label = f"white and drift of {hours} h" if hours else "white"
-        axes.plot(widths / 6, found, "o-", color=color, label=label, markersize=3)
+        axes.plot(widths / 6, variances, "o-", color=color, label=label, markersize=3)
     axes.set(xscale="log", yscale="log", xlabel="hours compared", ylabel="variance of one window's worth")
     axes.legend(frameon=False)
 
 
 def draw_went_away(figure: Any) -> None:
-    """Draw three rises and what the sequential test says of each."""
+    """Draw three rises and the decision of the sequential test on each."""
     rng = np.random.default_rng(7)
     total, analysis, extended, change = 660, 600, 624, 605
     window = np.arange(total)
@@ -81,7 +83,7 @@ def draw_went_away(figure: Any) -> None:
     }
     for axes, (title, risen) in zip(figure.subplots(3, 1, sharex=True), rises.items(), strict=True):
         values = 10 + rng.standard_normal(total) + 2.5 * risen
-        found = judge_went_away(
+        judged = judge_went_away(
             values[None],
             np.ones((1, total)),
             ChangeSpans(
@@ -95,20 +97,22 @@ def draw_went_away(figure: Any) -> None:
         axes.plot(window[540:], values[540:], color=GREY, linewidth=0.8)
         axes.axvspan(analysis, extended, color=BLUE, alpha=0.08)
         axes.axvspan(extended, total, color=RED, alpha=0.06)
-        if found.returned_index is not None:
-            axes.axvline(found.returned_index, color=RED, linewidth=1)
-        gone = found.gone_away
+        if judged.returned_index is not None:
+            axes.axvline(judged.returned_index, color=RED, linewidth=1)
+        gone = judged.gone_away
         evidence = f"evidence of a return {gone.statistic:.1f}, bound {gone.bound:.1f}"
         axes.set_title(f"{title}: {evidence}", fontsize=8, loc="left")
     axes.set_xlabel("window; the analysis window is blue, the extended one red; a line marks the return")
 
 
 def draw_explanations(figure: Any) -> None:
-    """Draw plain series and the changes that the shortest description of each has."""
+    """Draw plain series and the changes in the shortest description of each."""
     rng = np.random.default_rng(11)
     points = np.arange(160)
-    kept = 0.6
-    noise = [lfilter([np.sqrt(1 - kept**2)], [1, -kept], rng.standard_normal(160)) for _ in range(4)]
+    correlation = 0.6
+    noise = [
+        lfilter([np.sqrt(1 - correlation**2)], [1, -correlation], rng.standard_normal(160)) for _ in range(4)
+    ]
     series = {
         "two steps in AR(0.6)": 3.0 * (points >= 60) - 4.0 * (points >= 110) + noise[0],
         "a slope": points / 12 + noise[1],
@@ -120,8 +124,8 @@ def draw_explanations(figure: Any) -> None:
         shifts = segment(values)
         for shift in shifts:
             axes.axvline(shift.index, color=RED, linewidth=1)
-        found = ", ".join(str(shift.index) for shift in shifts) or "none"
-        axes.set_title(f"{title}: change points {found}", fontsize=8, loc="left")
+        change_points = ", ".join(str(shift.index) for shift in shifts) or "none"
+        axes.set_title(f"{title}: change points {change_points}", fontsize=8, loc="left")
 
 
 FIGURES: dict[str, tuple[Draw, tuple[float, float]]] = {

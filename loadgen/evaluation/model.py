@@ -1,4 +1,4 @@
-"""What is scored: truth rows, reported events, and the change points of a ledger."""
+"""Input of scores: truth rows, reported events, and the change points of a ledger."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal
 from pipeline.model.metric_kind import is_gcpu
 
 Outcome = Literal["true_positive", "repeated", "allowed", "false_positive"]
-"""What became of an event: the first of a truth row, a further one of the same row, of a row that may be
-reported or not, or of no such row."""
+"""Outcome of an event: the first of a truth row, a further one of the same row, one of a row that may be
+reported or not, or one of no such row."""
 
 EXPECTED_KINDS = ("regression", "gradual", "new_feature")
-"""Kinds of truth that are to be reported. A new feature costs what it costs, and has no single root cause."""
+"""Kinds of truth that are to be reported. A new feature has a real cost and no single root cause."""
 
 ALLOWED_KINDS = ("aborted_rollout", "experiment")
-"""Kinds of truth that may be reported or not: they do cost what they cost, and end by themselves."""
+"""Kinds of truth that may be reported or not: they have a real cost, and end by themselves."""
 
 UNEXPECTED_KINDS = ("cost_shift", "transient", "seasonal", "improvement", "mix_shift")
 """Kinds of truth that are not to be reported: an event that they explain is a false alarm of that kind."""
@@ -23,29 +23,29 @@ UNEXPECTED_KINDS = ("cost_shift", "transient", "seasonal", "improvement", "mix_s
 
 @dataclass(frozen=True, slots=True)
 class TruthRow:
-    """One thing that was done to a service. Times are epoch seconds, ``delta`` is a gCPU ratio.
+    """One injected happening of a service. Times are epoch seconds, ``delta`` is a gCPU ratio.
 
-    ``until`` is when its onset ends: later than ``start`` for what grows slowly, and the end of what ends.
+    ``until`` is the end of the onset: later than ``start`` for slow growth, and the end of transients.
     """
 
     id: str
     kind: str
     expected: bool
     service: str
-    series: tuple[str, ...]  # where it acts, nearest the cause first, callers last
+    series: tuple[str, ...]  # series where it acts, nearest the cause first, callers last
     metric_kind: str
     start: float
     until: float
     delta: float
     change: str | None  # the root cause's id
-    changes: tuple[str, ...] = ()  # all that had a part in it, where there is no one root cause
+    changes: tuple[str, ...] = ()  # all changes involved, if there is no single root cause
     standard_error: float | None = None  # of ``delta`` over ten hours, from sampling alone
-    subkind: str = ""  # which form of its kind it is
-    stages: tuple[float, ...] = ()  # when each stage of a rollout begins; empty for what comes at once
+    subkind: str = ""  # form of its kind
+    stages: tuple[float, ...] = ()  # begin of each stage of a rollout; empty for sudden onsets
 
     @property
     def allowed(self) -> bool:
-        """Whether it may be reported or not, and counts neither way."""
+        """Whether an event of it counts neither as right nor as wrong."""
         return not self.expected and self.kind in ALLOWED_KINDS
 
     @property
@@ -56,7 +56,7 @@ class TruthRow:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One reported regression, as far as it is scored."""
+    """The scored fields of one reported regression."""
 
     id: str
     service: str
@@ -76,13 +76,13 @@ class Event:
 
     @property
     def series(self) -> tuple[str, ...]:
-        """Return the metric and the group's members, each once."""
+        """Return the metric and the group's members, without duplicates."""
         return tuple(dict.fromkeys((self.metric, *self.group)))
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The events of one file: those to score, and how many lines were left out of it."""
+    """The events of one file: those to score, and numbers of lines left out."""
 
     events: tuple[Event, ...]
     replayed: int = 0  # lines that repeat an earlier event, id and content
@@ -110,7 +110,7 @@ class LedgerLine:
 
 @dataclass(frozen=True, slots=True)
 class FunnelStep:
-    """How many change points are left after one step (FBDetect Table 5)."""
+    """Number of change points after one step (FBDetect Table 5)."""
 
     step: str
     remaining: int
@@ -118,8 +118,8 @@ class FunnelStep:
 
 @dataclass(frozen=True, slots=True)
 class Funnel:
-    """A run's funnel: what was scanned, and what each step left of it, in the order of the steps."""
+    """Funnel of a run: the series scanned, and the change points after each step, in order."""
 
     scans: int
-    series: int  # series scanned, each once for every scan
+    series: int  # series scanned, counted once per scan
     steps: tuple[FunnelStep, ...]

@@ -33,7 +33,7 @@ def render_score(score: Score, *, title: str, curves: Sequence[Curve] = (), runs
 
     Args:
         score: The figures.
-        title: What was scored, such as the name of the events file.
+        title: Name of the scored run, such as the name of the events file.
         curves: Curves of single statistics.
         runs: The curve of the whole pipeline over a swept setting.
     """
@@ -55,12 +55,12 @@ def render_score(score: Score, *, title: str, curves: Sequence[Curve] = (), runs
             curves=curves,
             runs=runs,
             figures={"roc": None, "sizes": None, **figures},
-            wanted=[(_spaced(one.name), one.rows) for one in score.kinds if one.expected],
-            unwanted=[(_spaced(one.name), one.rows) for one in score.kinds if not one.expected],
+            wanted=[(_spaced(item.name), item.rows) for item in score.kinds if item.expected],
+            unwanted=[(_spaced(item.name), item.rows) for item in score.kinds if not item.expected],
             causes=words.cause_rates(score),
             groups=words.group_rates(score),
             missed=sorted(score.matching.missed, key=lambda row: (-abs(row.delta), row.id)),
-            wrong=[one for one in score.matching.judged if one.outcome != "true_positive"],
+            wrong=[item for item in score.matching.judged if item.outcome != "true_positive"],
             lines=funnel_lines(score.funnel) if score.funnel else (),
             limit=LIMIT,
         )
@@ -68,7 +68,7 @@ def render_score(score: Score, *, title: str, curves: Sequence[Curve] = (), runs
 
 
 def embedded(figure: go.Figure, name: str) -> Markup:
-    """Return a figure as a part of a page that holds plotly already."""
+    """Return a figure as a part of a page that already holds plotly."""
     return Markup(  # noqa: S704  # plotly escapes < > & in its JSON; labels were escaped by figures
         plotly.io.to_html(
             figure, include_plotlyjs=False, full_html=False, div_id=f"figure-{name}", config=_PLOTLY
@@ -81,7 +81,7 @@ def environment() -> Environment:
 
     The layout is that of reports, the style one of its own.
     """
-    found = Environment(
+    templates = Environment(
         loader=FileSystemLoader([Path(__file__).parent, Path(report.__file__).parent]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -98,8 +98,8 @@ def environment() -> Environment:
         "change": change,
         "clock": lambda value: to_iso(value)[:16].replace("T", " "),
     }
-    found.filters.update(filters)
-    return found
+    templates.filters.update(filters)
+    return templates
 
 
 def change(event: Event) -> str:

@@ -15,19 +15,19 @@ _Z = NormalDist().inv_cdf(0.975)
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """``hits`` of ``of`` cases; without any case it has no value."""
+    """``hits`` of ``of`` cases; without any case there is no value."""
 
     hits: int
     of: int
 
     @property
     def value(self) -> float | None:
-        """Return the share, None of nothing."""
+        """Return the share; None without cases."""
         return self.hits / self.of if self.of else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Return Wilson's interval of 95 %, None of nothing.
+        """Return Wilson's interval of 95 %; None without cases.
 
         It keeps its coverage for few cases and for shares near 0 and 1, where the normal interval has no
         width at all (Brown, Cai and DasGupta 2001).
@@ -36,7 +36,7 @@ class Rate:
             return None
         share = self.hits / self.of
         low, high = wilson(self.hits, self.of, _Z)
-        # Rounding must not push an interval off the share that it is for.
+        # Rounding must not move the interval off its own share.
         return min(low, share), max(high, share)
 
     def __add__(self, other: Rate) -> Rate:
@@ -45,7 +45,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Where a set of numbers lies; all in their own unit."""
+    """Quantiles of a set of numbers, in their own unit."""
 
     count: int
     median: float
@@ -55,7 +55,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Return the spread of some numbers, None of none."""
+    """Return the spread of some numbers; None if there are none."""
     if not values:
         return None
     array = np.sort(np.asarray(values, dtype=np.float64))
@@ -69,7 +69,7 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 
 def f_score(precision: float | None, recall: float | None) -> float | None:
-    """Return the harmonic mean of precision and recall, None where either has no value."""
+    """Return the harmonic mean of precision and recall; None if either has no value."""
     if precision is None or recall is None:
         return None
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0

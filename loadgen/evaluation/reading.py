@@ -1,4 +1,4 @@
-"""Reads truth, events, funnel and ledger files; a mistake is named by file, line and key."""
+"""Readers of truth, events, funnel and ledger files; an error names file, line and key."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_truth(path: Path) -> tuple[TruthRow, ...]:
     """Read a truth file: JSON lines.
 
     Raises:
-        ConfigError: it cannot be read, or the line and key that is wrong; an id that stands twice.
+        ConfigError: the file cannot be read, an id is repeated, or a line is wrong (with line and key).
     """
     rows: dict[str, TruthRow] = {}
     for line, row in _parse(path, lambda value: _truth_row(fields.parse_object(value))):
@@ -55,10 +55,10 @@ def read_events(path: Path) -> Events:
         ConfigError: it cannot be read, or the line and key that is wrong.
     """
     seen: dict[str, set[bytes]] = {}
-    events, replayed, other = [], 0, 0
+    events, replayed, other_types = [], 0, 0
     for line, raw in _parse(path, decode_event):
         if raw["type"] != DETECTED:
-            other += 1
+            other_types += 1
             continue
         content = orjson.dumps(raw["data"], option=orjson.OPT_SORT_KEYS)
         if content in seen.setdefault(raw["id"], set()):
@@ -66,7 +66,7 @@ def read_events(path: Path) -> Events:
             continue
         seen[raw["id"]].add(content)
         events.append(_located(path, line, "data.", lambda raw=raw: _event(raw)))  # type: ignore[misc]
-    return Events(tuple(events), replayed, other)
+    return Events(tuple(events), replayed, other_types)
 
 
 def events_from_json(raw: Iterable[Mapping[str, Any]]) -> tuple[Event, ...]:
@@ -79,7 +79,7 @@ def events_from_json(raw: Iterable[Mapping[str, Any]]) -> tuple[Event, ...]:
 
 
 def truth_from_json(raw: Iterable[Mapping[str, Any]]) -> tuple[TruthRow, ...]:
-    """Return truth rows that are parsed already.
+    """Return truth rows from parsed JSON.
 
     Raises:
         InvalidMessage: the key that is missing or wrong.
@@ -144,31 +144,33 @@ def _expected(raw: Mapping[str, Any], kind: str) -> bool:
         return fields.flag(raw, "expected")
     kinds = (*EXPECTED_KINDS, *ALLOWED_KINDS, *UNEXPECTED_KINDS)
     if kind not in kinds:
-        known = ", ".join(kinds)
-        raise InvalidMessage(f"kind: {kind[:40]!r} is none of {known}, and the row has no key 'expected'")
+        kind_names = ", ".join(kinds)
+        raise InvalidMessage(
+            f"kind: {kind[:40]!r} is none of {kind_names}, and the row has no key 'expected'"
+        )
     return kind in EXPECTED_KINDS
 
 
 def _until(raw: Mapping[str, Any], kind: str, start: float, end: float | None) -> float:
-    """Return the end of the time in which an event's change time may lie."""
+    """Return the end of the span in which an event's change time may lie."""
     if raw.get("ramp_end") is not None:  # what grows slowly: where it reaches its full size
         return max(start, fields.moment(raw, "ramp_end"))
     return start if end is None or kind in _LASTING_KINDS else end
 
 
 def _stages(raw: Mapping[str, Any]) -> tuple[float, ...]:
-    """Return when each stage of a rollout begins; one alone is no stage."""
-    found = []
+    """Return the begin of each stage of a rollout; a single stage counts as none."""
+    starts = []
     for index, stage in enumerate(fields.listing(raw, "stages", optional=True)):
         if not isinstance(stage, list) or len(stage) != 2:
             raise InvalidMessage(f"stages[{index}]: should be a time and a share")
         try:
-            found.append(fields.to_moment(stage[0]))
+            starts.append(fields.to_moment(stage[0]))
         except InvalidMessage as error:
             raise InvalidMessage(f"stages[{index}]: {error}") from None
-    if found != sorted(found):
+    if starts != sorted(starts):
         raise InvalidMessage("stages: should be in order of time")
-    return tuple(found) if len(found) > 1 else ()
+    return tuple(starts) if len(starts) > 1 else ()
 
 
 def _event(raw: Mapping[str, Any]) -> Event:
@@ -211,11 +213,13 @@ def _suspect(raw: object, where: str) -> str:
 
 
 def _members(raw: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    return tuple(_named(one, "metric", f"{where}[{i}]") for i, one in enumerate(_optional(raw, "group")))
+    return tuple(
+        _named(member, "metric", f"{where}[{i}]") for i, member in enumerate(_optional(raw, "group"))
+    )
 
 
 def _named(raw: object, key: str, where: str) -> str:
-    """Return what names a member or a change: the string itself, or a key of the object."""
+    """Return the name of a member or a change: the string itself, or a key of the object."""
     if isinstance(raw, str) and raw:
         return raw
     if not isinstance(raw, Mapping):

@@ -54,47 +54,47 @@ INDEPENDENT = np.array([0.0 if name in _FREE else 1.0 for name in FEATURES])
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One reported regression: its candidates' features, and which of them caused it, none perhaps."""
+    """One reported regression: its candidates' features, and which of them caused it, if any did."""
 
     name: str
     outcome: Outcome
     caused: bool  # whether some change caused it, among the candidates or not
     table: FloatArray  # (changes, FEATURES)
-    unattributed: FloatArray  # the same if no change's subroutines were known
+    unattributed: FloatArray  # the same as if no change's subroutines were known
     causing: BoolArray  # (changes,)
 
 
 def gather(dataset: Dataset, workloads: Sequence[Workload], name: str) -> list[Case]:
-    """Backtest a simulated service and return a case for each regression reported, cost shifts left out."""
-    found = run_backtest(dataset, workloads)
+    """Backtest a simulated service and return a case for each reported regression except cost shifts."""
+    backtest = run_backtest(dataset, workloads)
     store = ArrayStore(dataset)
     gathering = CauseEvidence(store)
     by_name = {workload.name: workload for workload in workloads}
     evidence: dict[str, Evidence | None] = {}
-    for scan in found.scans:
+    for scan in backtest.scans:
         if not scan.candidates:
             continue
         workload = by_name[scan.workload]
         for cluster in gathering.gather(scan, workload, recent_changes(store, scan)):
             weighed = weigh_changes(cluster, cause_config(workload))
-            for candidate, known in zip(cluster.candidates, weighed, strict=True):
-                evidence[regression_id(scan.service, scan.workload, candidate, scan.end)] = known
+            for candidate, changes_evidence in zip(cluster.candidates, weighed, strict=True):
+                evidence[regression_id(scan.service, scan.workload, candidate, scan.end)] = changes_evidence
     tolerances = Tolerances({workload.name: tolerance_s(workload) for workload in workloads})
     cases = []
-    for judged in match(truth_from_json(dataset.truth), events_from_json(found.events), tolerances).judged:
-        truth, one = judged.truth, evidence[judged.event.id]
+    for judged in match(truth_from_json(dataset.truth), events_from_json(backtest.events), tolerances).judged:
+        truth, weighed_changes = judged.truth, evidence[judged.event.id]
         real = judged.outcome != "false_positive"
-        if one is None or (truth and truth.kind == "cost_shift"):
+        if weighed_changes is None or (truth and truth.kind == "cost_shift"):
             continue
         causes = {truth.change, *truth.changes} - {None} if truth and real else set()
-        causing = np.array([change.id in causes for change in one.changes], dtype=np.bool_)
+        causing = np.array([change.id in causes for change in weighed_changes.changes], dtype=np.bool_)
         cases.append(
             Case(
                 name,
                 judged.outcome,
                 bool(causes),
-                features(one),
-                features(leave_out(one, frozenset({"factor_attribution"}))),
+                features(weighed_changes),
+                features(leave_out(weighed_changes, frozenset({"factor_attribution"}))),
                 causing,
             )
         )
@@ -106,7 +106,7 @@ def fit(cases: Sequence[Case], *, ridge: float = 1.0) -> FloatArray:
 
     Args:
         cases: From ``gather``.
-        ridge: How firmly weights are drawn to INDEPENDENT: the inverse of a normal prior's variance.
+        ridge: Strength of the pull towards INDEPENDENT: the inverse variance of a normal prior.
     """
     tables = [(table, case.causing) for case in cases for table in (case.table, case.unattributed)]
 
@@ -124,7 +124,7 @@ def _log_likelihood(table: FloatArray, causing: BoolArray, weights: FloatArray) 
 
 
 def describe(cases: Sequence[Case], weights: FloatArray, config: RankingConfig) -> list[str]:
-    """Return lines on how often the suggestions under some weights are right, and on their calibration."""
+    """Return lines on the share of right suggestions under some weights, and on their calibration."""
     first = three = suggested = caused = false = uncaused = 0
     sums, hits = [], []
     for case in cases:
@@ -155,16 +155,16 @@ def describe(cases: Sequence[Case], weights: FloatArray, config: RankingConfig) 
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print weights learnt from some seeds, and what the present ones do on them."""
+    """Print weights learnt from some seeds, and the results of the present weights on them."""
     parser = argparse.ArgumentParser(prog="python -m loadgen.evaluation.relevance", description=__doc__)
     parser.add_argument("--seeds", default="101-104", help="FIRST-LAST")
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
-    given = parser.parse_args(arguments)
-    first, _, last = given.seeds.partition("-")
+    options = parser.parse_args(arguments)
+    first, _, last = options.seeds.partition("-")
     workloads = load_workloads(WORKLOADS)
     cases: list[Case] = []
     for seed in range(int(first), int(last or first) + 1):
-        for name in given.scenarios.split(","):
+        for name in options.scenarios.split(","):
             cases += gather(simulate(load_scenario(name), seed).dataset, workloads, f"{name} {seed}")
     print(f"{len(cases)} regressions")
     for title, weights in (("present", weights_of(RankingConfig())), ("learnt", fit(cases))):

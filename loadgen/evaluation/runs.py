@@ -1,4 +1,4 @@
-"""The whole pipeline, run again for each value of a setting: the sound way to a ROC curve of all of it."""
+"""Repeated runs of the whole pipeline, one per value of a setting: the sound way to its ROC curve."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FACTORS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
 def score_backtest(truth: Sequence[TruthRow], found: Backtest, workloads: Sequence[Workload]) -> Score:
-    """Score what a backtest found, funnel included; rows out of the workloads' reach are left out."""
+    """Score a backtest, funnel included; rows that no workload scans are left out."""
     tolerances = Tolerances({workload.name: tolerance_s(workload) for workload in workloads})
     truth = in_reach(truth, workloads)
     return score(truth, backtest_events(found), tolerances=tolerances, funnel=backtest_funnel(found))
 
 
 def backtest_events(found: Backtest) -> tuple[Event, ...]:
-    """Return a backtest's events as they are scored."""
+    """Return a backtest's events in the form for scoring."""
     return events_from_json(found.events)
 
 
@@ -46,13 +46,13 @@ def threshold_curve(
     factors: Sequence[float] = FACTORS,
     advance: Callable[[], None] | None = None,
 ) -> Curve:
-    """Backtest a dataset with several thresholds and return what each gives.
+    """Backtest a dataset with several thresholds and return a point for each.
 
     Args:
         dataset: One service.
-        workload: Whose threshold is multiplied, absolute or relative as it is.
-        truth: What was done to the service.
-        factors: By what it is multiplied.
+        workload: Workload whose threshold, absolute or relative, is multiplied.
+        truth: Truth of the service.
+        factors: Factors of the threshold.
         advance: Called after each run.
     """
     points = []
@@ -61,8 +61,8 @@ def threshold_curve(
         absolute = workload.threshold.absolute is not None
         threshold = Threshold(absolute=bound) if absolute else Threshold(relative=bound)
         chosen = workload.model_copy(update={"threshold": threshold})
-        found = score_backtest(truth, run_backtest(dataset, [chosen]), [chosen])
-        points.append(Point(bound, found.recall, found.false_positive_rate or Rate(0, 0)))
+        figures = score_backtest(truth, run_backtest(dataset, [chosen]), [chosen])
+        points.append(Point(bound, figures.recall, figures.false_positive_rate or Rate(0, 0)))
         if advance:
             advance()
     return Curve("threshold", tuple(points))

@@ -1,4 +1,4 @@
-"""Every figure of a score, from matched events. docs/scoring.md defines them."""
+"""Figures of a score, from matched events. docs/scoring.md defines them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SIZES = (
 """Decades of gCPU from the smallest regression of FBDetect Table 7 to the largest: name, from, below."""
 
 LARGEST = SIZES[-1][1]
-"""Belongs to the last decade itself."""
+"""Upper bound of the last decade below it, to which a change of just this size belongs."""
 
 NOTHING = "nothing happened"
-"""What a false positive is called that no truth row explains."""
+"""Name of a false positive that no truth row explains."""
 
 MISPLACED = "a regression, at another time"
-"""What a false positive is called whose series did regress, within a day but outside the tolerance."""
+"""Name of a false positive whose series did regress, within a day but outside the tolerance."""
 
 
 DETECTABLE = 8.0
@@ -41,7 +41,7 @@ three more let noise take as much away as it will in one case of a thousand."""
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The figures of one kind or size. ``rows`` are truth rows of it that have an event, of all."""
+    """The figures of one kind or size. ``rows`` is the share of its truth rows that have an event."""
 
     name: str
     expected: bool
@@ -50,14 +50,14 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class RootCause:
-    """How good the suspects of true positives are (FBDetect §5.5.3)."""
+    """Quality of the suspects of true positives (FBDetect §5.5.3)."""
 
     top_1: Rate  # of true positives whose row has a root cause
     top_3: Rate
-    suggested: Rate  # of those, how many name any suspect
-    right: Rate  # of those that name one, how many have the root cause among the first three
-    false_suggestions: Rate  # of true positives without a root cause, how many name what had no part in it
-    on_false_positives: Rate  # of false positives, how many name one
+    suggested: Rate  # share of these that name any suspect
+    right: Rate  # share of those naming suspects that have the root cause among the first three
+    false_suggestions: Rate  # of true positives without a root cause, the share naming a change without part
+    on_false_positives: Rate  # of false positives, the share that name any suspect
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +67,21 @@ class Score:
     matching: Matching
     precision: Rate
     recall: Rate
-    detectable: Rate  # recall of the steps that sampling noise does not hide, see DETECTABLE
-    rollouts: Rate  # recall of what came in stages and stands out, see DETECTABLE
-    first_stage: Rate  # of those that were reported, how many are dated within the first stage
+    detectable: Rate  # recall of the steps that stand out of sampling noise, see DETECTABLE
+    rollouts: Rate  # recall of staged rollouts that stand out, see DETECTABLE
+    first_stage: Rate  # share of reported rollouts that are dated within the first stage
     false_positive_rate: Rate | None  # per scanned series; None without a funnel
     repeated: Rate  # of events
     kinds: tuple[Slice, ...]
-    cost_shifts: tuple[tuple[str, Rate], ...]  # of each form of cost shift, how many were reported
+    cost_shifts: tuple[tuple[str, Rate], ...]  # share of each form of cost shift that was reported
     false_kinds: Mapping[str, int]  # false positives by the kind of row that explains them
     event_kinds: tuple[tuple[str, Rate], ...]  # precision by the event's kind
     sizes: tuple[tuple[str, Rate], ...]  # recall by the row's size
     event_sizes: tuple[tuple[str, Rate], ...]  # precision by the event's size
     delay: Spread | None  # from a row's start to its true positive's detection
-    shift: Spread | None  # how far the true positive's change time is from the row's onset
-    coverage: Rate  # of true positives of steps, whose interval of the change time holds the onset
-    interval_width: Spread | None  # of those intervals
+    shift: Spread | None  # distance of the true positive's change time from the row's onset
+    coverage: Rate  # of true positives of steps, the share whose interval of the change time holds the onset
+    interval_width: Spread | None  # width of these intervals
     group_precision: Rate
     group_recall: Rate
     root_cause: RootCause
@@ -105,12 +105,12 @@ def score(
     matching = match(truth, events, tolerances)
     true = matching.having("true_positive")
     false = matching.having("false_positive")
-    counted = [one for one in matching.judged if one.outcome != "allowed"]
+    counted = [item for item in matching.judged if item.outcome != "allowed"]
     reported = {judged.truth.id for judged in matching.judged if judged.truth}
     group_precision, group_recall = _grouping(matching, truth, tolerances)
     expected = [row for row in truth if row.expected]
     rollouts = [row for row in expected if row.stages and _stands_out(row)]
-    staged = [_in_first_stage(one.event, one.truth) for one in true if one.truth and one.truth.stages]
+    staged = [_in_first_stage(item.event, item.truth) for item in true if item.truth and item.truth.stages]
     dated = _dated(true)
     return Score(
         matching=matching,
@@ -141,7 +141,7 @@ def score(
 
 
 def is_detectable(row: TruthRow) -> bool:
-    """Return whether a row is a step of gCPU that stands out of what sampling alone makes of its series."""
+    """Return whether a row is a step of gCPU that stands out of the sampling noise of its series."""
     return row.kind == "regression" and row.until <= row.start and _stands_out(row)
 
 
@@ -150,8 +150,8 @@ def _stands_out(row: TruthRow) -> bool:
 
 
 def size_of(delta: float) -> str:
-    """Return the name of the decade that a change of gCPU belongs to."""
-    # A size drawn as 0.00005 may have been rounded to just below it on its way; 4 % belongs below.
+    """Return the name of the decade of a change of gCPU."""
+    # A size drawn as 0.00005 may have been rounded to just below; 4 % belongs to the decade below.
     size = abs(delta) * (1 + 1e-9)
     if abs(delta) <= LARGEST * (1 + 1e-9):
         size = min(size, LARGEST * (1 - 1e-9))
@@ -159,7 +159,7 @@ def size_of(delta: float) -> str:
 
 
 def false_kind(judged: Judged) -> str:
-    """Return what happened where a false positive says that a regression did."""
+    """Return the happening behind a false positive."""
     if judged.truth:
         return judged.truth.kind
     return MISPLACED if judged.near else NOTHING
@@ -191,9 +191,9 @@ def _false_kinds(false: Iterable[Judged]) -> dict[str, int]:
 
 def _precision_by(judged: Iterable[Judged], name: Callable[[Event], str]) -> tuple[tuple[str, Rate], ...]:
     rates: dict[str, Rate] = {}
-    for one in judged:
-        key = name(one.event)
-        rates[key] = rates.get(key, Rate(0, 0)) + Rate(int(one.outcome == "true_positive"), 1)
+    for item in judged:
+        key = name(item.event)
+        rates[key] = rates.get(key, Rate(0, 0)) + Rate(int(item.outcome == "true_positive"), 1)
     return tuple(sorted(rates.items()))
 
 
@@ -202,7 +202,7 @@ def _event_kind(event: Event) -> str:
 
 
 def _on_gcpu(judged: Iterable[Judged]) -> list[Judged]:
-    return [one for one in judged if is_gcpu(one.event.metric_kind)]
+    return [item for item in judged if is_gcpu(item.event.metric_kind)]
 
 
 def _recall_of(rows: Sequence[TruthRow], reported: set[str]) -> Rate:
@@ -221,7 +221,7 @@ def _shift(event: Event, row: TruthRow) -> float:
 def _dated(true: Sequence[Judged]) -> list[tuple[tuple[float, float], float]]:
     """Return the interval of the change time and the onset of each step that was reported.
 
-    The onset of a slow rise is a span, and says little of an interval.
+    Slow rises are left out: their onset is a span.
     """
     return [
         (judged.event.interval, judged.truth.start)
@@ -231,7 +231,7 @@ def _dated(true: Sequence[Judged]) -> list[tuple[tuple[float, float], float]]:
 
 
 def _in_first_stage(event: Event, row: TruthRow) -> bool:
-    """Return whether a rollout is dated within its first stage, or to an interval that holds its begin."""
+    """Return whether a rollout is dated within its first stage, or its interval holds that begin."""
     begin, end = row.stages[:2]
     held = event.interval is not None and event.interval[0] <= begin <= event.interval[1]
     return held or begin <= event.change_time < max(end, begin + 1)
@@ -240,9 +240,9 @@ def _in_first_stage(event: Event, row: TruthRow) -> bool:
 def _grouping(matching: Matching, truth: Sequence[TruthRow], tolerances: Tolerances) -> tuple[Rate, Rate]:
     """Return pairwise precision and recall of groups against the truth.
 
-    Each series of each event is one item, labelled by the row that explains it, its event's own row before
-    others; what no row explains is a label of its own. Precision: of all pairs of items within events, how
-    many have one label. Recall: of all pairs of items with one label, how many are within one event.
+    Each series of each event is one item. Its label is the row that explains it, with preference for its
+    event's own row; an unexplained item has a unique label. Precision: of all pairs of items within events,
+    the share with equal labels. Recall: of all pairs with equal labels, the share within one event.
     """
     together = same = 0
     labels: Counter[str] = Counter()
@@ -260,7 +260,7 @@ def _grouping(matching: Matching, truth: Sequence[TruthRow], tolerances: Toleran
 
 
 def _labels(judged: Judged, truth: Sequence[TruthRow], tolerances: Tolerances) -> list[str]:
-    """Return the id of the row behind each of an event's series, empty where there is none."""
+    """Return the id of the row that explains each of an event's series, empty if none does."""
     event, own = judged.event, judged.truth
     tolerance = tolerances.of(event.workload)
     near = [row for row in truth if row.series and explain_cost(row, event, tolerance) < float("inf")]

@@ -1,10 +1,10 @@
-"""ROC curve over the bound of one statistic: how well it alone separates regressions from noise.
+"""ROC curve over the bound of one statistic: the power of this statistic alone against noise.
 
-A ledger and the events hold every change point that detection found, each with its p-value and its size,
-whatever became of it later. So a curve of a bound on one of them, applied right after detection and to each
-change point for itself, is exact. Curves of the whole pipeline are another thing: what a looser bound lets
-through changes what later steps remember and merge, which is not in a ledger. Those take a run for each
-setting (loadgen.evaluation.runs).
+A ledger and the events hold every detected change point with its p-value and its size, whatever later steps
+decided. So a curve of a bound on p-value or size, applied right after detection to each change point by
+itself, is exact. Curves of the whole pipeline are different: change points that pass a looser bound affect
+what later steps remember and merge, which is not in a ledger. Those curves take a run for each setting
+(loadgen.evaluation.runs).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_POINTS = 200
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What passes one bound: expected truth rows with a sign of them, and false alarms per scanned series."""
+    """Result of one bound: share of expected rows with a sign of them, false alarms per scanned series."""
 
     bound: float
     recall: Rate
@@ -41,7 +41,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class _ChangePoints:
-    """Every change point of a run: which expected row it is a sign of (-1: none), p-value and size."""
+    """Every change point of a run: the expected row that it is a sign of (-1: none), p-value and size."""
 
     row: FloatArray
     p_value: FloatArray
@@ -59,17 +59,21 @@ def ledger_curves(
     """Return the curves of a bound on the p-value and of one on the size of a change.
 
     Args:
-        truth: What was done.
-        events: What was reported.
-        ledger: What was dropped.
-        scanned: Series scanned, each once for every scan.
+        truth: Truth of the run.
+        events: Reported events.
+        ledger: Dropped candidates.
+        scanned: Number of series scanned, counted once per scan.
         tolerances: As for matching.
     """
     expected = [row for row in truth if row.expected]
-    found = _label(expected, events, ledger, tolerances)
+    change_points = _label(expected, events, ledger, tolerances)
     return (
-        Curve("p-value at most", _points(found, found.p_value, len(expected), scanned, sign=1.0)),
-        Curve("size at least", _points(found, -found.size, len(expected), scanned, sign=-1.0)),
+        Curve(
+            "p-value at most", _points(change_points, change_points.p_value, len(expected), scanned, sign=1.0)
+        ),
+        Curve(
+            "size at least", _points(change_points, -change_points.size, len(expected), scanned, sign=-1.0)
+        ),
     )
 
 
@@ -112,12 +116,12 @@ def _as_event(line: LedgerLine) -> Event:
 
 
 def _points(
-    found: _ChangePoints, statistic: FloatArray, rows: int, scanned: int, *, sign: float
+    change_points: _ChangePoints, statistic: FloatArray, rows: int, scanned: int, *, sign: float
 ) -> tuple[Point, ...]:
-    """Sweep a bound below which a change point passes, over at most MAX_POINTS of the statistic's values."""
+    """Sweep a bound, below which change points pass, over at most MAX_POINTS of the statistic's values."""
     best = np.full(rows, np.inf)
-    true = found.row >= 0
-    np.minimum.at(best, found.row[true].astype(np.int64), statistic[true])
+    true = change_points.row >= 0
+    np.minimum.at(best, change_points.row[true].astype(np.int64), statistic[true])
     best, false = np.sort(best), np.sort(statistic[~true])
     noise = max(scanned - int(true.sum()), len(false))
     bounds = np.unique(statistic)

@@ -1,4 +1,4 @@
-"""A score in the terminal."""
+"""Tables of a score in the terminal."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def _parts(score: Score) -> Iterator[RenderableType]:
         ],
     )
     table = _table("By kind of truth", "kind", "wanted", "reported", "share", "95 % interval")
-    for one in score.kinds:
-        wanted = "yes" if one.expected else Text("no", style="dim")
-        table.add_row(escape_controls(one.name), wanted, *rate_cells(one.rows))
+    for kind in score.kinds:
+        wanted = "yes" if kind.expected else Text("no", style="dim")
+        table.add_row(escape_controls(kind.name), wanted, *rate_cells(kind.rows))
     yield table
     if score.cost_shifts:
         yield _rates("Cost shifts that were reported", score.cost_shifts)
@@ -87,13 +87,13 @@ def _missed(rows: Sequence[TruthRow]) -> RenderableType:
 
 def _times(score: Score) -> Table:
     table = _table("Times of true positives", "", "median", "mean", "90 % below", "largest")
-    for name, found in (
+    for name, times in (
         ("delay from change to event", score.delay),
         ("error of the change time", score.shift),
         ("width of its interval", score.interval_width),
     ):
-        if found:
-            cells = (found.median, found.mean, found.p90, found.largest)
+        if times:
+            cells = (times.median, times.mean, times.p90, times.largest)
             table.add_row(name, *(hours(cell) for cell in cells))
         else:
             table.add_row(name, *("–" for _ in range(4)))
@@ -113,14 +113,14 @@ def rate_cells(rate: Rate) -> tuple[str, str, str]:
 
 
 def titled_table(title: str) -> Table:
-    """Return a table without columns, in the form of all that is printed of scores."""
+    """Return a table without columns, in the common form of tables of scores."""
     return Table(
         title=title,
         title_justify="left",
         title_style="bold",
         box=None,
         pad_edge=False,
-        min_width=min(len(title), 78),  # or a narrow table's title is broken into lines
+        min_width=min(len(title), 78),  # otherwise a narrow table's title is broken into lines
     )
 
 

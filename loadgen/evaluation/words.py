@@ -1,4 +1,4 @@
-"""How figures are written for people, both in the terminal and on pages."""
+"""Text forms of figures, for the terminal and for pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NONE = "–"
 
 
 def share(value: float | None) -> str:
-    """Write a ratio in per cent with as many digits as say something: 93.1 %, 0.0021 %, – for none."""
+    """Write a ratio in per cent with as many digits as are meaningful: 93.1 %, 0.0021 %, – for none."""
     if value is None:
         return NONE
     per_cent = value * 100
@@ -30,7 +30,7 @@ def interval(rate: Rate) -> str:
 
 
 def counts(rate: Rate) -> str:
-    """Write what a rate was counted from."""
+    """Write the counts behind a rate."""
     return f"{rate.hits:,} of {rate.of:,}"
 
 

@@ -1,1 +1,1 @@
-"""A simulated fleet whose truth is known: what every claim about accuracy is measured with."""
+"""Simulated fleet whose truth is known, the basis of every claim about accuracy."""

@@ -1,4 +1,4 @@
-"""A service's code: subroutines that call each other, seen as the distinct stacks that samples can show."""
+"""Code of a service: subroutines that call each other, as the distinct stacks that samples can show."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ TIERS = ("free", "gold", "silver")
 """Values of the metadata ``tier`` that requests have."""
 
 _MAX_DEPTH = 14
-_MAX_CONTEXTS = 3  # in how many of its caller's stacks an ordinary subroutine is seen
+_MAX_CONTEXTS = 3  # number of its caller's stacks in which an ordinary subroutine is seen
 
 
 @dataclass(frozen=True, slots=True)
 class CallGraph:
-    """Distinct stacks with the share of the service's cost that each leaf has in them."""
+    """Distinct stacks, each with its leaf's share of the service's cost."""
 
     stacks: tuple[Stack, ...]
     weights: FloatArray  # (stacks,), adds up to 1
@@ -38,7 +38,7 @@ class CallGraph:
 
 @dataclass(frozen=True, slots=True)
 class Incidence:
-    """Which series every stack counts for; recursion counts once (FBDetect §5.1)."""
+    """Series that every stack counts for; recursion counts once (FBDetect §5.1)."""
 
     kinds: tuple[MetricKind, ...]  # (series,)
     names: tuple[str, ...]  # (series,)
@@ -46,17 +46,17 @@ class Incidence:
 
 
 def endpoint_of(stack: Stack) -> str:
-    """Return the endpoint that a stack serves; empty outside of any."""
+    """Return the endpoint that a stack serves; empty if it serves none."""
     return next((label[9:] for label in stack if label.startswith("endpoint=")), "")
 
 
 def endpoint_index(stack: Stack) -> int:
-    """Return where a stack's endpoint stands; its length for a stack outside of any."""
+    """Return the index of the endpoint in a stack; the stack's length if it has none."""
     return next((i for i, label in enumerate(stack) if label.startswith("endpoint=")), len(stack))
 
 
 def incidence(stacks: Sequence[Stack]) -> Incidence:
-    """Return the series that stacks have, sorted by kind and name, and which stack counts for which."""
+    """Return the series that stacks have, sorted by kind and name, and the stacks that count for each."""
     members = [sorted({series_of(label) for label in stack}) for stack in stacks]
     series = sorted({key for keys in members for key in keys})
     row_of = {key: row for row, key in enumerate(series)}
@@ -69,9 +69,9 @@ def incidence(stacks: Sequence[Stack]) -> Incidence:
 def build_graph(spec: GraphSpec, streams: Streams) -> CallGraph:
     """Draw a service's call graph and the cost of every stack.
 
-    Costs are log-normal, heavy-tailed as in FBDetect §5.1; with ``median_gcpu`` their spread is set so that
-    the median subroutine has that gCPU. Every stack has at least ``floor_gcpu``. Services with common
-    streams have libraries with the same subroutines.
+    Costs are log-normal, heavy-tailed as in FBDetect §5.1; ``median_gcpu`` sets their spread so that the
+    median subroutine has that gCPU. Every stack has at least ``floor_gcpu``. Services with common streams
+    have libraries with the same subroutines.
     """
     draft = _Draft(spec, streams.of("graph"))
     draft.add_endpoints()
@@ -96,13 +96,13 @@ class _Draft:
         self._add(ROOT[1], [ROOT], lighter=1.0)
 
     def add_endpoints(self) -> None:
-        """Give each endpoint a handler and a tree of subroutines below it."""
+        """Give each endpoint a handler and a tree of subroutines under it."""
         count = len(self.endpoints)
         room = self._spec.subroutines - len(ROOT) - count - self._libraries()
         sizes = 1 + self._rng.multinomial(room - count, self._rng.dirichlet(np.full(count, 3.0)))
         popularity = self._rng.standard_normal(count) * 0.4
         tiered = self._rng.random(count) < self._spec.metadata
-        tiered[0] = tiered[0] or self._spec.metadata > 0  # so that metadata is never missing altogether
+        tiered[0] = tiered[0] or self._spec.metadata > 0  # metadata must not be missing altogether
         for index, (area, verb) in enumerate(self.endpoints):
             handler = f"shop.{area}.views.{area.capitalize()}View.{verb}"
             self._add(handler, [(*ROOT, f"endpoint=/{area}/{verb}", handler)], lighter=0.3)
@@ -166,18 +166,18 @@ def _weights(logs: FloatArray, spread: float, floor: float) -> FloatArray:
 def shares(costs: FloatArray, floor: float) -> FloatArray:
     """Return costs as shares that add up to 1, none below ``floor``."""
     floor = min(floor, 0.5 / len(costs))
-    found: FloatArray = floor + (1 - floor * len(costs)) * costs / costs.sum()
-    return found
+    raised: FloatArray = floor + (1 - floor * len(costs)) * costs / costs.sum()
+    return raised
 
 
 def _spread_for(spec: GraphSpec, stacks: tuple[Stack, ...], logs: FloatArray) -> float:
     """Find the spread with which the median subroutine has the wanted gCPU: the wider, the lower."""
-    found = incidence(stacks)
-    subroutines = np.array([kind == "subroutine" for kind in found.kinds])
+    series = incidence(stacks)
+    subroutines = np.array([kind == "subroutine" for kind in series.kinds])
     low, high = 0.05, 6.0
     for _ in range(40):
         middle = (low + high) / 2
-        shares = (found.matrix @ _weights(logs, middle, spec.floor_gcpu))[subroutines]
+        shares = (series.matrix @ _weights(logs, middle, spec.floor_gcpu))[subroutines]
         low, high = (middle, high) if np.median(shares) > (spec.median_gcpu or 0.0) else (low, middle)
     return (low + high) / 2
 

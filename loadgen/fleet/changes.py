@@ -1,4 +1,4 @@
-"""The stream of deployed changes: hundreds to thousands of harmless ones, and the root causes among them."""
+"""Stream of deployed changes: hundreds to thousands of harmless ones, and the root causes among them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from pipeline.model import Change
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What caused something: the changes that were deployed, and the id of the root cause among them."""
+    """Changes that were deployed for one effect, and the id of the root cause among them."""
 
     id: str | None = None
     changes: tuple[Change, ...] = ()
-    code_id: str | None = None  # the earlier change of code that a gate kept shut
+    code_id: str | None = None  # the earlier change of code behind a closed gate
 
 
 def change_id(rng: np.random.Generator) -> str:
-    """Draw an id; nothing in it gives the root cause away."""
+    """Draw an id, which does not reveal the root cause."""
     return f"D{int(rng.integers(10**9, 10**10))}"
 
 
@@ -32,18 +32,18 @@ def background(
     spec: ChangesSpec, streams: Streams, service: str, timeline: Timeline, names: Sequence[str]
 ) -> list[Change]:
     """Draw harmless changes over the whole span, most of them deployed with a release."""
-    found = []
+    changes = []
     for number in range(spec.count):
         rng = streams.of("changes", str(number))
         at = timeline.at(float(rng.random()))
         if rng.random() < spec.config:
-            found.append(_configuration(rng, service, at))
+            changes.append(_configuration(rng, service, at))
             continue
         release = timeline.start + (at - timeline.start) // spec.release_every_s * spec.release_every_s
         at = release + float(rng.uniform(0, min(600.0, spec.release_every_s / 2)))
         touched = [names[int(i)] for i in rng.integers(len(names), size=int(rng.geometric(0.5)))]
-        found.append(_code(rng, service, at, touched, vocabulary().harmless))
-    return found
+        changes.append(_code(rng, service, at, touched, vocabulary().harmless))
+    return changes
 
 
 def deploy(
@@ -57,8 +57,8 @@ def deploy(
 ) -> Cause:
     """Deploy a change that makes subroutines cost more, in code or by a gate that configuration opens.
 
-    Three in ten root causes say nothing about what they change. A gate's code was deployed hours to days
-    before, shut; the root cause is the change that opens it (FBDetect §5.4.9).
+    Three in ten root causes have texts that do not describe the change. A gate's code was deployed hours to
+    days before, shut; the root cause is the change that opens it (FBDetect §5.4.9).
     """
     texts = vocabulary().vague if rng.random() < 0.3 else vocabulary().explicit
     if not by_config:
@@ -85,7 +85,7 @@ def refactor(rng: np.random.Generator, service: str, at: float, subroutines: Seq
 
 
 def upgrade(rng: np.random.Generator, service: str, at: float, package: str) -> Cause:
-    """Deploy another version of a library, which names no subroutine: its code is in another repository."""
+    """Deploy another version of a library. It names no subroutine: the code is in another repository."""
     major, minor = (int(number) for number in rng.integers(1, 20, size=2))
     old, new = f"{major}.{minor}.0", f"{major}.{minor + 1}.0"
     change = Change(
@@ -138,7 +138,7 @@ def _code(
 
 
 def _diff(identity: str, subroutines: Sequence[str], gate: str) -> str:
-    """Draw the diff of a change by its id alone: the same for root causes and for others."""
+    """Draw the diff of a change by its id alone: root causes do not differ from other changes."""
     rng, words = np.random.default_rng(int(identity[1:])), vocabulary()
     lines = []
     for name in subroutines:

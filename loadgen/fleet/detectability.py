@@ -1,4 +1,4 @@
-"""When an injected change can be seen, and how large it is against what sampling makes of its series."""
+"""Visibility of injected changes: their first data, and their size against their series' sampling noise."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ BEFORE_S = 2 * DAY_S
 def since_seen(row: Mapping[str, Any], totals: FloatArray, timeline: Timeline) -> Mapping[str, Any]:
     """Return a truth row that starts with the first data after its change.
 
-    What is deployed while a service is closed, or while nothing arrives, shows with its first samples; when
-    it came no data can say. What ends or grows in that time stays as it is.
+    A change deployed while a service is closed, or while nothing arrives, shows with the next samples; no
+    data can date it earlier. Changes that end or grow in that time stay as they are.
 
     Args:
         row: The truth.
@@ -48,7 +48,8 @@ def with_standard_error(
 ) -> Mapping[str, Any]:
     """Return a truth row with the standard error of its change, as a gCPU ratio.
 
-    It is that of sampling and of the servers' variance (FBDetect, Expression 7): no method can do better.
+    The error comes from sampling and from the servers' variance (FBDetect, Expression 7): no method can do
+    better.
 
     Args:
         row: The truth.

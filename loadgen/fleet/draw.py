@@ -1,4 +1,4 @@
-"""Draws samples of stacks; everything else, from callers to cost domains, follows from them by counting."""
+"""Draws of samples of stacks; everything else, from callers to cost domains, is counted from them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pipeline.model import FloatArray
 
 CountArray = NDArray[np.int32]
 
-_BLOCK = 256  # windows counted at once, which bounds the memory of the product below
+_BLOCK = 256  # windows counted at once, a bound on the memory of the product below
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What every stack costs over time, as shares of the service's cost before any injection.
+    """Cost of every stack over time, as a share of the service's cost before any injection.
 
-    Rows that no injection touches have the cost of ``base`` all the time; the others stand in ``varying``.
-    A stack that only exists because cost moved there wanders like the one in ``origin`` that it came from,
-    so that a refactoring changes nothing but names.
+    Rows without injection have the constant cost of ``base``; the others are in ``varying``. A stack that
+    only exists because cost moved there wanders like the stack in ``origin`` that the cost came from, so that
+    a refactoring changes nothing but names.
     """
 
     stacks: tuple[Stack, ...]  # those of the call graph first, then new ones
@@ -40,7 +40,7 @@ class Costs:
 def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injected], windows: int) -> Costs:
     """Apply injections to a call graph: first all that add cost, then all that move it.
 
-    Cost that moves is a share of what there is, so that the sum stays exactly as it is.
+    Moved cost is a share of the present cost, so that the sum stays exactly the same.
     """
     stacks = list(graph.stacks)
     row_of = {stack: row for row, stack in enumerate(stacks)}
@@ -51,17 +51,17 @@ def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injecte
     origin: dict[int, Stack] = {}
 
     def row(stack: Stack) -> int:
-        found = row_of.get(stack)
-        if found is None:
-            found = row_of[stack] = len(stacks)
+        index = row_of.get(stack)
+        if index is None:
+            index = row_of[stack] = len(stacks)
             stacks.append(stack)
             base.append(0.0)
-        if found not in varying:
-            varying[found] = np.full((len(generations), windows), base[found])
-        return found
+        if index not in varying:
+            varying[index] = np.full((len(generations), windows), base[index])
+        return index
 
-    for one in injected:
-        for effect in one.stacks:
+    for injection in injected:
+        for effect in injection.stacks:
             added = effect.cost * effect.profile
             varying[row(effect.stack)] += added * factors if effect.new_work else added
     for values in varying.values():
@@ -74,11 +74,11 @@ def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injecte
         if new:
             origin[row_of[goal]] = origin.get(row_of[source], source)
 
-    for one in injected:
-        before = {shift.source: varying[row(shift.source)].copy() for shift in one.moves}
-        for shift in one.moves:
+    for injection in injected:
+        before = {shift.source: varying[row(shift.source)].copy() for shift in injection.moves}
+        for shift in injection.moves:
             move(shift.source, shift.goal, before[shift.source] * (shift.share * shift.profile))
-    for reshape in (effect for one in injected for effect in one.reshapes):
+    for reshape in (effect for injection in injected for effect in injection.reshapes):
         for stack in tuple(stacks):
             if (goal := reshape.form(stack)) != stack:
                 move(stack, goal, varying[row(stack)] * reshape.profile)
@@ -93,7 +93,7 @@ def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injecte
 def draw_counts(
     scenario: Scenario, costs: Costs, load: Load, timeline: Timeline, streams: Streams
 ) -> CountArray:
-    """Draw how many samples every stack has in every window: (stacks, windows).
+    """Draw the number of samples of every stack in every window: (stacks, windows).
 
     Counts are Poisson around a Gamma (together negative binomial) whose mean follows cost, load, mix and a
     slow wandering, and whose variance is that of the servers; see ``build_load``. Each stack draws from a
@@ -111,7 +111,7 @@ def draw_counts(
 def expected_samples(
     scenario: Scenario, costs: Costs, row: int, load: Load, timeline: Timeline, streams: Streams
 ) -> FloatArray:
-    """Return how many samples of a stack to expect of the whole fleet: (windows,)."""
+    """Return the expected number of samples of a stack from the whole fleet: (windows,)."""
     stack = costs.stacks[row]
     weights = _cpu_weights(scenario.servers.generations)
     own = streams.of("wander", *costs.origin.get(row, stack))
@@ -127,7 +127,7 @@ def expected_samples(
 def without_late(
     scenario: Scenario, stacks: Sequence[Stack], counts: CountArray, timeline: Timeline, streams: Streams
 ) -> CountArray:
-    """Take away what is still on its way when the data ends: (stacks, windows)."""
+    """Remove samples still on their way when the data ends: (stacks, windows)."""
     if not scenario.late.share:
         return counts
     arrived = np.array(counts)
@@ -164,7 +164,7 @@ def _cpu_weights(generations: Sequence[GenerationSpec]) -> FloatArray:
 
 
 def _regression_factors(generations: Sequence[GenerationSpec]) -> FloatArray:
-    """Return by how much new work costs more on each generation, relative to its CPU; 1 on average.
+    """Return the factor of new work's cost on each generation, relative to its CPU; 1 on average.
 
     In FBDetect §5.1 the same change costs 0.003 % on servers at 40 % and 0.007 % on servers at 60 %.
     """

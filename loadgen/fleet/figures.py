@@ -1,4 +1,4 @@
-"""Figures 1, 8 and 9 of FBDetect's paper, reproduced from the parameters that it gives (§1.2, §5.1)."""
+"""Figures 1, 8 and 9 of FBDetect's paper, reproduced from the paper's parameters (§1.2, §5.1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HALVES = ((0.40, 0.01, 0.00003), (0.60, 0.02, 0.00007))  # mean, variance, regr
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One plot: values per point in time, and the mean they are drawn around."""
+    """One plot: values per point in time, and their mean."""
 
     title: str
     values: FloatArray  # (points,)
@@ -58,22 +58,22 @@ def moments(mean: float, variance: float, *, keep_negative: bool) -> tuple[float
 def averaged(servers: int, subroutines: int, rng: np.random.Generator) -> Panel:
     """Average the series of ``servers`` servers of two generations, one regression midway (Figures 8, 9).
 
-    With ``subroutines`` above 1 it is one subroutine of so many equal ones, which has mean and variance of
-    the process divided by their number, and all of the regression. The mean over so many servers is drawn
-    from its normal distribution, of which the moments are exact, instead of from every server.
+    With ``subroutines`` above 1 the series is that of one of so many equal subroutines: mean and variance of
+    the process are divided by their number, and it has all of the regression. The mean over the servers is
+    drawn from its normal distribution, whose moments are exact, instead of from every server.
     """
     after = np.arange(POINTS) >= POINTS // 2
     mean = np.zeros(POINTS)
     variance = np.zeros(POINTS)
     for level, spread, regression in _HALVES:
         for regressed in (False, True):
-            found = moments(
+            moments_of_one = moments(
                 level / subroutines + regression * regressed,
                 spread / subroutines,
                 keep_negative=subroutines == 1,
             )
-            mean[after == regressed] += found[0] / 2
-            variance[after == regressed] += found[1] / 2 / servers
+            mean[after == regressed] += moments_of_one[0] / 2
+            variance[after == regressed] += moments_of_one[1] / 2 / servers
     values = mean + rng.standard_normal(POINTS) * np.sqrt(variance)
     return Panel(f"m = {servers:,} servers", 100 * values, 100 * mean)
 

@@ -25,7 +25,7 @@ from pipeline.model.strata import Stratum, StratumCounts
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sent:
-    """What a half of a host samples, window by window of the true time."""
+    """Samples of a half of a host, window by window of the true time."""
 
     sender: Sender
     counts: CountArray  # (stacks, windows)
@@ -33,23 +33,23 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """All samples of a fleet as they are reported: in windows of the hosts' own clocks."""
+    """All samples of a fleet as reported, in windows of the hosts' own clocks."""
 
     counts: CountArray  # (stacks, windows)
     strata: tuple[Stratum, ...]
     totals: FloatArray  # (strata, windows)
     samples: StratumCounts
-    late: tuple[Late, ...]  # what arrives late of all this
+    late: tuple[Late, ...]  # the part of all these that arrives late
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostDraws:
-    """What hosts draw their samples from."""
+    """Inputs of the draws of the hosts' samples."""
 
     scenario: Scenario
     graph: CallGraph
     injected: Sequence[Injected]
-    costs: Costs  # of the mean host
+    costs: Costs  # on the mean host
     hosts: Hosts
     load: Load
     timeline: Timeline
@@ -58,10 +58,10 @@ class HostDraws:
     senders: tuple[Sender, ...]
 
     def samples(self) -> Iterator[Sent]:
-        """Draw the samples of one half of a host after another; the same ones every time.
+        """Draw the samples of the halves of hosts one after another; every call gives the same samples.
 
-        Counts are independent, negative binomial as those of a whole fleet in ``draw_counts``: the variance
-        of a host's servers is that of any others, and grows with the samples that each of them takes.
+        Counts are independent and negative binomial as those of a whole fleet in ``draw_counts``: a host's
+        servers have the common variance, which grows with the samples that each server takes.
         """
         stacks = self.costs.stacks
         origins = [self.costs.origin.get(row, stack) for row, stack in enumerate(stacks)]
@@ -80,13 +80,13 @@ class HostDraws:
             yield Sent(sender, counts)
 
     def _own(self, sender: Sender) -> dict[int, FloatArray]:
-        """Return what to expect of stacks that cost something else on this host: row → (windows,)."""
-        if not any(effect.by_host is not None for one in self.injected for effect in one.stacks):
+        """Return the expected samples of stacks whose cost differs on this host: row → (windows,)."""
+        if not any(effect.by_host is not None for injection in self.injected for effect in injection.stacks):
             return {}
         costs = build_costs(
             self.scenario,
             self.graph,
-            [_on_host(one, sender) for one in self.injected],
+            [_on_host(injection, sender) for injection in self.injected],
             self.timeline.windows,
         )
         differing = [
@@ -101,16 +101,19 @@ class HostDraws:
 
 
 def reported(sent: Sent, hosts: Hosts) -> CountArray:
-    """Return what has arrived when the data end, in windows of the host's own clock: (stacks, windows)."""
+    """Return the samples that arrived before the data end, in windows of the host's clock.
+
+    The shape is (stacks, windows).
+    """
     first, last = arrived(sent.sender, hosts)
     offset = int(hosts.offset[sent.sender.slot])
-    found = np.zeros_like(sent.counts)
-    found[:, first + offset : last + offset] = sent.counts[:, first:last]
-    return found
+    counts = np.zeros_like(sent.counts)
+    counts[:, first + offset : last + offset] = sent.counts[:, first:last]
+    return counts
 
 
 def arrived(sender: Sender, hosts: Hosts) -> tuple[int, int]:
-    """Return the windows of the true time whose profiles are within the data: the first and one too far."""
+    """Return the windows of the true time whose profiles are in the data: the first and one past the last."""
     windows, offset = hosts.timeline.windows, int(hosts.offset[sender.slot])
     on_their_way = 0
     if hosts.late[sender.slot] and hosts.spec.late:
@@ -120,12 +123,12 @@ def arrived(sender: Sender, hosts: Hosts) -> tuple[int, int]:
 
 
 def count_strata(draws: HostDraws, found: Incidence, ratio: int) -> Counted:
-    """Draw samples and count them by stratum; the smallest strata beyond a dataset's bound count together.
+    """Draw samples and count them by stratum; the smallest strata beyond a dataset's bound are merged.
 
     Args:
-        draws: What hosts draw from.
-        found: Which series every stack counts for.
-        ratio: Windows of a stack window.
+        draws: Inputs of the draws.
+        found: Series that every stack counts for.
+        ratio: Number of windows in a stack window.
     """
     hosts, strata = draws.hosts, draws.strata
     windows = hosts.timeline.windows
@@ -133,19 +136,19 @@ def count_strata(draws: HostDraws, found: Incidence, ratio: int) -> Counted:
     totals = np.zeros((len(strata), windows))
     parts: list[tuple[IntArray, IntArray, IntArray, FloatArray]] = []
     late_counts, late_totals = np.zeros_like(whole), np.zeros_like(totals)
-    for one in draws.samples():
-        counts = reported(one, hosts)
+    for sent in draws.samples():
+        counts = reported(sent, hosts)
         whole += counts
-        stratum = one.sender.stratum[
-            np.clip(np.arange(windows) - hosts.offset[one.sender.slot], 0, windows - 1)
+        stratum = sent.sender.stratum[
+            np.clip(np.arange(windows) - hosts.offset[sent.sender.slot], 0, windows - 1)
         ]
         np.add.at(totals, (stratum, np.arange(windows)), counts.sum(axis=0))
-        if hosts.late[one.sender.slot]:
+        if hosts.late[sent.sender.slot]:
             late_counts += counts
             np.add.at(late_totals, (stratum, np.arange(windows)), counts.sum(axis=0))
         parts.append(_entries(count_series(found, counts), stratum, ratio))
-    kept, row_of = folded(strata, totals.sum(axis=1), windows)
-    by_kept, late_by_kept = np.zeros((len(kept), windows)), np.zeros((len(kept), windows))
+    kept_strata, row_of = folded(strata, totals.sum(axis=1), windows)
+    by_kept, late_by_kept = np.zeros((len(kept_strata), windows)), np.zeros((len(kept_strata), windows))
     np.add.at(by_kept, row_of, totals)
     np.add.at(late_by_kept, row_of, late_totals)
     series, stratum, window, samples = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -153,13 +156,13 @@ def count_strata(draws: HostDraws, found: Incidence, ratio: int) -> Counted:
     if habit := hosts.spec.late:
         of_service = late_counts.sum(axis=0, dtype=np.float64)
         late = (Late(habit.delay_s, count_series(found, late_counts), of_service, late_by_kept),)
-    return Counted(whole, kept, by_kept, summed(series, row_of[stratum], window, samples), late)
+    return Counted(whole, kept_strata, by_kept, summed(series, row_of[stratum], window, samples), late)
 
 
 def _entries(
     samples: FloatArray, stratum: IntArray, ratio: int
 ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """Add up windows of one stack window and stratum: series, strata, stack windows and samples."""
+    """Add up the windows of each stack window and stratum: series, strata, stack windows and samples."""
     window = np.arange(len(stratum)) // ratio
     turns = (np.diff(window, prepend=-1) != 0) | (np.diff(stratum, prepend=-1) != 0)
     firsts = np.flatnonzero(turns)
@@ -168,12 +171,12 @@ def _entries(
     return series, stratum[firsts][group], window[firsts][group], sums[series, group]
 
 
-def _on_host(one: Injected, sender: Sender) -> Injected:
+def _on_host(injection: Injected, sender: Sender) -> Injected:
     """Return an injection as it acts on one half of a host."""
     stacks = tuple(
         effect
         if effect.by_host is None
         else replace(effect, profile=effect.by_host[sender.half, sender.slot])
-        for effect in one.stacks
+        for effect in injection.stacks
     )
-    return replace(one, stacks=stacks)
+    return replace(injection, stacks=stacks)

@@ -1,4 +1,4 @@
-"""Names, releases and labels of hosts over time: the strata that their samples are of."""
+"""Names, releases and labels of hosts over time, which define the strata of their samples."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from pipeline.model.strata import Stratum
 ObjectArray = NDArray[np.object_]
 
 RATE = "rate_hz"
-"""The label of a stratum that says at which rate its hosts sample, as workers count profiles that do."""
+"""The label of a stratum with its hosts' sampling rate, as workers count profiles that state their rate."""
 
 _ALPHABET = tuple("bcdfghjklmnpqrstvwxz2456789")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sender:
-    """A half of a host over time: what it carries, and the stratum of its samples."""
+    """A half of a host over time: its load, and the stratum of its samples."""
 
     slot: int
     half: int
     load: FloatArray  # (windows,) share of the service's usual load
-    stratum: IntArray  # (windows,) positions among all strata
+    stratum: IntArray  # (windows,) indexes into all strata
 
 
 def release_name(at: float) -> str:
-    """Return the name of the release that was made at a time, epoch seconds."""
+    """Return the name of a release made at a time, epoch seconds."""
     moment = np.datetime64(round(at), "s").astype(str)
     return "r" + str(moment)[2:16].replace("-", "").replace("T", ".").replace(":", "")
 
@@ -41,11 +41,11 @@ def release_name(at: float) -> str:
 def build_senders(
     hosts: Hosts, service: str, release_every_s: float, streams: Streams
 ) -> tuple[tuple[Stratum, ...], tuple[Sender, ...]]:
-    """Return all strata, and the halves of hosts that send their samples."""
-    rollouts = sorted(hosts.rollouts, key=lambda one: one.begin)
+    """Return all strata, and the halves of hosts that send samples."""
+    rollouts = sorted(hosts.rollouts, key=lambda item: item.begin)
     releases, variants = _releases(hosts, rollouts, release_every_s), _variants(hosts, rollouts)
     epochs, swaps = restarts(hosts, streams), _swaps(hosts, rollouts)
-    part = sum((one.part for one in rollouts), np.zeros(hosts.timeline.windows))
+    part = sum((item.part for item in rollouts), np.zeros(hosts.timeline.windows))
     row_of: dict[Stratum, int] = {}
     senders = []
     for slot in hosts.slots:
@@ -62,14 +62,14 @@ def build_senders(
             )
             stratum = np.zeros(hosts.timeline.windows, dtype=np.int64)
             for first, last in _runs(states):
-                release, variant, epoch, swap, rate = (one[first] for one in states)
+                release, variant, epoch, swap, rate = (item[first] for item in states)
                 labels = {**slot.labels, **({"variant": str(variant)} if variant else {})}
                 if hosts.spec.rate_hz:
                     labels[RATE] = f"{hosts.spec.rate_hz * rate:g}"
                 state = slot.number, half, str(release), int(epoch)
                 host = _host(hosts, service, state, int(swap), streams)
-                found = Stratum.of(labels, host=host, release=str(release))
-                stratum[first:last] = row_of.setdefault(found, len(row_of))
+                key = Stratum.of(labels, host=host, release=str(release))
+                stratum[first:last] = row_of.setdefault(key, len(row_of))
             senders.append(Sender(slot.number, half, load, stratum))
     order = sorted(row_of)
     index = {stratum: row for row, stratum in enumerate(order)}
@@ -82,19 +82,18 @@ def build_senders(
 def _releases(hosts: Hosts, rollouts: Sequence[Rollout], every_s: float) -> list[ObjectArray]:
     """Return the release of the main half and of the part of each host: two of (slots, windows).
 
-    Between those that are rolled out there is one every so often, on all hosts at once; not while another
-    one is on its way.
+    Besides the rollouts there is a release every ``every_s``, on all hosts at once, except during a rollout.
     """
     timeline = hosts.timeline
-    staged = [one for one in rollouts if not one.variant]
+    staged = [entry for entry in rollouts if not entry.variant]
     times = np.arange(timeline.start, timeline.end, every_s)
     windows = np.ceil((times - timeline.start) / timeline.window_s).astype(np.int64)
     plain: list[tuple[int, str, Rollout | None]] = [
         (window, release_name(at), None)
         for window, at in zip(windows.tolist(), times.tolist(), strict=True)
-        if window < timeline.windows and not any(one.begin <= window <= one.end for one in staged)
+        if window < timeline.windows and not any(entry.begin <= window <= entry.end for entry in staged)
     ]
-    plain += [(one.begin, release_name(timeline.starts[one.begin]), one) for one in staged]
+    plain += [(entry.begin, release_name(timeline.starts[entry.begin]), entry) for entry in staged]
     main = np.full(hosts.load.shape, release_name(timeline.start), dtype=object)
     part = main.copy()
     for window, name, rollout in sorted(plain, key=lambda item: item[0]):
@@ -120,7 +119,7 @@ def _variants(hosts: Hosts, rollouts: Sequence[Rollout]) -> list[ObjectArray]:
 
 
 def _swaps(hosts: Hosts, rollouts: Sequence[Rollout]) -> list[IntArray]:
-    """Return which set of hosts the main half and the part run on: two of (windows,)."""
+    """Return the set of hosts that the main half and the part run on: two of (windows,)."""
     main = np.zeros(hosts.timeline.windows, dtype=np.int64)
     part = main.copy()
     for rollout in rollouts:
@@ -143,7 +142,7 @@ def _runs(states: Sequence[NDArray[Any]]) -> Iterator[tuple[int, int]]:
 
 
 def _host(hosts: Hosts, service: str, state: tuple[int, int, str, int], swap: int, streams: Streams) -> str:
-    """Return a host's name: that of its slot, or of a pod that another one follows."""
+    """Return a host's name: that of its slot, or of a pod, which another pod replaces later."""
     if not hosts.spec.named:
         return ""
     slot, _, release, _ = state

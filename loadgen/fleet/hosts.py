@@ -1,4 +1,4 @@
-"""Hosts of a fleet: where they are, what they are, and which share of the load each carries when."""
+"""Hosts of a fleet: regions, machines, and each host's share of the load over time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pipeline.model import BoolArray, FloatArray, IntArray
 from pipeline.model.units import DAY_S
 
 MAIN, PART = 0, 1
-"""Halves of a host: what runs there, and what a part of its requests runs beside it."""
+"""Halves of a host: its main release, and the release beside it that serves a part of its requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Room for one host, whatever names the hosts have that are there in turn."""
+    """Place of one host; hosts with different names may follow each other in it."""
 
     number: int
     region: str
@@ -28,17 +28,17 @@ class Slot:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Its labels; those that the scenario does not have are absent."""
-        found = {"region": self.region, "machine": self.machine}
-        return {name: value for name, value in found.items() if value}
+        """Labels of the slot; those that the scenario does not have are absent."""
+        values = {"region": self.region, "machine": self.machine}
+        return {name: value for name, value in values.items() if value}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rollout:
-    """Something that reaches hosts in stages: a release, or a variant of an experiment.
+    """A release, or a variant of an experiment, that reaches hosts in stages.
 
-    Between its first and its last window it is on the hosts of ``hosts``, and on the share ``part`` of the
-    requests of all others; from ``end`` on everywhere if it is ``kept``, else nowhere.
+    From ``begin`` to ``end`` it is on the hosts of ``hosts``, and serves the share ``part`` of the requests
+    of all other hosts. From ``end`` on it is on all hosts if it is ``kept``, else on none.
     """
 
     id: str
@@ -48,7 +48,7 @@ class Rollout:
     part: FloatArray  # (windows,)
     stages: tuple[tuple[float, float], ...]  # epoch seconds and share of the load
     kept: bool
-    variant: bool = False  # of an experiment, which has a label of its own
+    variant: bool = False  # of an experiment; a variant has a label of its own
     swaps: bool = False  # whether the part is a second set of hosts, which then stays
 
     @property
@@ -58,12 +58,12 @@ class Rollout:
 
     @property
     def reach(self) -> FloatArray:
-        """How much of each half of each host it has: (halves, slots, windows)."""
+        """Share of the rollout on each half of each host: (halves, slots, windows)."""
         return np.stack([self.hosts, self.hosts | (self.part > 0)]).astype(np.float64)
 
     @property
     def share(self) -> FloatArray:
-        """How much of each host it has: (slots, windows)."""
+        """Share of the rollout on each host: (slots, windows)."""
         return np.where(self.hosts, 1.0, self.part)
 
 
@@ -73,30 +73,30 @@ class Hosts:
 
     spec: HostsSpec
     timeline: Timeline
-    slots: tuple[Slot, ...]  # hosts that arrive later stand after the others
+    slots: tuple[Slot, ...]  # hosts that arrive later come after the others
     load: FloatArray  # (slots, windows) shares of the service's usual load
     rate: FloatArray  # (slots, windows) samples, times the usual rate
-    offset: IntArray  # (slots,) windows by which timestamps are too late
-    late: BoolArray  # (slots,) whether profiles come late by habit
+    offset: IntArray  # (slots,) number of windows by which timestamps are too late
+    late: BoolArray  # (slots,) whether profiles always come late
     rollouts: list[Rollout] = field(default_factory=list)  # in the order of injections
 
     def mean(self, share: FloatArray) -> FloatArray:
-        """Return the mean over the load of what each host has, (slots, windows): (windows,)."""
+        """Return the mean, weighted by load, of values of each host, (slots, windows): (windows,)."""
         whole = self.load.sum(axis=0)
-        known = whole > 0
-        found: FloatArray = share.mean(axis=0)
-        np.divide((self.load * share).sum(axis=0), whole, out=found, where=known)
-        return found
+        loaded = whole > 0
+        means: FloatArray = share.mean(axis=0)
+        np.divide((self.load * share).sum(axis=0), whole, out=means, where=loaded)
+        return means
 
     def matching(self, labels: Mapping[str, str]) -> BoolArray:
-        """Return which hosts have labels: (slots,)."""
+        """Return the hosts that have the labels: (slots,)."""
         return np.array([labels.items() <= slot.labels.items() for slot in self.slots], dtype=np.bool_)
 
     def factors(self, stack: Stack, streams: Streams) -> FloatArray:
-        """Return how much more a stack costs on each host than on the mean one: (slots,).
+        """Return the cost of a stack on each host relative to the mean host: (slots,).
 
-        It is its mix of endpoints and what its machine and its region make of the stack. Over the hosts of
-        the beginning the mean is 1.
+        The factor combines the host's mix of endpoints with factors of its machine and its region. Over the
+        initial hosts the mean is 1.
         """
         spec, endpoint = self.spec, endpoint_of(stack)
         parts = [
@@ -110,13 +110,13 @@ class Hosts:
             if spread and any(values) and any(key):
                 drawn = {v: streams.of(purpose, v, *key).standard_normal() for v in dict.fromkeys(values)}
                 logs += spread * np.array([drawn[value] for value in values])
-        found = np.exp(logs)
-        result: FloatArray = found / found[: self.spec.count].mean()
+        costs = np.exp(logs)
+        result: FloatArray = costs / costs[: self.spec.count].mean()
         return result
 
 
 def build_hosts(spec: HostsSpec, timeline: Timeline, cycle: FloatArray, streams: Streams) -> Hosts:
-    """Draw where hosts stand and how the load is spread over them.
+    """Draw the regions and machines of hosts, and the load of each host.
 
     Args:
         spec: The scenario's hosts.
@@ -156,18 +156,18 @@ def build_hosts(spec: HostsSpec, timeline: Timeline, cycle: FloatArray, streams:
 
 
 def restarts(hosts: Hosts, streams: Streams) -> IntArray:
-    """Return how often the host of each slot was replaced by another one so far: (slots, windows)."""
+    """Return the number of replacements of each slot's host so far: (slots, windows)."""
     timeline = hosts.timeline
     began = np.diff(hosts.load > 0, axis=1, prepend=False) & (hosts.load > 0)
     if hosts.spec.churn:
         chance = hosts.spec.churn * timeline.window_s / DAY_S
         began |= streams.of("hosts", "churn").random(began.shape) < chance
-    found: IntArray = np.cumsum(began, axis=1)
-    return found
+    counts: IntArray = np.cumsum(began, axis=1)
+    return counts
 
 
 def _dealt(shares: Mapping[str, float], count: int, rng: np.random.Generator) -> list[str]:
-    """Deal labels out to hosts by their shares, at random; each of them at least once if there is room."""
+    """Assign labels to hosts by their shares, at random; each label at least once if there is room."""
     if not shares:
         return [""] * count
     edges = np.rint(np.cumsum(list(shares.values())) * count).astype(np.int64)
@@ -178,13 +178,13 @@ def _dealt(shares: Mapping[str, float], count: int, rng: np.random.Generator) ->
 
 
 def _some(count: int, share: float, rng: np.random.Generator) -> IntArray:
-    """Draw a share of the hosts, at least one, in the order of their turn."""
-    found: IntArray = rng.permutation(count)[: max(1, round(share * count))]
-    return found
+    """Draw a share of the hosts, at least one, in random order."""
+    slots: IntArray = rng.permutation(count)[: max(1, round(share * count))]
+    return slots
 
 
 def _needed(spec: HostsSpec, slots: Sequence[Slot], cycle: FloatArray) -> FloatArray:
-    """Return which hosts of each region the load needs, as many as it has at the time: (slots, windows)."""
+    """Return the hosts of each region that the load needs at each time: (slots, windows)."""
     relative = cycle / max(float(cycle.max()), 1e-12)
     wanted = spec.least_hosts + (1 - spec.least_hosts) * relative
     needed = np.ones((len(slots), len(cycle)))
@@ -199,7 +199,7 @@ def _needed(spec: HostsSpec, slots: Sequence[Slot], cycle: FloatArray) -> FloatA
 def _spread(
     spec: HostsSpec, slots: Sequence[Slot], running: FloatArray, timeline: Timeline, streams: Streams
 ) -> FloatArray:
-    """Spread the load over regions, and evenly over the hosts that run in each: (slots, windows)."""
+    """Spread the load over regions, and evenly over the running hosts of each: (slots, windows)."""
     names = sorted({slot.region for slot in slots})
     share = {name: sum(slot.region == name for slot in slots[: spec.count]) / spec.count for name in names}
     demand = {}
@@ -214,11 +214,11 @@ def _spread(
         pulse = timeline.pulse(begin, begin + drain.length_s, rise_s=drain.ramp_s, fall_s=drain.ramp_s)
         gone = demand[drain.region] * pulse
         demand[drain.region] = demand[drain.region] - gone
-        others = [name for name in names if name != drain.region]
-        rest = sum((demand[name] for name in others), np.zeros(timeline.windows))
+        other_regions = [name for name in names if name != drain.region]
+        rest = sum((demand[name] for name in other_regions), np.zeros(timeline.windows))
         if drain.taken:
             more = 1 + np.divide(gone, rest, out=np.zeros_like(gone), where=rest > 0)
-            demand |= {name: demand[name] * more for name in others}
+            demand |= {name: demand[name] * more for name in other_regions}
     load = np.zeros_like(running)
     for name in names:
         members = [slot.number for slot in slots if slot.region == name]

@@ -1,4 +1,4 @@
-"""How much work the fleet does over time, on which servers, and in which mix of endpoints."""
+"""Load of the fleet over time, over servers and over endpoints."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _EPOCH_MONDAY_S = 4 * DAY_S
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What stacks of a given cost are multiplied with.
+    """Factors that turn costs of stacks into expected samples.
 
-    Expected samples of a stack in a window are Σ over generations of ``exposure`` × its cost there, times
-    the traffic of its endpoint.
+    Expected samples of a stack in a window are Σ over generations of ``exposure`` × the stack's cost there,
+    times the traffic of its endpoint.
     """
 
     cycle: FloatArray  # (windows,) load relative to its mean
-    servers: FloatArray  # (generations, windows) that report
+    servers: FloatArray  # (generations, windows) servers that report
     exposure: FloatArray  # (generations, windows) samples of the whole service
     traffic: dict[str, FloatArray]  # endpoint → (windows,)
     present: BoolArray  # (windows,) whether anything arrived
-    dispersion: FloatArray  # (windows,) by which the variance of counts exceeds their mean, relative
+    dispersion: FloatArray  # (windows,) relative excess of the variance of counts over their mean
 
 
 def build_load(
@@ -122,12 +122,12 @@ def _servers(
 ) -> FloatArray:
     rng = streams.of("servers")
     whole = np.array([round(spec.count * g.share) for g in spec.generations])
-    found: FloatArray = rng.binomial(
+    reporting: FloatArray = rng.binomial(
         whole[:, None], 1 - spec.missing, size=(len(whole), timeline.windows)
     ).astype(np.float64)
     for outage in outages:
-        found *= 1 - outage.lost * outage.profile
-    return found
+        reporting *= 1 - outage.lost * outage.profile
+    return reporting
 
 
 def _traffic(
@@ -137,7 +137,7 @@ def _traffic(
     streams: Streams,
     shifts: Sequence[EndpointEffect],
 ) -> dict[str, FloatArray]:
-    """Give each endpoint its own phase of the day, its own weekends and its own wandering."""
+    """Draw each endpoint's traffic, with its own daily phase, weekends and wandering."""
     traffic = {}
     for endpoint in endpoints:
         rng = streams.of("traffic", endpoint)

@@ -1,4 +1,4 @@
-"""Service-level metrics that follow from cost and load, and set-up metrics that may explain."""
+"""Service-level metrics that follow from cost and load, and set-up metrics that may explain regressions."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def build_metrics(
     timeline: Timeline,
     streams: Streams,
 ) -> tuple[MetricPoints, ...]:
-    """Draw one point per metric and window, windows without data left out.
+    """Draw one point per metric and window; windows without data are left out.
 
-    Throughput is what a server can do at most, so it falls as a request costs more; latency grows with
-    utilisation; both follow every injection of cost by themselves, besides what is injected into them.
+    Throughput is a server's maximum, so it falls as requests cost more; latency grows with utilisation. So
+    both follow every injection of cost, besides injections into themselves.
     """
     mean_cpu = sum(g.share * g.cpu for g in scenario.servers.generations)
     crowding = load.servers.sum(axis=0).mean() / np.maximum(load.servers.sum(axis=0), 1.0)
@@ -65,14 +65,14 @@ def build_metrics(
         "cpu_utilisation": busy,
         "memory_mb": 3000.0 * (1 + 0.02 * load.cycle),
     }
-    for one in injected:
-        for effect in one.metrics:
+    for injection in injected:
+        for effect in injection.metrics:
             levels[effect.metric] = levels[effect.metric] * (1 + effect.gain * effect.profile)
     values = {name: _noisy(scenario, name, level, timeline, streams) for name, level in levels.items()}
     setup = [
         ("servers", load.servers.sum(axis=0)),
         *((name, _steps(streams, name, timeline)) for name in _SETUP),
-        *((effect.metric, effect.profile) for one in injected for effect in one.setup),
+        *((effect.metric, effect.profile) for injection in injected for effect in injection.setup),
     ]
     service, present = scenario.service, load.present
     return (

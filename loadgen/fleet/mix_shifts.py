@@ -1,4 +1,4 @@
-"""Shifts of the mix that a scenario asks for: traffic between endpoints, and the truth about all of them."""
+"""Shifts of the mix in a scenario: traffic between endpoints, and the truth about all shifts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadgen.fleet.streams import Streams
 
 
 def traffic_shifts(scenario: Scenario, site: Site, streams: Streams) -> list[EndpointEffect]:
-    """Draw between which endpoints traffic moves; the other one gains as many samples as one loses."""
+    """Draw the endpoints between which traffic moves; the second gains as many samples as the first loses."""
     effects = []
     for number, shift in enumerate(scenario.load.shifts):
         begin, length_s = site.timeline.at(shift.at), shift.length_s
@@ -30,7 +30,7 @@ def traffic_shifts(scenario: Scenario, site: Site, streams: Streams) -> list[End
 
 
 def mix_rows(scenario: Scenario, site: Site) -> list[Mapping[str, Any]]:
-    """Return the truth about every shift of who sends samples, or of which; none is to be reported."""
+    """Return the truth about every shift of senders or of their shares; no shift should be reported."""
     return [
         {
             "id": f"{name}-{number:03d}",

@@ -42,7 +42,7 @@ class Vocabulary(StrictModel):
 
 @cache
 def vocabulary() -> Vocabulary:
-    """Return the words that come with the package."""
+    """Return the vocabulary of the package."""
     path = Path(__file__).with_name("vocabulary.yaml")
     return validate(Vocabulary, read_yaml(path), str(path))
 
@@ -67,7 +67,7 @@ def endpoint_names(rng: np.random.Generator, number: int) -> list[tuple[str, str
 
 
 def methods(rng: np.random.Generator, package: str) -> Iterator[str]:
-    """Name subroutines of a package for ever: a few methods of a class, then another class."""
+    """Yield names of subroutines of a package endlessly: a few methods of a class, then another class."""
     words = vocabulary()
     title = package.rpartition(".")[2].title().replace("_", "")
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""A call graph made of a real profile's stacks, scaled to the size that a scenario asks for."""
+"""Call graph made from a real profile's stacks, scaled to a scenario's size."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _OWNER = re.compile(r"^(?P<owner>.*\w)(?P<method>(?:::|[./#])[^./:#]+)$", re.DOT
 
 
 def read_profile_graph(spec: GraphSpec, streams: Streams) -> CallGraph:
-    """Make a call graph of the profile that ``spec.profile`` names.
+    """Make a call graph from the profile that ``spec.profile`` names.
 
-    Its tree is copied, with classes numbered anew below the endpoints, until there are ``spec.subroutines``
-    names, or loses its lightest stacks until there are not more. Endpoints are groups of the branches where
-    the tree first has ``spec.endpoints`` of them. A stack's cost is drawn around its samples.
+    The profile's tree is copied, with classes numbered anew under the endpoints, until there are
+    ``spec.subroutines`` names; a larger tree loses its lightest stacks instead. Endpoints are groups of the
+    branches at the first depth with ``spec.endpoints`` branches. A stack's cost is drawn around its samples.
 
     Raises:
         ConfigError: the file cannot be read, or holds no stack.
@@ -44,13 +44,13 @@ def read_profile_graph(spec: GraphSpec, streams: Streams) -> CallGraph:
         for stack, weight in zip(stacks, weights, strict=True):
             twin = (*stack[:depth], *(_twin(name, copy) for name in stack[depth:]))
             tree[twin] = tree.get(twin, 0.0) + float(weight)
-    kept = _heaviest(tree, wanted)
-    groups = _groups(kept, depth, spec.endpoints)
+    heaviest = _heaviest(tree, wanted)
+    groups = _groups(heaviest, depth, spec.endpoints)
     placed = {
         (*stack[:depth], f"endpoint={groups[stack[: depth + 1]]}", *stack[depth:])
         if len(stack) > depth
         else stack: weight
-        for stack, weight in kept.items()
+        for stack, weight in heaviest.items()
     }
     return CallGraph(
         tuple(placed),
@@ -68,17 +68,17 @@ def read_stacks(path: Path) -> Counter[Stack]:
     with file_errors(f"graph: profile: {path}"), path.open("rb") as stream:
         source = ProfileSource(stream)
         samples = count_samples(read_profile(find_format(AUTO, source.head), source))
-    found: Counter[Stack] = Counter()
+    counts: Counter[Stack] = Counter()
     for frames, count in samples.stacks.items():
         stack = tuple(frame.name for frame in name_stack(frames))
-        found[stack if len(stack) <= DEEPEST else (stack[0], *stack[1 - DEEPEST :])] += count
-    if not found:
+        counts[stack if len(stack) <= DEEPEST else (stack[0], *stack[1 - DEEPEST :])] += count
+    if not counts:
         raise ConfigError(f"graph: profile: {path}: holds no stack")
-    return found
+    return counts
 
 
 def _branching(stacks: Sequence[Stack], branches: int) -> int:
-    """Return how many frames stand above the endpoints: where the tree first has enough branches."""
+    """Return the number of frames above the endpoints: the first depth with enough branches."""
     best, most = 1, 0
     for depth in range(1, DEEPEST):
         count = len({stack[: depth + 1] for stack in stacks if len(stack) > depth})
@@ -90,7 +90,7 @@ def _branching(stacks: Sequence[Stack], branches: int) -> int:
 
 
 def _twin(name: str, copy: int) -> str:
-    """Return the name that a frame has in a copy of the tree: its class, or else itself, is numbered.
+    """Return a frame's name in a copy of the tree: its class, or the frame itself without class, is numbered.
 
     Frames of the kernel are the same in every copy.
     """
@@ -103,13 +103,13 @@ def _twin(name: str, copy: int) -> str:
 
 
 def _heaviest(stacks: dict[Stack, float], names: int) -> dict[Stack, float]:
-    kept: dict[Stack, float] = {}
+    heaviest: dict[Stack, float] = {}
     seen: set[str] = set()
     for stack, weight in sorted(stacks.items(), key=lambda item: -item[1]):
         if len(seen | set(stack)) <= names:
             seen.update(stack)
-            kept[stack] = weight
-    return kept
+            heaviest[stack] = weight
+    return heaviest
 
 
 def _groups(stacks: dict[Stack, float], depth: int, count: int) -> dict[Stack, str]:
@@ -119,9 +119,9 @@ def _groups(stacks: dict[Stack, float], depth: int, count: int) -> dict[Stack, s
         if len(stack) > depth:
             costs[stack[: depth + 1]] += weight  # type: ignore[assignment]
     loads = [0.0] * count
-    found = {}
+    endpoints = {}
     for branch, cost in costs.most_common():
         lightest = int(np.argmin(loads))
         loads[lightest] += cost
-        found[branch] = f"/group-{lightest + 1}"
-    return found
+        endpoints[branch] = f"/group-{lightest + 1}"
+    return endpoints

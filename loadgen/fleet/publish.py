@@ -31,7 +31,7 @@ _IN_FLIGHT = 200
 
 @dataclass(frozen=True, slots=True)
 class _Dictionary:
-    """Every frame of a service once, an annotated one apart from the same without; stacks as indexes."""
+    """Every frame of a service once, annotated frames apart from equal ones without; stacks as indexes."""
 
     names: tuple[str, ...]
     annotations: tuple[Annotation | None, ...]  # parallel to names
@@ -41,10 +41,10 @@ class _Dictionary:
 def messages(fleet: Fleet, scenario: Scenario, seed: int) -> Iterator[list[Outgoing]]:
     """Yield the messages of one window after another: changes, profiles of every host, metrics.
 
-    Every sample of the data set is in exactly one profile. Where hosts are kept apart, each sends its own,
-    with release and labels, in the time of its clock; late ones come late. Else each sample goes to a random
-    server of those that report, and a share of the profiles, ``late.share``, comes ``late.delay`` after its
-    window has ended.
+    Every sample of the data set is in exactly one profile. If hosts are kept apart, each host sends its own
+    profiles with release and labels, in the time of its clock; late hosts send late. Otherwise each sample
+    goes to a random reporting server, and the share ``late.share`` of the profiles comes ``late.delay`` after
+    the end of their window.
     """
     data = fleet.dataset
     profiles = _of_hosts(fleet) if fleet.draws else _of_servers(fleet, scenario, Streams(seed))
@@ -74,7 +74,7 @@ def messages(fleet: Fleet, scenario: Scenario, seed: int) -> Iterator[list[Outgo
 def _of_servers(
     fleet: Fleet, scenario: Scenario, streams: Streams
 ) -> Iterator[Iterator[tuple[Profile, float]]]:
-    """Yield the profiles of each window, dealt out to servers at random, and by how much each is late."""
+    """Yield the profiles of each window, dealt out to random servers, with the lateness of each."""
     data, dictionary = fleet.dataset, _dictionary(fleet.dataset.stacks)
     hosts = [f"host-{number:05d}" for number in range(scenario.servers.count)]
 
@@ -89,14 +89,14 @@ def _of_servers(
 
 
 def _of_hosts(fleet: Fleet) -> Iterator[Iterator[tuple[Profile, float]]]:
-    """Yield the profiles of each window as hosts send them, and by how much each is late."""
+    """Yield the profiles of each window as hosts send them, with the lateness of each."""
     data, dictionary, draws = fleet.dataset, _dictionary(fleet.dataset.stacks), fleet.draws
     if draws is None:
         return iter(())
     hosts, strata = draws.hosts, draws.strata
     everything = [
-        (one.sender, arrived(one.sender, hosts), one.counts.astype(np.min_scalar_type(one.counts.max())))
-        for one in draws.samples()
+        (sent.sender, arrived(sent.sender, hosts), sent.counts.astype(np.min_scalar_type(sent.counts.max())))
+        for sent in draws.samples()
     ]
     habit_s = hosts.spec.late.delay_s if hosts.spec.late else 0.0
 
@@ -118,11 +118,11 @@ def _of_hosts(fleet: Fleet) -> Iterator[Iterator[tuple[Profile, float]]]:
 def publish(
     batches: Iterator[list[Outgoing]], settings: Settings, topics: Topics, advance: Callable[[], None]
 ) -> int:
-    """Publish batch after batch and return how many messages were sent; ``advance`` is called after each.
+    """Publish batch after batch and return the number of messages; ``advance`` is called after each batch.
 
     Raises:
         ConfigError: the broker's address is wrong.
-        BrokerUnavailable: the broker does not answer; what came before may be published.
+        BrokerUnavailable: the broker does not answer; earlier messages may be published.
     """
     bootstrap_servers(settings.broker)
     quiet_client(settings)
@@ -165,7 +165,7 @@ def _by_host(
 
 def _dictionary(stacks: Sequence[Stack]) -> _Dictionary:
     index: dict[tuple[str, str], int] = {}
-    found = []
+    indexes = []
     for stack in stacks:
         frames, above = [], ""
         for label in stack:
@@ -174,12 +174,12 @@ def _dictionary(stacks: Sequence[Stack]) -> _Dictionary:
                 above = ""
             else:
                 above = label
-        found.append(np.array(frames, dtype=np.int64))
+        indexes.append(np.array(frames, dtype=np.int64))
     annotations = [
         Annotation(frame, cast("AnnotationKind", series_of(above)[0]), series_of(above)[1]) if above else None
         for (_, above), frame in index.items()
     ]
-    return _Dictionary(tuple(name for name, _ in index), tuple(annotations), tuple(found))
+    return _Dictionary(tuple(name for name, _ in index), tuple(annotations), tuple(indexes))
 
 
 def _profile(
@@ -194,9 +194,9 @@ def _profile(
     stacks = [dictionary.stacks[int(row)] for row in rows]
     used, flat = np.unique(np.concatenate(stacks), return_inverse=True)
     annotations = [
-        Annotation(frame, found.kind, found.value)
+        Annotation(frame, annotation.kind, annotation.value)
         for frame, old in enumerate(used)
-        if (found := dictionary.annotations[int(old)])
+        if (annotation := dictionary.annotations[int(old)])
     ]
     return Profile(
         service=service,
@@ -215,7 +215,7 @@ def _profile(
 
 
 def _metric_messages(points: MetricPoints, start: float, end: float) -> Iterator[Outgoing]:
-    """Yield one message of the points of a window, none where there are none."""
+    """Yield one message of the points of a window; none if there are no points."""
     first, last = np.searchsorted(points.timestamps, [start, end])
     if last > first:
         timestamps, values = points.timestamps[first:last], points.values[first:last]

@@ -14,7 +14,7 @@ from pipeline.model import RequestCounts, TypeCounts
 def draw_requests(
     scenario: Scenario, timeline: Timeline, load: Load, streams: Streams
 ) -> tuple[RequestCounts, ...]:
-    """Draw how many requests each endpoint got in every window; none where a scenario has no access log."""
+    """Draw the number of requests of each endpoint in every window; none if a scenario has no access log."""
     if not scenario.load.requests:
         return ()
     usual = scenario.load.requests * timeline.window_s / 60

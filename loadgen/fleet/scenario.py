@@ -343,8 +343,8 @@ class Scenario(StrictModel):
             if group.rollout and group.rollout.by == "region" and not (self.hosts and self.hosts.regions):
                 raise ValueError("inject: rollout: by region needs hosts.regions")
             for label, value in group.only.items():
-                known = {"region": self.hosts.regions, "machine": self.hosts.machines} if self.hosts else {}
-                if value not in known.get(label, {}):
+                values = {"region": self.hosts.regions, "machine": self.hosts.machines} if self.hosts else {}
+                if value not in values.get(label, {}):
                     raise ValueError(f"inject: only: no host has {label} {value!r}")
 
     @property
@@ -356,8 +356,8 @@ class Scenario(StrictModel):
         """Return the scenario of every service: this one, and the same of its siblings."""
         services = (self.service, *self.siblings)
         return tuple(
-            self.model_copy(update={"service": one, "siblings": tuple(s for s in services if s != one)})
-            for one in services
+            self.model_copy(update={"service": name, "siblings": tuple(s for s in services if s != name)})
+            for name in services
         )
 
 
@@ -388,13 +388,13 @@ def _line_of(path: Path, location: tuple[int | str, ...]) -> int:
     node: Any = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     line = 1
     for step in location:
-        found: Any = None
+        entry: Any = None
         if isinstance(node, yaml.MappingNode):
-            found = next((pair for pair in node.value if pair[0].value == step), None)
+            entry = next((pair for pair in node.value if pair[0].value == step), None)
         elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            found = (node.value[step], node.value[step])
-        if found is None:
+            entry = (node.value[step], node.value[step])
+        if entry is None:
             break
-        line = found[0].start_mark.line + 1
-        node = found[1]
+        line = entry[0].start_mark.line + 1
+        node = entry[1]
     return int(line)

@@ -1,4 +1,4 @@
-"""A scenario and a seed to a fleet's data: the order in which the parts are drawn."""
+"""Simulation of a fleet from a scenario and a seed: the order in which the parts are drawn."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from pipeline.model import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """A simulated service: its data set, and the stack counts per window that all of it derives from."""
+    """A simulated service: its data set, and the stack counts per window from which all of it derives."""
 
     dataset: Dataset
     counts: CountArray  # (stacks, windows), rows as in dataset.stacks
-    draws: HostDraws | None = None  # of the hosts, where they are kept apart
+    draws: HostDraws | None = None  # draws of the hosts, if they are kept apart
 
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """One service as it was drawn, before any sample."""
+    """One service as drawn, before any sample."""
 
     scenario: Scenario
     streams: Streams
@@ -57,14 +57,14 @@ class _Service:
 def simulate(scenario: Scenario, seed: int) -> Fleet:
     """Draw everything about one service. The same scenario and seed give the same fleet.
 
-    Its siblings have other draws, but for their libraries' names and what befalls all of them;
+    Its siblings have other draws, except for their libraries' names and the injections that all of them have;
     ``Scenario.of_each_service`` returns the scenario of each.
     """
     drawn = _draw(scenario, Streams(seed, scenario.service if scenario.siblings else ""))
     timeline, streams, injected, costs = drawn.timeline, drawn.streams, drawn.injected, drawn.costs
     written = Written(scenario.graph, injected)
     stacks = written.stacks(costs.stacks)
-    found = incidence(stacks)
+    series = incidence(stacks)
     ratio = round(scenario.stack_window_s / scenario.window_s)
     draws = _host_draws(drawn)
     if draws is None:
@@ -72,26 +72,26 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
         counts = without_late(scenario, costs.stacks, counts, timeline, streams)
         counted = None
     else:
-        counted = count_strata(draws, found, ratio)
+        counted = count_strata(draws, series, ratio)
         counts = counted.counts
     changes = background(scenario.changes, streams, scenario.service, timeline, drawn.site.subroutines)
-    changes += [change for one in injected for change in one.changes]
-    samples, totals = count_series(found, counts), counts.sum(axis=0, dtype=np.float64)
+    changes += [change for injection in injected for change in injection.changes]
+    samples, totals = count_series(series, counts), counts.sum(axis=0, dtype=np.float64)
     dataset = Dataset(
         service=scenario.service,
         start=timeline.start,
         end=timeline.end,
         window_s=scenario.window_s,
         stack_window_s=scenario.stack_window_s,
-        kinds=found.kinds,
-        names=found.names,
+        kinds=series.kinds,
+        names=series.names,
         samples=samples,
         totals=totals,
         stacks=stacks,
         stack_samples=counts.reshape(len(counts), -1, ratio).sum(axis=2, dtype=np.float64),
         metrics=build_metrics(scenario, injected, drawn.load, costs.total, timeline, streams),
         changes=tuple(sorted(written.changes(changes), key=lambda change: (change.time, change.id))),
-        truth=_truth(drawn, written, found, samples, totals),
+        truth=_truth(drawn, written, series, samples, totals),
         requests=draw_requests(scenario, timeline, drawn.load, streams),
         meta={"scenario": scenario.name, "seed": seed, "servers": scenario.servers.count},
     )
@@ -107,7 +107,7 @@ def simulate(scenario: Scenario, seed: int) -> Fleet:
 
 
 def _draw(scenario: Scenario, streams: Streams) -> _Service:
-    """Draw the code, what is done to it, and how the load is spread over endpoints and hosts."""
+    """Draw the code, its injections, and the spread of the load over endpoints and hosts."""
     timeline = Timeline(scenario.start, scenario.window_s, scenario.windows)
     graph = (read_profile_graph if scenario.graph.profile else build_graph)(scenario.graph, streams)
     hosts = None
@@ -121,17 +121,17 @@ def _draw(scenario: Scenario, streams: Streams) -> _Service:
         graph.endpoints,
         streams,
         shifts=[
-            *(effect for one in injected for effect in one.endpoints),
+            *(effect for injection in injected for effect in injection.endpoints),
             *traffic_shifts(scenario, site, streams),
         ],
-        outages=[effect for one in injected for effect in one.hosts],
+        outages=[effect for injection in injected for effect in injection.hosts],
     )
     costs = build_costs(scenario, graph, injected, timeline.windows)
     return _Service(scenario, streams, timeline, graph, site, injected, load, costs)
 
 
 def _host_draws(drawn: _Service) -> HostDraws | None:
-    """Return what hosts draw from; None where they are not kept apart."""
+    """Return the inputs of the hosts' draws; None if hosts are not kept apart."""
     hosts, scenario = drawn.site.hosts, drawn.scenario
     if hosts is None:
         return None
@@ -152,13 +152,13 @@ def _host_draws(drawn: _Service) -> HostDraws | None:
 
 
 def _truth(
-    drawn: _Service, written: Written, found: Incidence, samples: FloatArray, totals: FloatArray
+    drawn: _Service, written: Written, incidences: Incidence, samples: FloatArray, totals: FloatArray
 ) -> tuple[Mapping[str, Any], ...]:
-    """Write the truth, by time; ``samples`` and ``totals`` are what was drawn."""
+    """Return the truth in the order of time; ``samples`` and ``totals`` are the drawn counts."""
     scenario, timeline = drawn.scenario, drawn.timeline
-    row_of = {series: row for row, series in enumerate(zip(found.kinds, found.names, strict=True))}
+    row_of = {series: row for row, series in enumerate(zip(incidences.kinds, incidences.names, strict=True))}
     truth: list[Mapping[str, Any]] = []
-    rows_of_truth = (row for one in drawn.injected for row in one.truth)
+    rows_of_truth = (row for injection in drawn.injected for row in injection.truth)
     for row in sorted(rows_of_truth, key=lambda row: (row["start"], row["id"])):
         row, kind = since_seen(row, totals, timeline), row["metric_kind"]
         forms = [(kind, name) for name in written.forms(kind, row["subroutines"][0])]

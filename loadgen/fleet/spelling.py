@@ -1,4 +1,4 @@
-"""Names as stack frames of other languages spell them, and as a change to their sources does."""
+"""Names as stack frames of other languages spell them, and as changes to their sources do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLONES = ("", "", "", " [clone .constprop.0]", " [clone .part.1]", " [clone .is
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A drawn name: ``shop.cart.rows.CartReader.read_rows`` in its packages, class and method."""
+    """A drawn name in parts: ``shop.cart.rows.CartReader.read_rows`` in packages, class and method."""
 
     packages: tuple[str, ...]
     owner: str  # empty outside of a class
@@ -88,12 +88,12 @@ _FRAMES: Mapping[Language, Callable[[_Parts], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How a service's language writes the names that were drawn."""
+    """Spelling of the drawn names in a service's language."""
 
     language: Language
 
     def frame(self, label: str) -> str:
-        """Return an element of a stack as a sampler prints it; annotations stay."""
+        """Return an element of a stack as a sampler prints it; annotations stay unchanged."""
         if self.language == "python" or series_of(label)[0] != "subroutine":
             return label
         return _FRAMES[self.language](_parts(label))
@@ -113,6 +113,6 @@ class Spelling:
 def _parts(name: str) -> _Parts:
     *packages, method = name.split(".")
     owner = packages.pop() if packages and packages[-1][:1].isupper() else ""
-    bare = f"{owner}.{method}".encode()  # so that code which moves keeps its arguments and closures
+    bare = f"{owner}.{method}".encode()  # code that moves keeps its arguments and closures
     number = int.from_bytes(hashlib.blake2b(bare, digest_size=8).digest(), "big")
     return _Parts(tuple(packages), owner, method, number)

@@ -1,4 +1,4 @@
-"""Random numbers by purpose: every part of a simulation draws from a generator of its own."""
+"""Random numbers by purpose: every part of a simulation has a generator of its own."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import xxhash
 class Streams:
     """Child generators of one seed, found by name instead of by order.
 
-    Since a stream depends on nothing but the seed and its name, one more injection, stack or metric leaves
-    every other draw as it was. With a ``scope``, such as one of several services, the same names give other
+    Since a stream depends only on the seed and its name, an additional injection, stack or metric leaves
+    every other draw unchanged. With a ``scope``, such as one of several services, the same names give other
     generators.
     """
 

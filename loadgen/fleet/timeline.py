@@ -41,8 +41,8 @@ class Timeline:
         """Return the mean of a piecewise linear shape over every window: (windows,).
 
         ``knots`` are (epoch seconds, value) in order of time; two at the same time make a jump, and beyond
-        the first and last the shape stays level. The mean is exact, so an outage of seconds shows in a
-        window of minutes as much as it should.
+        the first and last the shape is constant. The mean is exact, so that an outage of seconds has its
+        proper effect on a window of minutes.
         """
         times = np.array([time for time, _ in knots], dtype=np.float64)
         values = np.array([value for _, value in knots], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What a simulated service shows of its names: as its language spells them, and as they are at the time."""
+"""Names that a simulated service shows: as its language spells them, and as they are at the time."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from pipeline.model.frames import series_of
 
 
 class Written:
-    """Stacks, changes and truth of a fleet with the names that the outside sees."""
+    """Stacks, changes and truth of a fleet with the names that are visible outside."""
 
     def __init__(self, graph: GraphSpec, injected: Sequence[Injected]) -> None:
         self._spelling = Spelling("python" if graph.profile else graph.language)
         self._annotated = graph.annotated
-        renamed = [renamed for one in injected for renamed in one.renamed]
-        self._renamed = sorted(renamed, key=lambda one: one.at)
+        renamed = [renamed for injection in injected for renamed in injection.renamed]
+        self._renamed = sorted(renamed, key=lambda injection: injection.at)
 
     def stacks(self, stacks: Iterable[Stack]) -> tuple[Stack, ...]:
-        """Return stacks as samplers print them, in the same order; endpoints only where they are shown."""
+        """Return stacks as samplers print them, in the same order; endpoints only if they are shown."""
         return tuple(
             tuple(self._spelling.frame(label) for label in stack if self._shown(label)) for stack in stacks
         )
 
     def changes(self, changes: Iterable[Change]) -> list[Change]:
-        """Return changes that name subroutines as their sources do when they are deployed."""
+        """Return changes that name subroutines as their sources do at deployment."""
         return [replace(change, subroutines=self._declared(change)) for change in changes]
 
     def forms(self, kind: str, name: str) -> list[str]:
-        """Return every spelling that a series has in the fleet's time, the first one first."""
+        """Return every spelling of a series over the fleet's time, the first spelling first."""
         if kind != "subroutine":
             return [name]
         now = {name: None}
@@ -43,7 +43,7 @@ class Written:
         return [self._spelling.frame(form) for form in now]
 
     def truth(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a row of the truth; a series that a refactoring gave another name is in it by both."""
+        """Return a row of the truth; a series that a refactoring renamed is in it by both names."""
         kinds = {name: kind for kind, name, _ in row["series"]}
         shown = [name for name in row["subroutines"] if self._annotated or kinds[name] != "endpoint"]
         series = [

@@ -1,4 +1,4 @@
-"""The harness of the benches: a bench is a request, cases, a function of one case, and columns."""
+"""Harness of the benches: a bench is a request, cases, a function of one case, and columns."""
 
 from loadgen.harness.experiment import Advance, Experiment, bench, lines, measured, table, terminal_table
 from loadgen.harness.result import Result, figure_columns, print_results

@@ -1,4 +1,4 @@
-"""Experiments: what a bench measures, in how many parts, and how its rows are shown.
+"""Experiments: the measurement of a bench, its number of parts, and the presentation of its rows.
 
 A bench is a function of its request that returns an experiment; ``bench`` makes a command of it::
 
@@ -35,11 +35,11 @@ Asked = TypeVar("Asked")
 
 @dataclass(frozen=True, slots=True)
 class Experiment(Generic[Row]):
-    """What a bench measures, and how it is shown.
+    """A measurement of a bench, and the presentation of its rows.
 
     Args:
-        measure: Yields rows, and calls what it is given after each part.
-        parts: How many parts there are; 0 if ``measure`` shows its own progress.
+        measure: Yields rows, and calls its argument after each part.
+        parts: Number of parts; 0 if ``measure`` shows its own progress.
         show: Prints the rows for people.
         streamed: Whether a row is printed as soon as it is measured.
         passed: Whether a row is as it should be; otherwise the exit code is 1.
@@ -93,10 +93,10 @@ def bench(
 def measured(
     cases: Sequence[Case], measure: Callable[[Case], Iterable[Row]]
 ) -> tuple[Callable[[Advance], Iterator[Row]], int]:
-    """Return how cases are measured one after the other, and how many parts that is.
+    """Return a function that measures cases one after the other, and the number of parts.
 
     Args:
-        cases: What is measured, one part each.
+        cases: The cases to measure, one part each.
         measure: Returns the rows of a case.
     """
 
@@ -111,7 +111,7 @@ def measured(
 def table(
     columns: Sequence[Column[Row]], summary: Callable[[Sequence[Row]], Iterable[str]] | None = None
 ) -> Callable[[Iterable[Row]], None]:
-    """Return what prints a table in Markdown, and the lines of a summary below it."""
+    """Return a function that prints a table in Markdown, and the lines of a summary below it."""
 
     def show(rows: Iterable[Row]) -> None:
         listed = list(rows)
@@ -123,12 +123,12 @@ def table(
 
 
 def terminal_table(columns: Sequence[Column[Row]], **options: Any) -> Callable[[Iterable[Row]], None]:
-    """Return what prints a table with a frame; ``options`` are those of rich's class."""
+    """Return a function that prints a table with a frame; ``options`` are those of rich's class."""
     return functools.partial(print_table, columns, **options)
 
 
 def lines(line_of: Callable[[Row], str]) -> Callable[[Iterable[Row]], None]:
-    """Return what prints a line for each row."""
+    """Return a function that prints a line for each row."""
 
     def show(rows: Iterable[Row]) -> None:
         for row in rows:

@@ -1,4 +1,4 @@
-"""Results of benches of speed: figures by their unit, and how they are shown."""
+"""Results of benches of speed: figures by their unit, and functions that show them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.commands.tables import Column, print_table
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One line of a report: figures by unit, such as ``{"messages/s": 1200.0}``, and what was measured."""
+    """One line of a report: figures by unit, such as ``{"messages/s": 1200.0}``, and the setup measured."""
 
     name: str
     figures: dict[str, float]
@@ -23,7 +23,7 @@ def figure_columns(first: str, units: Sequence[str], form: str) -> tuple[Column[
 
 
 def print_results(results: Iterable[Result]) -> None:
-    """Print results that have different figures, one figure a line."""
+    """Print results with different figures, one figure a line."""
     rows = [(result.name, figure, unit) for result in results for unit, figure in result.figures.items()]
     columns: tuple[Column[tuple[str, float, str]], ...] = (
         Column("what", lambda row: row[0]),

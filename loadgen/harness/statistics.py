@@ -44,14 +44,14 @@ def median(values: Sequence[float] | FloatArray) -> float:
 
 
 def ratio_of(count: float, of: float) -> float:
-    """Return what part one count is of another; NaN of nothing."""
+    """Return the ratio of two counts; NaN if the second is 0."""
     return count / of if of else math.nan
 
 
 def mean_of(
     values: Iterable[float | None], *, lowest: float = -math.inf, highest: float = math.inf
 ) -> Mean | None:
-    """Return the mean of what has a value, None of nothing; the interval is cut to what is possible."""
+    """Return the mean of the numbers that are not None, None if there are none; the interval is clipped."""
     present = np.array([value for value in values if value is not None], dtype=np.float64)
     if not len(present):
         return None
@@ -63,11 +63,11 @@ def mean_of(
 
 
 def paired_ratio(off: ArrayLike, on: ArrayLike) -> Ratio:
-    """Return the ratio of values with and without something that costs.
+    """Return the ratio of values with and without a costly feature.
 
     Args:
-        off: (groups,), a value of each group without it, positive.
-        on: (groups,), the same with it.
+        off: (groups,), values without the feature, positive.
+        on: (groups,), values with the feature.
     """
     logs = np.log(np.asarray(on, dtype=float)) - np.log(np.asarray(off, dtype=float))
     middle = float(logs.mean())
@@ -76,7 +76,7 @@ def paired_ratio(off: ArrayLike, on: ArrayLike) -> Ratio:
 
 
 def offsets_of(changes: Sequence[int], reported: Sequence[int], margin: int) -> list[int]:
-    """Return by how many points each change that is found is off; one report answers one change.
+    """Return the distance in points of each change that is found; a report answers only one change.
 
     >>> offsets_of([20, 50], [19, 20, 80], 5)
     [0]
@@ -92,8 +92,8 @@ def offsets_of(changes: Sequence[int], reported: Sequence[int], margin: int) -> 
 
 
 def _half_width(values: FloatArray) -> float:
-    """Return half the width of Student's interval of the mean: of at least two values."""
-    from scipy import stats  # it takes a second to load
+    """Return half the width of Student's interval of the mean; ``values`` has at least two."""
+    from scipy import stats  # scipy takes a second to load
 
     quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
     return quantile * float(values.std(ddof=1)) / math.sqrt(len(values))

@@ -1,4 +1,4 @@
-"""Processes of a benchmark: workers that end with it, and commands of Smidgen run to their end."""
+"""Processes of a benchmark: workers that end with it, and commands of Smidgen that run to their end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMMAND_S = 300.0
 def run_in_workers(
     work: Callable[[Task], Result], tasks: Iterable[Task], processes: int
 ) -> Iterator[tuple[Task, Result]]:
-    """Do tasks in processes of their own, and yield each with what came of it as it is done.
+    """Run tasks in processes of their own, and yield each task with its result once it is done.
 
     Raises:
         SmidgenError: a process died.
@@ -45,7 +45,7 @@ def run_in_workers(
 def results_of_workers(
     work: Callable[[Task], Result], tasks: Sequence[Task], processes: int, advance: Callable[[], None]
 ) -> list[Result]:
-    """Do tasks in processes of their own, and return what came of each, in the order of the tasks.
+    """Run tasks in processes of their own, and return their results in the order of the tasks.
 
     Raises:
         SmidgenError: a process died.
@@ -60,8 +60,8 @@ def results_of_workers(
 def worker_pool(processes: int) -> ProcessPoolExecutor:
     """Return a pool of fresh processes: they inherit no threads and no open files.
 
-    What ends the benchmark ends them too, be it a signal that leaves it no time to say so: a run of a large
-    fleet takes minutes of a core, and its result would go to nobody.
+    The processes end with the benchmark, even if SIGKILL ends it: a run of a large fleet takes minutes of a
+    core, and its result would go to nobody.
     """
     return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_end_with_parent)
 
@@ -70,13 +70,13 @@ def run_smidgen(*arguments: str, folder: Path | None = None) -> None:
     """Run one command of the Smidgen in ``folder``, by default of this one.
 
     Raises:
-        SmidgenError: it failed, with what it said.
+        SmidgenError: the command failed; the text has its message.
     """
     command = [sys.executable, "-m", "pipeline", *arguments]
     output = run_bounded(command, max_bytes=1 << 20, timeout_s=_COMMAND_S, folder=folder)
     if output.code:
-        said = output.errors or output.data.decode(errors="replace").strip()
-        raise SmidgenError(f"smidgen {' '.join(arguments[:2])} failed: {said}")
+        message = output.errors or output.data.decode(errors="replace").strip()
+        raise SmidgenError(f"smidgen {' '.join(arguments[:2])} failed: {message}")
 
 
 def _second(work: Callable[[Task], Result], task: tuple[int, Task]) -> Result:

@@ -1,1 +1,1 @@
-"""Requests of two releases whose truth is known, and how often a change is seen and named."""
+"""Requests of two releases whose truth is known, and the rates at which changes are seen and named."""

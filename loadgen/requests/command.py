@@ -95,7 +95,7 @@ def requests(request: _RequestsRequest) -> Experiment[Row] | Experiment[LooksRow
         return _outlooks(request, list(product(names, _AFTER)))
     if request.looks:
         return _looks(request, list(product(names, request.rises, _BESIDE)))
-    methods = [method for method, asked in ((FOREST, request.forest), (MIXED, request.mixed)) if asked]
+    methods = [method for method, wanted in ((FOREST, request.forest), (MIXED, request.mixed)) if wanted]
 
     def rows(case: tuple[str, float]) -> Iterator[Row]:
         return measure(*case, request.cases, request.alpha, request.seed, methods)

@@ -1,4 +1,4 @@
-"""What the event of a request that costs more suspects of a release that was drawn: the stage's ranking."""
+"""Suspects of the event of a request that costs more, in a drawn release: the stage's own ranking."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ _AFTER = 6
 
 @dataclass(frozen=True, slots=True)
 class EventSuspects:
-    """Ids of commits, the likeliest first: of all that the event knows, and of those that it names."""
+    """Ids of commits, the likeliest first: all that the event ranks, and those that it names."""
 
     ranked: tuple[str, ...]
     named: tuple[str, ...]
 
 
 def suspects_of_event(case: ReleaseCase, application: Application) -> EventSuspects:
-    """Return the suspects of the event.
+    """Return the suspects of a case's event.
 
-    As in production the commits are announced together, when they are deployed, with how near they come to
-    each route (`smidgen changes --routes`); nothing else is known of the service.
+    As in production the commits are announced together at deployment, with their distance from each route
+    (`smidgen changes --routes`); nothing else is known of the service.
 
     Args:
         case: A release, and the type that costs more.
         application: Its source.
     """
     drawn = [Described(replace(change, time=_BEGUN)) for change in case.changes]
-    changes = tuple(each.change for each in Reaches(application).describe(drawn))
+    changes = tuple(suspect.change for suspect in Reaches(application).describe(drawn))
     scan = _scan(case.request)
     evidence = ClusterEvidence(_common(scan, changes), scan.candidates, None)
     every = RankingConfig(min_confidence=0.0, min_share=0.0, most=len(changes))
@@ -68,7 +68,7 @@ def _scan(request: str) -> Scan:
     """Return the look that finds 5 % more, of one type for sure."""
     end = _BEGUN + _AFTER * _WINDOW_S
     costlier = CostlierRequests(request, "new", "old", 0.05, 0.005, chances=(1.0,))
-    found = Candidate(
+    candidate = Candidate(
         metric_kind="service",
         metric="cpu",
         kind="short_term",
@@ -82,7 +82,9 @@ def _scan(request: str) -> Scan:
     )
     start = _BEGUN - _BEFORE * _WINDOW_S
     windows = (start, _BEGUN, end, end)
-    return Scan("shop", RELEASE_COSTS.name, *windows, series=1, candidates=(found,), resolution_s=_WINDOW_S)
+    return Scan(
+        "shop", RELEASE_COSTS.name, *windows, series=1, candidates=(candidate,), resolution_s=_WINDOW_S
+    )
 
 
 def _common(scan: Scan, changes: Sequence[Change]) -> ScanEvidence:

@@ -1,4 +1,4 @@
-"""How often looks at a new release report it, and after how many periods: preset × rise × side by side."""
+"""Looks at a new release: how often they report it, and after how many periods, by preset, rise and share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WIDTH_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LooksRow:
-    """What all looks at releases of one kind report.
+    """Reports of all looks at releases of one kind.
 
     Args:
         preset: Its name.
@@ -24,7 +24,7 @@ class LooksRow:
         beside: Share of the requests that the new release gets, beside the old one; 1 alone.
         found: Share of the releases of which some look reports a rise.
         named: Of those, the share in which the true type is among those named.
-        periods: Of the new release until then, median.
+        periods: Median number of periods of the new release until the report.
         judged: Share of the looks that could judge.
     """
 
@@ -38,7 +38,7 @@ class LooksRow:
 
 
 def measure_looks(name: str, share: float, beside: float, cases: int, seed: int) -> LooksRow:
-    """Return what the looks at as many releases report, each look at the periods up to it."""
+    """Return the reports of looks at ``cases`` releases, each look at the periods up to it."""
     periods: list[int] = []
     named = judged = looks = 0
     for number in range(cases):
@@ -46,13 +46,13 @@ def measure_looks(name: str, share: float, beside: float, cases: int, seed: int)
         made = LooksMade()
         while (end := next_look(rollout.new_ends, len(rollout.types), made)) is not None:
             seen = rollout.until(end)
-            found = look(seen, metrics)
-            made = LooksMade(end, made.many + (found.compared > 0), bool(found.candidates))
+            decision = look(seen, metrics)
+            made = LooksMade(end, made.many + (decision.compared > 0), bool(decision.candidates))
             looks += 1
-            judged += found.compared > 0
-            if found.candidates:
+            judged += decision.compared > 0
+            if decision.candidates:
                 periods.append(int(seen.has_new.sum()))
-                named += any(type_ in one.types for one in found.candidates[0].costlier_requests)
+                named += any(type_ in request.types for request in decision.candidates[0].costlier_requests)
     return LooksRow(
         name,
         share,

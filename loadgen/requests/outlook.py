@@ -1,4 +1,4 @@
-"""Whether a rise that is foreseen to be seen in 90 of 100 cases is: preset × periods of the next release."""
+"""Test of foreseen rises, which 90 of 100 looks should find: preset × periods of the next release."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _WIDTH_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class OutlookRow:
-    """How often rises of the size foreseen are found.
+    """Rate at which rises of the foreseen size are found.
 
     Args:
         preset: Its name.
-        periods: Of the next release.
-        rise: Foreseen, of the type's cost; median.
-        share: What that makes of the metric; median.
+        periods: Periods of the next release.
+        rise: Median of the foreseen rises of the type's cost.
+        share: Median of the same rises as shares of the metric.
         found: Share of the cases in which a rise of that size is found.
-        half: Of half the size.
+        half: The same for half the size.
         foreseen: Share of the cases in which a size was foreseen at all.
     """
 
@@ -39,40 +39,40 @@ class OutlookRow:
 
 
 def measure_outlook(name: str, periods: int, cases: int, seed: int) -> OutlookRow:
-    """Return how often one look at the next release finds what was foreseen by the release before it."""
-    found = []
+    """Return how often one look at the next release finds a rise that the release before it foresaw."""
+    rows = []
     for number in range(cases):
         foreseen = foreseen_rise(name, periods, (seed, number))
         if foreseen is not None:
             rise, share = foreseen
             seen = [is_found(name, periods, (seed, number), times * rise * share) for times in (1.0, 0.5)]
-            found.append((rise, rise * share, *seen))
-    rises, shares, whole, half = np.array(found, np.float64).reshape(-1, 4).T
+            rows.append((rise, rise * share, *seen))
+    rises, shares, whole, half = np.array(rows, np.float64).reshape(-1, 4).T
     return OutlookRow(
-        name, periods, median(rises), median(shares), mean(whole), mean(half), len(found) / cases
+        name, periods, median(rises), median(shares), mean(whole), mean(half), len(rows) / cases
     )
 
 
 def foreseen_rise(name: str, periods: int, seed: tuple[int, int]) -> tuple[float, float] | None:
-    """Return the rise of a type's cost that is foreseen to be seen, and the type's share of the metric."""
+    """Return the foreseen detectable rise of a type's cost, and the type's share of the metric."""
     case = _drawn(name, periods, seed, 0.0)
     old = case.releases.old
     starts = np.asarray(_WIDTH_S * np.arange(len(old)), np.float64)
     run = Run("old", _WIDTH_S, starts, case.releases.types, old.counts)
     metric = SeriesMatrix(0.0, _WIDTH_S, ("service",), ("cpu",), old.metric[None], np.ones(len(old)))
-    found = foresee(run, metric, LookConfig())["cpu"]
-    if isinstance(found, NotCompared):
+    forecast = foresee(run, metric, LookConfig())["cpu"]
+    if isinstance(forecast, NotCompared):
         return None
-    one = next(each for each in found.types if each.type == case.type)
-    rise = found.rise_after(one, periods)
-    return None if rise is None else (rise, one.share)
+    slow_type = next(candidate for candidate in forecast.types if candidate.type == case.type)
+    rise = forecast.rise_after(slow_type, periods)
+    return None if rise is None else (rise, slow_type.share)
 
 
 def is_found(name: str, periods: int, seed: tuple[int, int], share: float) -> bool:
-    """Return whether a look finds that the same release costs so much more."""
+    """Return whether a look finds that the release costs more by ``share``."""
     case = _drawn(name, periods, seed, share)
-    found = compare_releases({"cpu": case.releases}, CompareConfig(LookConfig().alpha / LOOKS))["cpu"]
-    return not isinstance(found, NotCompared) and found.slower
+    comparison = compare_releases({"cpu": case.releases}, CompareConfig(LookConfig().alpha / LOOKS))["cpu"]
+    return not isinstance(comparison, NotCompared) and comparison.slower
 
 
 def _drawn(name: str, periods: int, seed: tuple[int, int], share: float) -> Case:

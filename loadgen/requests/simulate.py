@@ -22,7 +22,7 @@ IDLE = 0.05
 PERIOD_S = 30.0
 
 WARM_UP_PERIODS = 8.0
-"""After which a warm-up is down to 37 %."""
+"""Periods after which a warm-up is down to 37 %."""
 
 REQUEST_SPREAD = 0.7
 """Deviation of the logarithm of response times of one type."""
@@ -30,26 +30,26 @@ REQUEST_SPREAD = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """How a service behaves.
+    """Behaviour of a service.
 
     Args:
-        about: In one sentence.
-        types: Of requests.
-        scenarios: What users do; each is a mix of types, so that types come together.
-        old: Periods of the old release.
-        new: Periods of the new one.
+        about: Description in one sentence.
+        types: Number of types of requests.
+        scenarios: Number of scenarios of users; each is a mix of types, so that types come together.
+        old: Number of periods of the old release.
+        new: Number of periods of the new release.
         drift: Deviation of the logarithm of each scenario's load between the releases.
         noise: Relative deviation of the metric.
         memory: Autocorrelation of the noise from one period to the next.
         bend: By how much of itself the metric grows faster than the load.
-        interaction: Cost of two types together, of the whole.
+        interaction: Cost of two types together, as a share of the whole.
         cache: By how much of itself a request gets cheaper as more of its type come.
         machine: By how much of itself everything costs more in the new release.
         daily: By how much of itself everything costs more or less as the day goes.
         warm_up: By how much of itself everything costs more as the new release begins; it fades.
         tail: Whether noise has Student's tails with three degrees.
         timed: Whether response times are known.
-        after: Whether what a changed type costs more is spent after its answer.
+        after: Whether the extra cost of a changed type comes after its answer.
         shifted: Deviation by which response times of each type differ between the releases for other reasons.
     """
 
@@ -116,12 +116,12 @@ USUAL = tuple(name for name in PRESETS if name != "large")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Two releases, and what differs.
+    """Two releases, and their difference.
 
     Args:
-        releases: As they were observed.
-        type: Whose cost rose.
-        share: What the rise makes of the new release's metric.
+        releases: The releases as observed.
+        type: Type whose cost rose.
+        share: The rise as a share of the new release's metric.
     """
 
     releases: Releases
@@ -134,13 +134,13 @@ def simulate(preset: Preset, rng: np.random.Generator, share: float = 0.0) -> Ca
 
     Args:
         preset: How the service behaves.
-        rng: Where chance comes from.
-        share: What the rise makes of the metric at the old release's load; 0 of equal releases.
+        rng: Random numbers.
+        share: The rise as a share of the metric at the old release's load; 0 for equal releases.
     """
     service = _Service.drawn(preset, rng)
     old = service.counts(preset.old, np.zeros(preset.scenarios), rng)
     new = service.counts(preset.new, preset.drift * rng.standard_normal(preset.scenarios), rng)
-    # A type that makes a tenth of a percent of the metric cannot be what makes it rise by five.
+    # A type with a tenth of a percent of the metric cannot make it rise by five percent.
     heavy = np.flatnonzero(service.costs * service.typical >= np.median(service.costs * service.typical))
     slow = int(rng.choice(heavy))
     risen = service.costs.copy()
@@ -166,13 +166,13 @@ def simulate(preset: Preset, rng: np.random.Generator, share: float = 0.0) -> Ca
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """A service: what users do, and what requests cost.
+    """A service: the scenarios of its users, and the costs of its requests.
 
     Args:
-        preset: How it behaves.
+        preset: Behaviour of the service.
         mixes: (scenarios, types) requests of each scenario, which sum to 1 over scenarios.
-        typical: (types,) requests of a period.
-        costs: (types,) of one request.
+        typical: (types,) typical requests of a period.
+        costs: (types,) cost of one request.
     """
 
     preset: Preset
@@ -200,10 +200,10 @@ class _Service:
     def metric(self, counts: FloatArray, costs: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return (periods,) CPU."""
         preset = self.preset
-        each = counts * costs
+        type_costs = counts * costs
         if preset.cache:
-            each = each * (1.0 - preset.cache * counts / (counts + self.typical))
-        load = IDLE + each.sum(axis=1)
+            type_costs = type_costs * (1.0 - preset.cache * counts / (counts + self.typical))
+        load = IDLE + type_costs.sum(axis=1)
         if preset.interaction:
             pair = counts[:, 0] * counts[:, 1] / (self.typical[0] * self.typical[1])
             load = load + preset.interaction * BUSY * pair
@@ -216,30 +216,30 @@ class _Service:
     def times(
         self, sides: tuple[FloatArray, FloatArray], risen: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
-        """Return (periods, types) response times of both releases, as the mean of their logarithm.
+        """Return (periods, types) response times of both releases, as means of their logarithms.
 
-        A request waits, and it waits longer in a period of much load, as all others do.
+        All requests wait longer in a period of high load.
 
         Args:
             sides: (periods, types) requests of each release.
-            risen: (types,) costs in the new one.
-            rng: Where chance comes from.
+            risen: (types,) costs in the new release.
+            rng: Random numbers.
         """
         preset = self.preset
         waits = self.costs * rng.lognormal(0.0, 1.0, preset.types)
         shift = preset.shifted * rng.standard_normal(preset.types)
         of_each = (self.costs, np.zeros(preset.types)), (self.costs if preset.after else risen, shift)
-        found = []
+        log_times = []
         for counts, (costs, shifted) in zip(sides, of_each, strict=True):
             load = np.log1p(counts @ self.costs / BUSY) + 0.2 * _wandering(rng, (len(counts), 1), 0.9)[:, 0]
             spread = REQUEST_SPREAD * rng.standard_normal(counts.shape) / np.sqrt(np.maximum(counts, 1.0))
             logs = np.log(costs + waits) + shifted + load[:, None] + spread
-            found.append(np.where(counts > 0.0, logs, np.nan))
-        return found[0], found[1]
+            log_times.append(np.where(counts > 0.0, logs, np.nan))
+        return log_times[0], log_times[1]
 
 
 def _wandering(rng: np.random.Generator, shape: tuple[int, int], memory: float) -> FloatArray:
-    """Return standard normal series, each value following the last: of the shape (periods, series)."""
+    """Return standard normal AR(1) series of shape (periods, series), with autocorrelation ``memory``."""
     fresh = rng.standard_normal(shape)
     if not memory:
         return fresh

@@ -1,4 +1,4 @@
-"""Releases of a web application with truth: source, commits, and the one that made a request slower."""
+"""Releases of a web application with truth: source, commits, and the commit that slowed a request."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _VERBS = (
     "read",
 )
 _DEEPEST = 4
-"""Calls from a handler to what a commit makes slower."""
+"""Largest number of calls from a handler to the function that a commit slows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large an application and its release are.
+    """Size of an application and its release.
 
     Args:
-        about: In one sentence.
-        functions: Besides handlers.
-        handlers: One for each type of request.
-        commits: Of the release.
+        about: Description in one sentence.
+        functions: Number of functions besides handlers.
+        handlers: Number of handlers, one for each type of request.
+        commits: Number of commits of the release.
         modified: Mean number of functions that a commit modifies.
         shared: Share of calls that lead to functions of any domain.
         named: Share of commits whose title names a function that they modify.
@@ -71,9 +71,9 @@ class ReleaseCase:
     Args:
         sources: Path → text of the new release.
         changes: Its commits.
-        request: The type that costs more.
-        slow: Id of the commit that makes it so.
-        depth: Calls from the handler to the function that it made slower.
+        request: Type of request that costs more.
+        slow: Id of the commit that slows it.
+        depth: Number of calls from the handler to the function that the commit slowed.
     """
 
     sources: dict[str, bytes]
@@ -84,17 +84,17 @@ class ReleaseCase:
 
 
 def draw_release(size: Size, rng: np.random.Generator) -> ReleaseCase:
-    """Draw an application, its commits, and which of them made a function slower.
+    """Draw an application, its commits, and the commit that slowed a function.
 
-    The function is any that a handler reaches by one to four calls, each of these as likely; the request that
-    is found is any of those that reach it so.
+    The function is one that a handler reaches by one to four calls, each number as likely; the request is any
+    of those that reach the function by this number.
     """
     tree = _Tree.drawn(size, rng)
     depths = [tree.depths(handler) for handler in range(size.handlers)]
     depth = int(rng.integers(1, _DEEPEST + 1))
-    reached = sorted({name for each in depths for name, deep in each.items() if deep == depth})
+    reached = sorted({name for reach in depths for name, deep in reach.items() if deep == depth})
     slow = int(rng.choice(reached))
-    handler = int(rng.choice([n for n, each in enumerate(depths) if each.get(slow) == depth]))
+    handler = int(rng.choice([n for n, reach in enumerate(depths) if reach.get(slow) == depth]))
     guilty = int(rng.integers(size.commits))
     changes = tuple(
         tree.change(number, size, rng, slow if number == guilty else None) for number in range(size.commits)
@@ -104,57 +104,59 @@ def draw_release(size: Size, rng: np.random.Generator) -> ReleaseCase:
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """Functions in domains; a function calls only those with larger numbers, so that nothing recurs."""
+    """Functions in domains; a function calls only those with larger numbers, so there is no recursion."""
 
     names: Sequence[str]
-    domains: Sequence[int]  # of each function
+    domains: Sequence[int]  # domain of each function
     calls: Sequence[Sequence[int]]
-    entries: Sequence[Sequence[int]]  # what each handler calls
+    entries: Sequence[Sequence[int]]  # callees of each handler
 
     @classmethod
     def drawn(cls, size: Size, rng: np.random.Generator) -> _Tree:
-        domains = [int(each) for each in rng.integers(len(_DOMAINS), size=size.functions)]
+        domains = [int(index) for index in rng.integers(len(_DOMAINS), size=size.functions)]
         names = [f"{_VERBS[int(rng.integers(len(_VERBS)))]}_{number}" for number in range(size.functions)]
 
         def called(domain: int, after: int, most: int) -> list[int]:
             near = [n for n in range(after, size.functions) if domains[n] == domain]
-            found = []
+            callees = []
             for _ in range(int(rng.integers(1, most + 1))):
                 pool = range(after, size.functions) if not near or rng.random() < size.shared else near[:8]
                 if len(pool):
-                    found.append(int(rng.choice(pool)))
-            return sorted(set(found))
+                    callees.append(int(rng.choice(pool)))
+            return sorted(set(callees))
 
         calls = [called(domains[number], number + 1, 3) for number in range(size.functions)]
         entries = [called(number % len(_DOMAINS), 0, 4) for number in range(size.handlers)]
         return cls(names, domains, calls, entries)
 
     def depths(self, handler: int) -> dict[int, int]:
-        """Return function → calls from a handler."""
-        found = dict.fromkeys(self.entries[handler], 1)
-        left = list(found)
+        """Return function → number of calls from a handler."""
+        by_function = dict.fromkeys(self.entries[handler], 1)
+        left = list(by_function)
         for number in left:
             for called in self.calls[number]:
-                if called not in found:
-                    found[called] = found[number] + 1
+                if called not in by_function:
+                    by_function[called] = by_function[number] + 1
                     left.append(called)
-        return found
+        return by_function
 
     def path(self, handler: int) -> str:
-        """Return the path that a handler answers."""
+        """Return the path of a handler's route."""
         return f"/{_DOMAINS[handler % len(_DOMAINS)]}/view{handler}"
 
     def subroutine(self, number: int) -> str:
-        """Return a function as stack frames spell it."""
+        """Return a function's name as stack frames spell it."""
         return f"shop.{_DOMAINS[self.domains[number]]}.{self.names[number]}"
 
     def change(self, number: int, size: Size, rng: np.random.Generator, slow: int | None) -> Change:
-        """Draw a commit: a function, and more of the same domain."""
+        """Draw a commit: a function, and more functions of the same domain."""
         first = int(rng.integers(size.functions)) if slow is None else slow
         near = [n for n, domain in enumerate(self.domains) if domain == self.domains[first] and n != first]
         more = min(int(rng.geometric(1.0 / size.modified)) - 1, len(near))
         modified = (
-            [first, *(int(each) for each in rng.choice(near, more, replace=False))] if more else [first]
+            [first, *(int(function) for function in rng.choice(near, more, replace=False))]
+            if more
+            else [first]
         )
         named = self.names[int(rng.choice(modified))] if rng.random() < size.named else "what was asked for"
         return Change(
@@ -164,17 +166,20 @@ class _Tree:
             title=f"Change {named}",
             files=(f"shop/{_DOMAINS[self.domains[first]]}.py",),
             subroutines=tuple(sorted(map(self.subroutine, modified))),
-            content="\n".join(f"+    {self.names[each]}()" for each in modified),
+            content="\n".join(f"+    {self.names[function]}()" for function in modified),
         )
 
     def sources(self) -> dict[str, bytes]:
-        """Return the source: a module for each domain, and one with handlers."""
+        """Return the source: a module for each domain, and one with the handlers."""
         lines: dict[str, list[str]] = {name: [] for name in _DOMAINS}
         for number, domain in enumerate(self.domains):
             body = [f"    {self._spelt(called, domain)}()" for called in self.calls[number]] or ["    pass"]
             lines[_DOMAINS[domain]] += [f"def {self.names[number]}():", *body]
         imports = f"from shop import {', '.join(_DOMAINS)}"
-        files = {f"shop/{name}.py": "\n".join([imports, *each]).encode() for name, each in lines.items()}
+        files = {
+            f"shop/{name}.py": "\n".join([imports, *module_lines]).encode()
+            for name, module_lines in lines.items()
+        }
         app = ["from flask import Flask", imports, "app = Flask(__name__)"]
         for handler, entries in enumerate(self.entries):
             body = [f"    {self._spelt(called, -1)}()" for called in entries]

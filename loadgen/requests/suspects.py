@@ -18,17 +18,17 @@ _FIRST = 3
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How well the commits of releases of one size are ranked.
+    """Ranking of the commits of releases of one size.
 
     Args:
-        size: Its name.
-        depth: Calls from the handler to what became slower; 0 of all depths.
-        cases: How many there are.
+        size: Name of the size.
+        depth: Number of calls from the handler to the slower function; 0 for all depths.
+        cases: Number of cases.
         first: Share of cases in which the true commit stands first.
         among: Share in which it is among the first three.
-        listed: Commits that modify what the request may run, in the mean; the paper lists them unranked.
-        by_chance: Share in which the first of these in any order would be the true one.
-        missed: Share in which it is none of them.
+        listed: Mean number of commits that modify code the request may run; the paper lists them unranked.
+        by_chance: Share of cases in which the first of these would be the true one in random order.
+        missed: Share of cases in which these do not hold the true one.
         event_first: Share of cases in which the true commit stands first of an event's suspects.
         event_among: Share in which it is among the first three.
         event_named: Share of cases in which the event is confident enough to name suspects.
@@ -54,17 +54,19 @@ class _Ranked:
     depth: int
     rank: int | None  # from 0; None where it is not listed
     listed: int
-    of_event: int  # its rank of all that the event knows
-    named: bool  # whether the event names any
+    of_event: int  # rank among all that the event ranks
+    named: bool  # whether the event names any suspects
     right: bool  # whether it names the true one
 
 
 def measure(name: str, cases: int, seed: int) -> list[Row]:
-    """Return a row of all depths and one of each."""
+    """Return a row for all depths together, and one for each depth."""
     ranked = [_rank(name, seed, number) for number in range(cases)]
-    depths = sorted({each.depth for each in ranked})
+    depths = sorted({case.depth for case in ranked})
     rows = [_row(name, 0, ranked)]
-    return rows + [_row(name, depth, [one for one in ranked if one.depth == depth]) for depth in depths]
+    return rows + [
+        _row(name, depth, [at_depth for at_depth in ranked if at_depth.depth == depth]) for depth in depths
+    ]
 
 
 def _rank(name: str, seed: int, number: int) -> _Ranked:
@@ -73,8 +75,8 @@ def _rank(name: str, seed: int, number: int) -> _Ranked:
 
     case = draw_release(SIZES[name], np.random.default_rng((seed, number)))
     application = read_application(case.sources)
-    found = RequestSuspects(application, case.changes).find({case.request: 1.0})
-    ids = [suspect.change.id for suspect in found.suspects]
+    ranking = RequestSuspects(application, case.changes).find({case.request: 1.0})
+    ids = [suspect.change.id for suspect in ranking.suspects]
     event = suspects_of_event(case, application)
     return _Ranked(
         depth=case.depth,
@@ -87,21 +89,21 @@ def _rank(name: str, seed: int, number: int) -> _Ranked:
 
 
 def _row(name: str, depth: int, ranked: Sequence[_Ranked]) -> Row:
-    found = [each.rank for each in ranked if each.rank is not None]
-    count, named = len(ranked), sum(each.named for each in ranked)
+    ranks = [case.rank for case in ranked if case.rank is not None]
+    count, named = len(ranked), sum(case.named for case in ranked)
     return Row(
         size=name,
         depth=depth,
         cases=count,
-        first=sum(rank == 0 for rank in found) / count,
-        among=sum(rank < _FIRST for rank in found) / count,
-        listed=sum(each.listed for each in ranked) / count,
-        by_chance=sum(1.0 / each.listed for each in ranked if each.rank is not None) / count,
-        missed=1.0 - len(found) / count,
-        event_first=sum(each.of_event == 0 for each in ranked) / count,
-        event_among=sum(each.of_event < _FIRST for each in ranked) / count,
+        first=sum(rank == 0 for rank in ranks) / count,
+        among=sum(rank < _FIRST for rank in ranks) / count,
+        listed=sum(case.listed for case in ranked) / count,
+        by_chance=sum(1.0 / case.listed for case in ranked if case.rank is not None) / count,
+        missed=1.0 - len(ranks) / count,
+        event_first=sum(case.of_event == 0 for case in ranked) / count,
+        event_among=sum(case.of_event < _FIRST for case in ranked) / count,
         event_named=named / count,
-        event_right=ratio_of(sum(each.right for each in ranked), named),
+        event_right=ratio_of(sum(case.right for case in ranked), named),
     )
 
 

@@ -1,4 +1,4 @@
-"""How often a change of requests' cost is seen and named: preset × rise."""
+"""Rates at which changes of requests' costs are seen and named: preset × rise."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ MIXED = "mixed model"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How one method does on one preset with one rise.
+    """Result of one method on one preset with one rise.
 
     Args:
-        preset: Its name.
+        preset: Name of the preset.
         method: COSTS, FOREST or MIXED.
-        share: Rise of the metric at the old release's load; 0 of equal releases.
+        share: Rise of the metric at the old release's load; 0 for equal releases.
         found: Share of the cases in which a rise of a type is reported.
         first: Of those, the share in which the true type stands first.
         named: Of those, the share in which it is among those named.
-        types: Types named, in the mean.
-        r_squared: Median of the deviance model's R²; NaN but of FOREST.
+        types: Mean number of types named.
+        r_squared: Median of the deviance model's R²; NaN for methods other than FOREST.
         compared: Share of the cases that could be compared.
-        seconds: CPU time of a case, in the mean.
+        seconds: Mean CPU time of a case.
     """
 
     preset: str
@@ -63,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one method says of one case: the types named, the likeliest first; none if nothing rose."""
+    """Answer of one method for one case: the types named, the likeliest first; none if nothing rose."""
 
     types: tuple[str, ...]
     r_squared: float = float("nan")
@@ -72,7 +72,7 @@ class _Found:
 def measure(
     name: str, share: float, cases: int, alpha: float, seed: int, others: Sequence[str] = ()
 ) -> Iterator[Row]:
-    """Yield a row of COSTS, and of each other method."""
+    """Yield a row for COSTS, and one for each other method."""
     preset = PRESETS[name]
     methods: dict[str, Callable[[Case, int], _Found | None]] = {COSTS: lambda case, _: _by_costs(case, alpha)}
     every = {FOREST: _by_forest, MIXED: lambda case, number: _by_mixed(case, alpha, number)}
@@ -85,8 +85,8 @@ def measure(
             begin = time.process_time()
             results[method].append((case, judge(case, number)))
             used[method] += time.process_time() - begin
-    for method, found in results.items():
-        yield _row(name, method, share, found, used[method] / cases)
+    for method, answers in results.items():
+        yield _row(name, method, share, answers, used[method] / cases)
 
 
 def _by_costs(case: Case, alpha: float) -> _Found | None:
@@ -102,25 +102,26 @@ def _by_mixed(case: Case, alpha: float, seed: int) -> _Found | None:
     from pipeline.releases.requests.mixed import compare_mixed
 
     try:
-        found = compare_mixed(case.releases.readable(), np.random.default_rng(seed))
+        mixed = compare_mixed(case.releases.readable(), np.random.default_rng(seed))
     except NotCompared:
         return None
-    types = tuple(found.likely)
-    return _Found(types if found.slower(alpha) and types[0] != EVERY else ())
+    types = tuple(mixed.likely)
+    return _Found(types if mixed.slower(alpha) and types[0] != EVERY else ())
 
 
 def _by_forest(case: Case, seed: int) -> _Found | None:
-    found = ask_forests(case.releases, case.type, seed)
-    if found is None:
+    forests = ask_forests(case.releases, case.type, seed)
+    if forests is None:
         return None
-    effects = found.effects if found.r_squared >= PAPER_R_SQUARED else ()
-    return _Found(tuple(effect.type for effect in effects), found.r_squared)
+    effects = forests.effects if forests.r_squared >= PAPER_R_SQUARED else ()
+    return _Found(tuple(effect.type for effect in effects), forests.r_squared)
 
 
 def ask_forests(releases: Releases, true: str, seed: int) -> ForestComparison | None:
-    """Return what the paper's own method says; None if the load cannot be compared.
+    """Return the answer of the paper's own method; None if the load cannot be compared.
 
-    Types that stand for the true one, which the model left out, go by its name: they are the same there.
+    Types that stand for the true type, which the model left out, get its name: for the model they are the
+    same.
     """
     from pipeline.analysis.published.liao2021.forest import Load, compare_forests
 
@@ -129,28 +130,28 @@ def ask_forests(releases: Releases, true: str, seed: int) -> ForestComparison | 
         selection = choose_types(seen)
     except NotCompared:
         return None
-    kept = seen.of_types(selection.kept)
-    old, new = (Load(side.counts, side.metric) for side in (kept.old, kept.new))
-    found = compare_forests(kept.types, old, new, seed)
+    selected = seen.of_types(selection.kept)
+    old, new = (Load(side.counts, side.metric) for side in (selected.old, selected.new))
+    forests = compare_forests(selected.types, old, new, seed)
     stands = selection.left_out.get(true, ())
-    named = (replace(each, type=true) if each.type in stands else each for each in found.effects)
-    return replace(found, effects=tuple(named))
+    named = (replace(effect, type=true) if effect.type in stands else effect for effect in forests.effects)
+    return replace(forests, effects=tuple(named))
 
 
 def _row(
     name: str, method: str, share: float, results: list[tuple[Case, _Found | None]], seconds: float
 ) -> Row:
-    judged = [(case, found) for case, found in results if found is not None]
-    risen = [(case, found) for case, found in judged if found.types]
+    judged = [(case, answer) for case, answer in results if answer is not None]
+    risen = [(case, answer) for case, answer in judged if answer.types]
     return Row(
         preset=name,
         method=method,
         share=share,
-        found=mean([bool(found.types) for _, found in judged]),
-        first=mean([found.types[0] == case.type for case, found in risen]),
-        named=mean([case.type in found.types for case, found in risen]),
-        types=mean([len(found.types) for _, found in risen]),
-        r_squared=median([found.r_squared for _, found in judged]),
+        found=mean([bool(answer.types) for _, answer in judged]),
+        first=mean([answer.types[0] == case.type for case, answer in risen]),
+        named=mean([case.type in answer.types for case, answer in risen]),
+        types=mean([len(answer.types) for _, answer in risen]),
+        r_squared=median([answer.r_squared for _, answer in judged]),
         compared=len(judged) / len(results),
         seconds=seconds,
     )

@@ -1,4 +1,4 @@
-"""The shop's history after its first commit: small edits, as people make them, and what each one does."""
+"""History of the shop after its first commit: small edits, as people make them, and their effects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLOW_SUBROUTINE = "shop.search.Index.rank"
 
 
 class Edit(StrictModel):
-    """Replaces the only occurrence of ``old`` in a file; an empty ``old`` makes the file."""
+    """Replacement of the only occurrence of ``old`` in a file; an empty ``old`` creates the file."""
 
     path: str
     old: str = ""
@@ -23,7 +23,7 @@ class Edit(StrictModel):
 
 
 class Commit(StrictModel):
-    """One commit. ``age_h`` is how many hours before the demo it was written."""
+    """One commit. ``age_h`` is its age in hours before the demo."""
 
     kind: CommitKind
     title: str

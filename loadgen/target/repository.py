@@ -1,4 +1,4 @@
-"""Makes the shop's git repository: the first commit from the package beside this module, then its history."""
+"""Git repository of the shop: the first commit from the package beside this module, then its history."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Revision:
 def make_repository(folder: Path, now: float) -> list[Revision]:
     """Create a git work tree in ``folder`` (made, empty) with the history, and return its revisions in order.
 
-    ``now`` (epoch seconds) is what the commits' ages count back from. The machine's git configuration,
+    The commits' ages count back from ``now`` (epoch seconds). The machine's git configuration,
     hooks included, plays no part.
 
     Raises:
@@ -60,10 +60,10 @@ def check_out(folder: Path, sha: str) -> None:
 
 
 def apply_edit(folder: Path, edit: Edit) -> None:
-    """Change or make one file.
+    """Change or create one file.
 
     Raises:
-        ValueError: the text to replace is not there exactly once, or the file to make exists.
+        ValueError: the text to replace does not occur exactly once, or the file to create exists.
     """
     path = folder / edit.path
     if not edit.old:
@@ -83,7 +83,7 @@ def git(folder: Path, *arguments: str, environ: Mapping[str, str] | None = None)
     Raises:
         ConfigError: git is missing, fails or hangs.
     """
-    # GIT_* of a surrounding git (a hook that runs the tests) would point it at another repository.
+    # GIT_* of an outer git (a hook that runs the tests) would point this git at another repository.
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     clean |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", **(environ or {})}
     try:

@@ -1,4 +1,4 @@
-"""Every store there is: chDB in this process and behind the front, ClickHouse's own server, plain arrays."""
+"""All kinds of stores: chDB in this process and behind the front, ClickHouse's own server, plain arrays."""
 
 from __future__ import annotations
 

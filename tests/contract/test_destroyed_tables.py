@@ -1,4 +1,4 @@
-"""Tables that are emptied, thinned, doubled or gone: the fault suite's comparison sees each."""
+"""Emptied, thinned, doubled or missing tables: the fault suite's comparison sees each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`smidgen feedback` over a real store: what is published, listed and refused."""
+"""`smidgen feedback` over a real store: published, listed and refused verdicts."""
 
 from __future__ import annotations
 

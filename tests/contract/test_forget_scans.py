@@ -1,4 +1,4 @@
-"""Scans that are to be made and decided again, in every store over SQL."""
+"""Scans that are made and decided again, in every store over SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server without room: queries that it answers with nothing are not taken for results without rows."""
+"""A server without room: its empty answers are not taken for results without rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of the embedded store's front, held against those of ClickHouse's own server."""
+"""Answers of the embedded store's front, compared with those of ClickHouse's own server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Producers on a broker without idempotence: they go on without it, and say so once."""
+"""Producers on a broker without idempotence: they continue without it, and log that once."""
 
 from __future__ import annotations
 

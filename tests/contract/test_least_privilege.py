@@ -1,4 +1,4 @@
-"""What each part of Smidgen may do in the store, on ClickHouse's own server with users of few rights."""
+"""Rights that each part of Smidgen needs in the store, tested on ClickHouse's own server with few rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stage made of a scan is kept, and the first that is written counts, in every store."""
+"""Outcomes of scans in every store: they are kept, and the first one written counts."""
 
 from __future__ import annotations
 

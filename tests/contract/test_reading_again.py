@@ -1,4 +1,4 @@
-"""What a consumer fetched and dropped is read again, whatever was committed of the partition."""
+"""Messages that a consumer fetched and dropped: they are read again, whatever the committed offset is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Migrations are safe while workers of former versions run: what these insert goes on working."""
+"""Migrations while workers of former versions run: inserts of these workers still work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``smidgen expect`` and ``smidgen mute`` as they are typed, over a store that others share."""
+"""``smidgen expect`` and ``smidgen mute`` as typed, over a shared store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a store comes to be, and how it fails."""
+"""Connections to a store: its creation, and its failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an insert adds to every store: each fact once, in one part, and no column that is not known."""
+"""Inserts into every store: each fact once, in one part, and no unknown column."""
 
 from __future__ import annotations
 

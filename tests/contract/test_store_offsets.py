@@ -1,4 +1,4 @@
-"""What every store says of a partition: the last offset of each table, and what was used."""
+"""Positions of a partition in every store: the last offset of each table, and its usage."""
 
 from __future__ import annotations
 

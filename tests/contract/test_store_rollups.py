@@ -1,4 +1,4 @@
-"""Rollups: what is read with them is what is read without, and late samples are in it."""
+"""Rollups: reads with them equal reads without, late samples included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of every store: by time, service, columns and id, as they were given; a later one replaces."""
+"""Rows of every store by time, service, columns and id, unchanged; a later row replaces an earlier one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store returns as series: counts on their windows, metrics, and a chosen few of many."""
+"""Series of every store: counts on their windows, metrics, and chosen ones of many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store counts of stacks before and after a change."""
+"""Counts of stacks before and after a change, in every store."""
 
 from __future__ import annotations
 

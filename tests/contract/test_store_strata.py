@@ -1,4 +1,4 @@
-"""What every store counts by who sent it."""
+"""Counts by sender, in every store."""
 
 from __future__ import annotations
 

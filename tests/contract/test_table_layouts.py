@@ -1,4 +1,4 @@
-"""Tables on a cluster: what `smidgen store migrate` says, and what ClickHouse itself makes of it."""
+"""Tables on a cluster: the statements of `smidgen store migrate`, and ClickHouse's own reading of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/tables.md says what the tables are: its columns exist, and its examples give the right numbers."""
+"""Tables in docs/tables.md: the columns exist, and the examples give the right numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An INSERT that its owner sends too late, when another owns the partition, doubles nothing."""
+"""A late INSERT of a partition's former owner: it doubles nothing."""
 
 from __future__ import annotations
 

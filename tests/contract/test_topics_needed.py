@@ -1,4 +1,4 @@
-"""Which topics a worker waits for: a roll begins before the topics that are new with it are made."""
+"""Topics that a worker waits for: a roll may begin before new topics are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of a secured Apache Kafka run on: a broker, an authority, and no other settings."""
+"""Fixtures of the tests of a secured Apache Kafka: a broker, an authority, and no other settings."""
 
 from __future__ import annotations
 

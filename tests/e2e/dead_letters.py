@@ -1,4 +1,4 @@
-"""What the tests of dead letters share: a broken deploy, the commands, and what stands on the topics."""
+"""Shared parts of the tests of dead letters: a broken deploy, the commands, and the topics' messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A secured Apache Kafka as its tests know it: users, their rights, their logins, and commands."""
+"""Secured Apache Kafka for its tests: users, their rights, their logins, and commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts as processes over a real broker and store: each event once, whatever happens to the processes."""
+"""Alerts as processes over a real broker and store: each event once, even if the processes are killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever arrives, it stops nobody: each bad message becomes a dead letter, the good ones are counted."""
+"""Bad input: each bad message becomes a dead letter, the good ones are counted, and no process stops."""
 
 from __future__ import annotations
 

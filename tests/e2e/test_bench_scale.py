@@ -1,4 +1,4 @@
-"""Benchmarks of scale, small: they measure what they say, on a real store."""
+"""Small benchmarks of scale on a real store: they measure what they report."""
 
 from __future__ import annotations
 

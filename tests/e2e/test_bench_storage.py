@@ -1,4 +1,4 @@
-"""What the benchmark of storage counts, on the real store."""
+"""Counts of the benchmark of storage, on the real store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client of subscribers on a real broker: it goes on where it was, reads again, and each event once."""
+"""Client of subscribers on a real broker: it resumes, reads again, and handles each event once."""
 
 from __future__ import annotations
 

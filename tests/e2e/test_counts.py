@@ -1,4 +1,4 @@
-"""Counts in the store equal the samples published, to the unit, whatever happens to the workers."""
+"""Counts in the store equal the samples published, to the unit, even if workers are killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard as a person uses it: every page in Chromium, over what the stages found in two services."""
+"""The dashboard as a person uses it: every page in Chromium, over the stages' results for two services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents as processes, killed while they publish: the log holds all but what they had not published."""
+"""Agents as processes, killed while they publish: the log lacks only messages they had not published."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch that unpacks to more than fits, or to nothing a consumer can read, stops no worker."""
+"""A batch that unpacks to more than fits, or to nothing that a consumer can read: it stops no worker."""
 
 from __future__ import annotations
 

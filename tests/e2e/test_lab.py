@@ -1,4 +1,4 @@
-"""The shop as a lab runs it: it says what requests cost, and its commit calls downstream once more."""
+"""The shop in a lab: it reports the cost of requests, and its commit has one more call downstream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""README's quick start, word for word: an event of one's own service at its end."""
+"""README's quick start, word for word: it ends with an event of the reader's own service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replay sends: what was chosen, what has no receipt, and nothing beside another replay."""
+"""Choice of dead letters in a replay: those chosen, those without receipt, and none beside another replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a secured Apache Kafka refuses, and the one line in which each command says why."""
+"""Requests that a secured Apache Kafka refuses, and the one line in which each command reports the reason."""
 
 from __future__ import annotations
 

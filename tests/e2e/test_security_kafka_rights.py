@@ -1,4 +1,4 @@
-"""Who may do what on a secured Apache Kafka: what docs/security.md says, and no more."""
+"""Rights of users on a secured Apache Kafka: those that docs/security.md lists, and no more."""
 
 from __future__ import annotations
 

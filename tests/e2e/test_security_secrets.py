@@ -1,4 +1,4 @@
-"""Secrets are seen nowhere: not in logs, errors, dead letters, process lists, health, pages or reports."""
+"""Secrets: none is seen in logs, errors, dead letters, process lists, health, pages or reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store behind TLS and a login, and what hostile names do to statements: nothing."""
+"""The store behind TLS and a login, and hostile names, which do not alter statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small service beside a large one that lags: its messages do not wait for the other's backlog."""
+"""A small service beside a large one that lags: its messages do not wait for the large backlog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shop: every commit of its history runs and answers the same, and the slow one costs what it should."""
+"""The shop: all commits of its history run and give the same answers, and the slow one costs as intended."""
 
 from __future__ import annotations
 

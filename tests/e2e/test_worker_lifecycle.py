@@ -1,4 +1,4 @@
-"""Start, stop, crash: what a worker process does when it is asked to, and when it cannot go on."""
+"""Lifecycle of a worker process: start, requested stop, crash, and end when it cannot continue."""
 
 from __future__ import annotations
 

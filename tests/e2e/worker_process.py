@@ -1,4 +1,4 @@
-"""What the worker tests share: worker processes, a store that fails on demand, and messages to count."""
+"""Shared parts of the worker tests: worker processes, a store that fails on demand, and counted messages."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What several suites share: builders, fleets, certificates, repositories, paths."""
+"""Shared parts of several suites: builders, fleets, certificates, repositories, paths."""

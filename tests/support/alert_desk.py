@@ -1,4 +1,4 @@
-"""Desks over a store and a clock of their own, and targets that keep what is sent to them."""
+"""Desks over a store and a clock of their own, and targets that record what is sent to them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BEGUN: set[str] = set()
 
 
 class Recorder(Target):
-    """Keeps what is sent to it, or does what a test says is wrong with it."""
+    """Target that records notes, or fails as a test says."""
 
     kind: Literal["recorder"]
     name: str
@@ -64,18 +64,18 @@ class World:
         return desk
 
     def states(self) -> list[tuple[str, str]]:
-        """Target and state of each row."""
+        """Return the target and state of each row."""
         rows = self.store.rows(RowQuery("alerts", None, 0.0, NOW + 100 * DAY_S))
         return sorted((row["target"], row["state"]) for row in rows)
 
 
 async def take(desk: Desk, *events: dict[str, Any], partition: int = 0) -> None:
-    """Give a desk events."""
+    """Hand events to a desk."""
     await desk.take([Entry(partition, n, NOW, b"shop", encoded(event), ()) for n, event in enumerate(events)])
 
 
 async def settle(desk: Desk) -> None:
-    """Send what is due, and wait for it."""
+    """Send due notes, and wait for the end of sending."""
     for _ in range(3):
         await desk.tick()
         if desk._sending:
@@ -84,7 +84,7 @@ async def settle(desk: Desk) -> None:
 
 
 def counted(desk: Desk) -> dict[tuple[str, ...], float]:
-    """Return what a desk says on /metrics and is not 0, by name and labels; buckets left out."""
+    """Return a desk's metrics that are not 0, by name and labels, without buckets."""
     return {
         (name, *labels.values()): value
         for name, labels, value in desk.samples()
@@ -93,7 +93,7 @@ def counted(desk: Desk) -> dict[tuple[str, ...], float]:
 
 
 def two(more: str = "", rule: str = "{to: [a, b]}") -> str:
-    """Rules for two recorders; ``more`` are options of the first."""
+    """Return rules for two recorders; ``more`` are options of the first."""
     return f"""
 targets:
   a: {{kind: recorder, name: a{more}}}

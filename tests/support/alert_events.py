@@ -1,4 +1,4 @@
-"""Regression events as JSON, and the alerts that they are."""
+"""Regression events as JSON, and their alerts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUSPECT: dict[str, Any] = {
 
 def detected(number: str = "r1", *, service: str = "shop", time: float = NOW, **data: Any) -> dict[str, Any]:
     """Return a detected event; ``data`` replaces parts of its data."""
-    given = {
+    fields = {
         **{"service": service, "workload": "live", "metric": "shop.pricing.total"},
         **{"metric_kind": "subroutine", "kind": "short_term", "change_time": to_iso(time - 3600)},
         **{"detected_time": to_iso(time), "before": 0.06, "after": 0.08, "delta": 0.02, "relative": 1 / 3},
@@ -31,21 +31,21 @@ def detected(number: str = "r1", *, service: str = "shop", time: float = NOW, **
         **{"cost_domains": [], "stacks": [], "servers": 1000.0, "waste_servers": 20.0, "passed": []},
         **data,
     }
-    return _event(number, "detected", given, time)
+    return _event(number, "detected", fields, time)
 
 
 def updated(regression: str, *, service: str = "shop", time: float = NOW + 60, **data: Any) -> dict[str, Any]:
     """Return an update of a regression that has escalated."""
-    given = {**_course(regression, service, time, 0.1, 2.0), "grown": None, "joined": [], "joined_size": 0}
-    return _event(f"{regression}-updated", "updated", {**given, **data}, time)
+    fields = {**_course(regression, service, time, 0.1, 2.0), "grown": None, "joined": [], "joined_size": 0}
+    return _event(f"{regression}-updated", "updated", {**fields, **data}, time)
 
 
 def resolved(
     regression: str, *, service: str = "shop", time: float = NOW + 120, **data: Any
 ) -> dict[str, Any]:
     """Return the resolution of a regression."""
-    given = {**_course(regression, service, time, 0.06, 0.0), "resolved_by": []}
-    return _event(f"{regression}-resolved", "resolved", {**given, **data}, time)
+    fields = {**_course(regression, service, time, 0.06, 0.0), "resolved_by": []}
+    return _event(f"{regression}-resolved", "resolved", {**fields, **data}, time)
 
 
 def alert(event: dict[str, Any] | None = None, **data: Any) -> Alert:
@@ -54,7 +54,7 @@ def alert(event: dict[str, Any] | None = None, **data: Any) -> Alert:
 
 
 def encoded(event: dict[str, Any]) -> bytes:
-    """Return an event as its message has it."""
+    """Return an event in the form of its message."""
     return json.dumps(event).encode()
 
 
@@ -86,7 +86,7 @@ def verdict(
     **data: Any,
 ) -> dict[str, Any]:
     """Return the verdict on an experiment; ``data`` replaces parts of its data."""
-    given = {
+    fields = {
         **{"service": service, "experiment": experiment, "revision": revision, "decision": decision},
         **{"complete": True, "trials": 8, "expected_trials": 8, "half_trials": 0},
         **{"releases_a": ["3f2a"], "releases_b": ["9bc1d00"]},
@@ -102,18 +102,18 @@ def verdict(
             "type": "smidgen.trial.verdict",
         },
         **{"source": f"/smidgen/{service}", "subject": experiment, "time": to_iso(time)},
-        **{"datacontenttype": "application/json", "data": given},
+        **{"datacontenttype": "application/json", "data": fields},
     }
 
 
 def outcome(metric: str, decision: str, difference: float | None, **own: Any) -> dict[str, Any]:
-    """Return what a verdict says of one metric."""
-    known = difference is not None
+    """Return a verdict's outcome for one metric."""
+    measured = difference is not None
     bounds = (difference - 0.01, difference + 0.01) if difference is not None else (None, None)
     return {
         **{"metric": metric, "decision": decision, "threshold": 0.02, "alpha": 0.05, "direction": "up"},
         **{"mean_a": 100.0, "mean_b": 100.0 * (1 + (difference or 0)), "difference": difference},
-        **{"low": bounds[0], "high": bounds[1], "p_value": 0.0005 if known else None},
+        **{"low": bounds[0], "high": bounds[1], "p_value": 0.0005 if measured else None},
         **{"model": "paired-t-test", "trials": 8, "trials_needed": 40},
         **{"warm_up": [3], "unsteady": [], "scores": [], **own},
     }

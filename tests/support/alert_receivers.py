@@ -1,4 +1,4 @@
-"""Receivers of alerts on loopback: HTTP with answers of one's own, and SMTP."""
+"""Receivers of alerts on loopback: HTTP with chosen answers, and SMTP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Reply = tuple[int, Any]
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it came."""
+    """One received request."""
 
     method: str
     path: str
@@ -62,7 +62,7 @@ class _InThread:
 
 
 class HttpReceiver(_InThread):
-    """Keeps every request; ``reply`` makes the status and the JSON of the answer."""
+    """Server that records every request; ``reply`` makes the status and the JSON of the answer."""
 
     def __init__(self, reply: Callable[[Request], Reply] = lambda _: (200, {})) -> None:
         super().__init__()
@@ -75,8 +75,8 @@ class HttpReceiver(_InThread):
         return f"http://127.0.0.1:{self.port}"
 
     def sent(self, method: str, path: str) -> list[Any]:
-        """The bodies of requests of one kind, in order."""
-        return [each.json for each in self.requests if (each.method, each.path) == (method, path)]
+        """Return the bodies of requests of one method and path, in order."""
+        return [request.json for request in self.requests if (request.method, request.path) == (method, path)]
 
     async def _start(self) -> None:
         app = web.Application()
@@ -103,7 +103,7 @@ class HttpReceiver(_InThread):
 
 
 class SmtpReceiver(_InThread):
-    """A mail server that takes everything, but for readers at ``nobody``."""
+    """Mail server that takes all mail, except for recipients at ``nobody``."""
 
     def __init__(self) -> None:
         super().__init__()

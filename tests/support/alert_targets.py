@@ -1,4 +1,4 @@
-"""Targets, and what they are sent."""
+"""Targets of alerts, and notes to send to them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def target(kind: str, **options: Any) -> Target:
     return validate(KINDS[kind], {"kind": kind, **options}, "targets.one")
 
 
-def send(one: Target, note: Note, thread: str = "") -> str:
+def send(target: Target, note: Note, thread: str = "") -> str:
     async def sending() -> str:
         http = Http()
         try:
-            return await one.send(note, thread, http)
+            return await target.send(note, thread, http)
         finally:
             await http.close()
 

@@ -1,4 +1,4 @@
-"""axe-core over a page in the browser: what a person who sees little, or uses no mouse, would trip over."""
+"""Accessibility of a page in the browser, by axe-core."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def _source() -> str:
 
 
 async def audit(browser: Browser) -> list[str]:
-    """Return what axe finds on the page that is shown, one line a node, and what is too wide."""
+    """Return axe's violations on the current page, one line a node, and elements that are too wide."""
     await browser.run(f"{_source()}; true")  # through the devtools: the page's own policy lets nobody in
-    found: list[str] = await browser.run(_FOUND % json.dumps(_WITHIN))
+    violations: list[str] = await browser.run(_FOUND % json.dumps(_WITHIN))
     wider: list[str] = await browser.run(_WIDER)
     sideways: list[str] = await browser.run(_SIDEWAYS)
-    return found + wider + sideways
+    return violations + wider + sideways

@@ -1,4 +1,4 @@
-"""The bill of materials of what runs in production, in CycloneDX: ``make sbom``.
+"""Bill of materials of the packages that run in production, in CycloneDX: ``make sbom``.
 
 Versions and hashes are those of requirements.lock; which packages belong to it follows from pyproject.toml
 and their metadata. So the same lock gives the same bytes, on one version of Python. It names no index and no
@@ -35,12 +35,12 @@ _ENTRY = re.compile(
 _NAMESPACE = uuid.UUID("6f0c2a64-8e0e-5c52-9d3e-0b8e5f3d7a11")
 _EPOCH = datetime(
     1980, 1, 1, tzinfo=UTC
-)  # the lock has no time of its own, and the file is the same each time
+)  # the lock has no time of its own, and the file must always be the same
 
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """One entry of the lock; ``marker`` says where it is installed."""
+    """One entry of the lock; ``marker`` is the condition of its installation."""
 
     name: str
     version: str
@@ -51,32 +51,32 @@ class Locked:
 def locked(lock: str) -> Iterator[Locked]:
     """Yield the entries of a lock."""
     for name, version, marker, hashes in _ENTRY.findall(lock):
-        found = tuple(sorted(re.findall(r"--hash=sha256:([0-9a-f]{64})", hashes)))
-        yield Locked(canonicalize_name(name), version, marker.strip(), found)
+        digests = tuple(sorted(re.findall(r"--hash=sha256:([0-9a-f]{64})", hashes)))
+        yield Locked(canonicalize_name(name), version, marker.strip(), digests)
 
 
 def in_production() -> dict[str, set[str]]:
-    """Return the names of packages that Smidgen needs without extras, and what each needs of them.
+    """Return the packages that Smidgen needs without extras, and the needs of each.
 
-    What a package needs stands in its metadata, so all of them have to be installed, as in ``make setup``.
+    The needs of a package are in its metadata, so all packages have to be installed, as in ``make setup``.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    found: dict[str, set[str]] = {}
+    dependencies: dict[str, set[str]] = {}
     ahead = [(Requirement(line), "") for line in project["dependencies"]]
     direct = {canonicalize_name(requirement.name) for requirement, _ in ahead}
     wanted = [(canonicalize_name(requirement.name), requirement.extras) for requirement, _ in ahead]
     while wanted:
         name, extras = wanted.pop()
-        known = found.setdefault(name, set())
+        names = dependencies.setdefault(name, set())
         for line in metadata.requires(name) or ():
             requirement = Requirement(line)
             if _is_needed(requirement.marker, extras):
                 needed = canonicalize_name(requirement.name)
-                if needed not in known:
-                    known.add(needed)
+                if needed not in names:
+                    names.add(needed)
                     wanted.append((needed, requirement.extras))
-    found["smidgen"] = set(direct)
-    return found
+    dependencies["smidgen"] = set(direct)
+    return dependencies
 
 
 def _is_needed(marker: Marker | None, extras: set[str]) -> bool:
@@ -107,7 +107,9 @@ def bill(lock: str) -> Bom:
             components.setdefault(entry.name, []).append(_component(entry))
     for name, those in components.items():
         made.components.update(component for component in those if component is not root)
-        needed = [each for other in sorted(needs[name]) for each in components.get(other, ())]
+        needed = [
+            reference for dependency in sorted(needs[name]) for reference in components.get(dependency, ())
+        ]
         for component in those:
             made.register_dependency(component, needed)
     return made
@@ -119,7 +121,7 @@ def _component(entry: Locked) -> Component:
         version=entry.version,
         bom_ref=f"{entry.name}=={entry.version}",
         purl=PackageURL("pypi", name=entry.name, version=entry.version),
-        # Of every file that may be installed: which one it is depends on the system.
+        # Of every file that may be installed: the system decides which one is.
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=content) for content in entry.hashes],
         properties=[Property(name="smidgen:marker", value=entry.marker)] if entry.marker else (),
     )

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its own DevTools protocol: what a person with a browser does."""
+"""Headless Chromium, driven over its own DevTools protocol, for tests of what people do in a browser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DESKTOP, PHONE = (1440, 960), (390, 844)
 
 
 class Browser:
-    """One tab. ``requests`` are the addresses it asked for, ``complaints`` what its console said."""
+    """One tab. ``requests`` are the addresses it requested, ``complaints`` the messages of its console."""
 
     def __init__(self, socket: ClientWebSocketResponse, session: str) -> None:
         self._socket = socket
@@ -55,17 +55,17 @@ class Browser:
         await asyncio.wait_for(self._loaded.wait(), WAIT_S)
 
     async def run(self, script: str) -> Any:
-        """Return what an expression gives; a promise is waited for."""
-        found = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        if "exceptionDetails" in found:
-            raise RuntimeError(str(found["exceptionDetails"]))
-        return found["result"].get("value")
+        """Return the value of an expression; a promise is awaited."""
+        answer = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(str(answer["exceptionDetails"]))
+        return answer["result"].get("value")
 
     async def until(self, script: str) -> None:
         """Wait until an expression holds."""
         end = asyncio.get_running_loop().time() + WAIT_S
         while True:
-            with suppress(RuntimeError):  # between two pages there is nothing to ask
+            with suppress(RuntimeError):  # between two pages there is no context to evaluate in
                 if await self.run(f"!!({script})"):
                     return
             if asyncio.get_running_loop().time() > end:
@@ -76,11 +76,11 @@ class Browser:
         """Press and release a key."""
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
         for kind in ("keyDown", "keyUp"):
-            given = {"text": text} if kind == "keyDown" and text else {}
-            await self.call("Input.dispatchKeyEvent", type=kind, key=key, **given)
+            options = {"text": text} if kind == "keyDown" and text else {}
+            await self.call("Input.dispatchKeyEvent", type=kind, key=key, **options)
 
     async def look(self, size: tuple[int, int], *, dark: bool) -> None:
-        """Take the size of a screen, and its colour scheme."""
+        """Set the size of the screen, and its colour scheme."""
         width, height = size
         mobile = width < 700
         await self.call(
@@ -91,35 +91,35 @@ class Browser:
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     async def screenshot(self, path: Path, *, most: int) -> None:
-        """Write the page as a picture of the kind that the name ends with, ``most`` pixels of its height."""
+        """Write the page as an image in the format of the name's ending, ``most`` pixels of its height."""
         metrics = (await self.call("Page.getLayoutMetrics"))["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": metrics["width"], "height": min(most, metrics["height"]), "scale": 1}
         wanted = {"format": path.suffix[1:], "captureBeyondViewport": True, "clip": clip}
         if path.suffix == ".webp":
             wanted["quality"] = 80
-        found = await self.call("Page.captureScreenshot", **wanted)
-        path.write_bytes(base64.b64decode(found["data"]))
+        answer = await self.call("Page.captureScreenshot", **wanted)
+        path.write_bytes(base64.b64decode(answer["data"]))
 
     async def _read(self) -> None:
         async for message in self._socket:
             if message.type != WSMsgType.TEXT:
                 continue
-            said = message.json()
-            if said.get("id") in self._answers:
-                self._answers[said["id"]].set_result(said)
-            elif (method := said.get("method")) == "Page.loadEventFired":
+            content = message.json()
+            if content.get("id") in self._answers:
+                self._answers[content["id"]].set_result(content)
+            elif (method := content.get("method")) == "Page.loadEventFired":
                 self._loaded.set()
             elif method == "Network.requestWillBeSent":
-                self.requests.append(said["params"]["request"]["url"])
+                self.requests.append(content["params"]["request"]["url"])
             elif method == "Runtime.exceptionThrown":
-                self.complaints.append(str(said["params"]["exceptionDetails"]))
-            elif method == "Log.entryAdded" and said["params"]["entry"]["level"] == "error":
-                self.complaints.append(str(said["params"]["entry"]))
+                self.complaints.append(str(content["params"]["exceptionDetails"]))
+            elif method == "Log.entryAdded" and content["params"]["entry"]["level"] == "error":
+                self.complaints.append(str(content["params"]["entry"]))
 
 
 @asynccontextmanager
 async def chromium(**headers: str) -> AsyncIterator[Browser]:
-    """Start Chromium and open one tab; it sends ``headers`` along with everything."""
+    """Start Chromium and open one tab, which sends ``headers`` with every request."""
     assert CHROMIUM is not None
     with tempfile.TemporaryDirectory(prefix="smidgen-browser-", ignore_cleanup_errors=True) as folder:
         process = await asyncio.create_subprocess_exec(
@@ -154,12 +154,12 @@ async def _endpoint(stream: asyncio.StreamReader) -> str:
 
 
 async def _tab(socket: ClientWebSocketResponse, headers: Mapping[str, str]) -> Browser:
-    async def ask(number: int, method: str, **given: Any) -> dict[str, Any]:
-        await socket.send_json({"id": number, "method": method, "params": given})
+    async def ask(number: int, method: str, **params: Any) -> dict[str, Any]:
+        await socket.send_json({"id": number, "method": method, "params": params})
         while (answer := await socket.receive_json()).get("id") != number:
             pass
-        found: dict[str, Any] = answer["result"]
-        return found
+        result: dict[str, Any] = answer["result"]
+        return result
 
     target = (await ask(-1, "Target.createTarget", url="about:blank"))["targetId"]
     session = (await ask(-2, "Target.attachToTarget", targetId=target, flatten=True))["sessionId"]

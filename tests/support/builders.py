@@ -1,4 +1,4 @@
-"""Small builders of the values that several tests need."""
+"""Small builders of values for several tests."""
 
 from __future__ import annotations
 

@@ -9,25 +9,25 @@ from typing import Any
 
 
 def for_every(name: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Have a test called once for each value of one of its parameters, and fail with all values that fail.
+    """Call a test once for each value of one of its parameters, and fail with all values that fail.
 
-    Fixtures are those of one test: use it where they are read only.
+    All values share the fixtures of one test: use it where the test only reads them.
     """
-    given = list(values)
+    cases = list(values)
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
             failures: list[Exception] = []
-            for value in given:
+            for value in cases:
                 try:
                     test(**{name: value}, **fixtures)
                 except Exception as error:  # all of them are raised below
                     error.add_note(f"{name}: {value!r}")
                     failures.append(error)
             if failures:
-                raise ExceptionGroup(f"{len(failures)} of {len(given)} fail", failures)
-            assert given, f"no {name} to check"
+                raise ExceptionGroup(f"{len(failures)} of {len(cases)} fail", failures)
+            assert cases, f"no {name} to check"
 
         signature = inspect.signature(test)
         rest = [parameter for parameter in signature.parameters.values() if parameter.name != name]

@@ -1,4 +1,4 @@
-"""Certificates made for a test, with the openssl program: an authority and what it vouches for."""
+"""Certificates for a test, made with the openssl program: an authority and the certificates it issues."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOOPBACK = "IP:127.0.0.1,DNS:localhost"
 
 @dataclass(frozen=True)
 class Certificate:
-    """Files in PEM: a certificate, its key, and both in one file as Kafka wants them."""
+    """Files in PEM: a certificate, its key, and both in one file, as Kafka needs them."""
 
     certificate: Path
     key: Path
@@ -20,7 +20,7 @@ class Certificate:
 
 
 class Authority:
-    """Vouches for certificates; its own lies in ``certificate``."""
+    """Authority that issues certificates; its own is ``certificate``."""
 
     def __init__(self, folder: Path, name: str = "authority") -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ class Authority:
     def issue(
         self, name: str, *, hosts: str = _LOOPBACK, days: int = 2, key_password: str = ""
     ) -> Certificate:
-        """Make a certificate for ``hosts``; one of -1 days has expired."""
+        """Make a certificate for ``hosts``; with -1 days it has expired."""
         made, key, both = (self._folder / f"{name}.{end}" for end in ("pem", "key", "both"))
         request, names = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
         names.write_text(f"subjectAltName={hosts}\n")

@@ -1,4 +1,4 @@
-"""deploy/helm/smidgen as Helm's own engine renders it: sets of values, and what is made of them.
+"""Objects of deploy/helm/smidgen as Helm's own engine renders it, for sets of values.
 
 The engine is the package helm-python-sdk, which holds Helm's library.
 """
@@ -139,51 +139,53 @@ SETS: dict[str, Object] = {
 
 
 def rendered(values: Mapping[str, Any], name: str = "smidgen") -> dict[str, str]:
-    """Return what the templates make of values, by their files."""
+    """Return the files that the templates render for the values."""
     return dict(_rendered(json.dumps(values), name))
 
 
 def objects(values: Mapping[str, Any], name: str = "smidgen") -> list[Object]:
-    """Return the objects in it; a caller may change them."""
+    """Return the rendered objects; a caller may change them."""
     return deepcopy(_objects(json.dumps(values), name))
 
 
 @cache
 def _rendered(values: str, name: str) -> Mapping[str, str]:
-    given = json.loads(values)
+    parsed = json.loads(values)
     with helm.Chart.load(CHART) as chart:
-        chart.validate_schema(given)
-        found: dict[str, str] = chart.render(given, name=name, namespace="monitoring")
-    return found
+        chart.validate_schema(parsed)
+        files: dict[str, str] = chart.render(parsed, name=name, namespace="monitoring")
+    return files
 
 
 @cache
 def _objects(values: str, name: str) -> list[Object]:
     texts = [text for file, text in _rendered(values, name).items() if file.endswith(".yaml")]
-    return [one for text in texts for one in yaml.load_all(text, yaml.CSafeLoader) if one]
+    return [document for text in texts for document in yaml.load_all(text, yaml.CSafeLoader) if document]
 
 
 def of_kind(kind: str, values: Mapping[str, Any]) -> dict[str, Object]:
-    return {one["metadata"]["name"]: one for one in objects(values) if one["kind"] == kind}
+    return {item["metadata"]["name"]: item for item in objects(values) if item["kind"] == kind}
 
 
 def workers(values: Mapping[str, Any]) -> dict[str, Object]:
-    """Return what runs the stages."""
-    found = of_kind("StatefulSet" if values.get("stableNames") else "Deployment", values)
-    return {name: one for name, one in found.items() if name.removeprefix("smidgen-") not in PARTS}
+    """Return the workloads that run the stages."""
+    workloads = of_kind("StatefulSet" if values.get("stableNames") else "Deployment", values)
+    return {
+        name: workload for name, workload in workloads.items() if name.removeprefix("smidgen-") not in PARTS
+    }
 
 
 def pod(workload: Object) -> Object:
-    found: Object = workload["spec"]["template"]["spec"]
-    return found
+    spec: Object = workload["spec"]["template"]["spec"]
+    return spec
 
 
 def settings_of(spec: Object, values: Mapping[str, Any], folder: Path) -> Settings:
-    """Return what a container of a pod would read, its files laid out in a folder."""
+    """Return the settings that a container of a pod would read, with its files laid out in a folder."""
     (container,) = spec["containers"]
-    made = {(one["kind"], one["metadata"]["name"]): one for one in objects(values)}
+    made = {(entry["kind"], entry["metadata"]["name"]): entry for entry in objects(values)}
     sources = {volume["name"]: volume for volume in spec["volumes"]}
-    environ = {one["name"]: one["value"] for one in container["env"]}
+    environ = {entry["name"]: entry["value"] for entry in container["env"]}
     for mount in container["volumeMounts"]:
         source = sources[mount["name"]]
         config = made.get(("ConfigMap", source.get("configMap", {}).get("name")), {"data": {}})

@@ -1,4 +1,4 @@
-"""Command lines of Smidgen in documents, and what the command line itself makes of them."""
+"""Command lines of Smidgen in documents, and their interpretation by the command line itself."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def command_lines(text: str) -> Iterator[list[str]]:
 
 
 def typed_lines(text: str) -> Iterator[list[str]]:
-    """Yield those of the blocks alone, which people type; what stands three spaces after one is about it."""
+    """Yield the commands of blocks alone, which people type; text after three spaces is a remark."""
     for block in _BLOCK.findall(text):
         for line in re.sub(r"\\\n\s*", " ", block).splitlines():
             yield from _commands(re.split(r"(?<=\S)\s{3,}", line)[0])
 
 
 def trouble(arguments: Sequence[str]) -> str:
-    """Return why the command line refuses arguments, or nothing. None of them is run, and no file is read."""
+    """Return the reason for which the command line refuses arguments, or nothing; nothing is run or read."""
     command: click.Command = smidgen
     context = click.Context(smidgen, info_name="smidgen", **smidgen.context_settings)
     left = list(arguments)
     while isinstance(command, click.Group) and left and not left[0].startswith("-"):
         try:
-            name, found, left = command.resolve_command(context, left)
+            name, subcommand, left = command.resolve_command(context, left)
         except click.UsageError as error:
             return error.format_message()
-        assert found is not None
-        command, context = found, click.Context(found, parent=context, info_name=name)
+        assert subcommand is not None
+        command, context = subcommand, click.Context(subcommand, parent=context, info_name=name)
     # `bench NAME` is a command of its own for some names, and knows only with all arguments which.
     chosen = command.make_context(
         str(context.info_name), list(left), parent=context.parent, resilient_parsing=True
@@ -49,10 +49,10 @@ def trouble(arguments: Sequence[str]) -> str:
     if chosen.command is not command:
         left.remove(str(chosen.info_name).split()[-1])
     try:
-        given, _, _ = chosen.command.make_parser(context).parse_args(left)
+        options, _, _ = chosen.command.make_parser(context).parse_args(left)
         for parameter in chosen.command.params:
-            if isinstance(parameter.type, click.Choice) and given.get(parameter.name or "") is not None:
-                parameter.type_cast_value(context, given[parameter.name or ""])
+            if isinstance(parameter.type, click.Choice) and options.get(parameter.name or "") is not None:
+                parameter.type_cast_value(context, options[parameter.name or ""])
     except click.UsageError as error:
         return error.format_message()
     return ""

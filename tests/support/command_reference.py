@@ -1,4 +1,4 @@
-"""The reference of commands in docs/commands.md, as the command line has them.
+"""Reference of commands in docs/commands.md, generated from the command line.
 
 ``python -m tests.support.command_reference`` rewrites it (``make schemas``).
 """
@@ -40,27 +40,27 @@ def _helps(name: str) -> str:
     parent = click.Context(smidgen, info_name="smidgen", **smidgen.context_settings)
     return "".join(
         f"```\n{context.get_help()}\n```\n"
-        for context in (_context(*one) for one in _all(name, command, parent))
+        for context in (_context(*entry) for entry in _all(name, command, parent))
     )
 
 
 def _all(
     name: str, command: click.Command, parent: click.Context
 ) -> Iterator[tuple[str, click.Command, click.Context, list[str]]]:
-    """Yield a command and those under it, with what they are called under."""
+    """Yield a command and its subcommands, with the names they are called by."""
     yield name, command, parent, []
     if name == "bench":
-        yield from ((name, command, parent, [one]) for one in OF_THEIR_OWN if one not in NAMES)
+        yield from ((name, command, parent, [option]) for option in OF_THEIR_OWN if option not in NAMES)
     if isinstance(command, click.Group):
         context = click.Context(command, parent=parent, info_name=name)
         for inner in command.list_commands(context):
-            found = command.get_command(context, inner)
-            assert found is not None
-            yield from _all(inner, found, context)
+            subcommand = command.get_command(context, inner)
+            assert subcommand is not None
+            yield from _all(inner, subcommand, context)
 
 
-def _context(name: str, command: click.Command, parent: click.Context, given: list[str]) -> click.Context:
-    return command.make_context(name, given, parent=parent, terminal_width=WIDTH, resilient_parsing=True)
+def _context(name: str, command: click.Command, parent: click.Context, arguments: list[str]) -> click.Context:
+    return command.make_context(name, arguments, parent=parent, terminal_width=WIDTH, resilient_parsing=True)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A copy of the program with a few lines changed: what an extension takes is tried on it."""
+"""Copy of the program with a few lines changed, to try out what an extension takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Edits = Mapping[str, Mapping[str, str]]
 
 
 def run_with(edits: Edits, program: str, folder: Path) -> None:
-    """Run a program against a copy of ``pipeline`` with edits; it says by its exit code that all is well."""
+    """Run a program against a copy of ``pipeline`` with edits; its exit code reports success."""
     shutil.copytree(ROOT / "pipeline", folder / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
     for path, pieces in edits.items():
         text = (folder / path).read_text()

@@ -1,4 +1,4 @@
-"""A load of the fault suite as a store holds it when nothing went wrong, or one profile did."""
+"""Load of the fault suite in a store, counted correctly or with one profile wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.storage.interface import Store
 
 
 def count_load(store: Store, load: Load, *, without: int = -1, twice: int = -1) -> None:
-    """Count a load's messages, one of its profiles left out or counted again, and add its truth's rows."""
+    """Count a load's messages, with one profile left out or counted again, and add its truth's rows."""
     stage = AggregateStage(
         store=store,
         clock=lambda: 2e9,
@@ -32,7 +32,7 @@ def count_load(store: Store, load: Load, *, without: int = -1, twice: int = -1) 
         payload = stage.inputs[message.topic](message.value)
         for number in range(copies):
             if number:
-                payload = replace(payload, id="another")  # or it would be recognised
+                payload = replace(payload, id="another")  # otherwise the repeat would be recognised
             position = len(records[message.topic])
             records[message.topic].append(Record(message.topic, 0, position, payload))
     for batch in records.values():

@@ -34,12 +34,12 @@ REGRESSED_DAYS = 2.5  # at the end
 
 @dataclass(frozen=True, slots=True)
 class Mixes:
-    """What is drawn."""
+    """Settings of the drawn services."""
 
     endpoints: int = 12
     groups: int = 4
-    amplitude: float = 0.25  # largest of a group's cycle; the smallest is half of it
-    restless: float = 0.02  # by how much a group's share differs from day to day
+    amplitude: float = 0.25  # largest factor of a group's cycle; the smallest is half of it
+    restless: float = 0.02  # relative difference of a group's share between days
     samples: float = 60_000.0  # in a window
     regressions: int = 8
     errors: float = 9.0  # size of a regression in standard errors of six hours
@@ -66,7 +66,7 @@ def draw_service(seed: int, mixes: Mixes, profile: Sequence[Stack] = ()) -> tupl
     truth, changes = _regress(rng, mixes, stacks, shares, starts)
     changes += _other_changes(rng, mixes, stacks)
     counts = rng.poisson(shares * mixes.samples).astype(np.float64)
-    names = tuple(one.subroutine for one in truth)
+    names = tuple(regression.subroutine for regression in truth)
     samples = np.array([counts[[name in stack for stack in stacks]].sum(axis=0) for name in names])
     dataset = Dataset(
         service="shop",
@@ -129,10 +129,17 @@ def _other_changes(rng: np.random.Generator, mixes: Mixes, stacks: Sequence[Stac
 def name_causes(dataset: Dataset, truth: Sequence[Truth], workload: Workload) -> list[str]:
     """Return the first suspect of each regression, as a scan some hours later finds it; empty without."""
     store, named = ArrayStore(dataset), []
-    for one in truth:
-        end = min(one.time + 8 * 3600.0, dataset.end)
+    for regression in truth:
+        end = min(regression.time + 8 * 3600.0, dataset.end)
         rise = Candidate(
-            "subroutine", one.subroutine, "short_term", one.time, 0.01, 0.01 + one.size, 1e-9, 9.0
+            "subroutine",
+            regression.subroutine,
+            "short_term",
+            regression.time,
+            0.01,
+            0.01 + regression.size,
+            1e-9,
+            9.0,
         )
         analysis_end = end - (workload.extended_s or 0.0)
         scan = Scan(
@@ -171,9 +178,9 @@ def _drawn_profile(rng: np.random.Generator) -> list[Stack]:
     profile: list[Stack] = [("main", "loop", *rng.choice(names, 3, replace=False).tolist())]
     while len(profile) < 150:
         parent = profile[int(rng.integers(len(profile)))]
-        kept = parent[: int(rng.integers(2, len(parent) + 1))]
-        more = [name for name in rng.choice(names, int(rng.integers(1, 4))).tolist() if name not in kept]
-        profile.append((*kept, *more)[:20])
+        prefix = parent[: int(rng.integers(2, len(parent) + 1))]
+        more = [name for name in rng.choice(names, int(rng.integers(1, 4))).tolist() if name not in prefix]
+        profile.append((*prefix, *more)[:20])
     return list(dict.fromkeys(profile))
 
 
@@ -201,9 +208,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.support.daily_mixes", description=__doc__)
     parser.add_argument("--seeds", default="1-6", help="FIRST-LAST")
     parser.add_argument("--profile", type=Path, help="a file of collapsed stacks")
-    given = parser.parse_args()
-    first, _, last = given.seeds.partition("-")
-    profile = list(parse_collapsed(given.profile.read_bytes()).stacks) if given.profile else []
+    options = parser.parse_args()
+    first, _, last = options.seeds.partition("-")
+    profile = list(parse_collapsed(options.profile.read_bytes()).stacks) if options.profile else []
     (workload,) = load_workloads(("frontfaas-small",))
     for amplitude in (0.0, 0.25):
         hits = events = wrong = 0
@@ -211,7 +218,7 @@ def main() -> None:
         for seed in range(int(first), int(last or first) + 1):
             dataset, truth = draw_service(seed, Mixes(amplitude=amplitude), profile)
             named = name_causes(dataset, truth, workload)
-            right = [name == one.change for name, one in zip(named, truth, strict=True)]
+            right = [name == regression.change for name, regression in zip(named, truth, strict=True)]
             print(
                 f"  seed {seed}: {len(dataset.stacks)} stacks, true change first {sum(right)} of {len(right)}"
             )

@@ -25,7 +25,7 @@ SCAN = Scan("shop", "live", START - 86_400, START - 3600, START + 3600, START + 
 def build_candidates(
     matrix: StackMatrix, names: Sequence[str], *, times: Sequence[float] | None = None
 ) -> list[Candidate]:
-    """Candidates with the levels that the stacks give them; change points 100 s after the start."""
+    """Return candidates with the stacks' levels; change points are 100 s after the start."""
     holds = membership(index_stacks(matrix), [SeriesKey("subroutine", name) for name in names])
     before, after = holds @ matrix.before / matrix.total_before, holds @ matrix.after / matrix.total_after
     moments = times or [START + 100.0] * len(names)
@@ -38,7 +38,7 @@ def build_candidates(
 def build_evidence(
     matrix: StackMatrix, candidates: Sequence[Candidate], changes: Sequence[Change] = ()
 ) -> DedupEvidence:
-    """The evidence of one cluster."""
+    """Return the evidence of one cluster."""
     cluster = Cluster(candidates, StackEvidence(index_stacks(matrix)))
     return DedupEvidence(SCAN, lambda candidate: candidate.metric, [cluster], deployed=Deployed(changes))
 
@@ -46,7 +46,7 @@ def build_evidence(
 def group(
     matrix: StackMatrix, candidates: Sequence[Candidate], changes: Sequence[Change] = ()
 ) -> list[tuple[Group, Sequence[Link]]]:
-    """The groups of one scan's candidates."""
+    """Return the groups of one scan's candidates."""
     evidence = build_evidence(matrix, candidates, changes)
     return find_groups(evidence, evidence.clusters[0], CONFIG)
 
@@ -60,16 +60,16 @@ def build_pairs(
     times: Sequence[float] | None = None,
     config: DedupConfig = CONFIG,
 ) -> Pairs:
-    """Pairs of subroutines; the first of them were reported as parts of these events."""
+    """Return pairs of subroutines; the first of them were reported as parts of these events."""
     every = build_candidates(matrix, names, times=times)
     evidence = build_evidence(matrix, every, changes)
-    known = [Reported(c, event) for c, event in zip(every, events, strict=False)]
+    earlier = [Reported(c, event) for c, event in zip(every, events, strict=False)]
     return pair_up(
         evidence,
         evidence.clusters[0].stacks.index,
-        every[len(known) :],
+        every[len(earlier) :],
         config,
-        reported=known,
+        reported=earlier,
         deployed=evidence.deployed.before(every, config),
     )
 
@@ -82,7 +82,7 @@ def pairs_of(
     rise: FloatArray | None = None,
     rules: PairwiseConfig | None = None,
 ) -> Pairs:
-    """Pairs of one moment with these features."""
+    """Return pairs of one moment with these features."""
     count = len(gcpu)
     candidates = [build_candidate(f"series{row}") for row in range(count)]
     return Pairs(

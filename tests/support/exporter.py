@@ -1,4 +1,4 @@
-"""A worker of all stages that has worked through some data, as Prometheus sees it."""
+"""Metrics of a worker of all stages that has processed some data, as Prometheus reads them."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class _Clock:
 
 
 def scrape_worker() -> str:
-    """Return what a worker of all stages says on /metrics, after a regression and a service's silence.
+    """Return the metrics of a worker of all stages after a regression and a service's silence.
 
-    Only Kafka is missing: batches come from the flow of backtests, and one partition is said to lag.
+    Only Kafka is missing: batches come from the flow of backtests, and one partition is reported to lag.
     """
     with pytest.MonkeyPatch.context() as patch:
         return asyncio.run(_scrape(patch))
@@ -81,15 +81,15 @@ async def _scrape(patch: pytest.MonkeyPatch) -> str:
     patch.setattr(workers, "lags", lambda *_: {("profiles", 0): 3})
     _work(flow, clock)
     clock.now += AFTER_S
-    other = build_profile({"main": 1000}, service="mail", start=clock.now - 60.0)
-    flow.send("profiles", [encode_profile(other)], partition=1)
+    second = build_profile({"main": 1000}, service="mail", start=clock.now - 60.0)
+    flow.send("profiles", [encode_profile(second)], partition=1)
     assert worker._health is not None
     async with TestClient(TestServer(worker._health.application())) as client:
         return await (await client.get("/metrics")).text()
 
 
 def _work(flow: driven.Flow, clock: _Clock) -> None:
-    """Send a service's profiles, one subroutine of which gets slower, and its throughput."""
+    """Send the profiles of a service with one slower subroutine, and its throughput."""
     draws = np.random.default_rng(1)
     for second in range(SECONDS):
         clock.now = START + second + 1.0
@@ -107,7 +107,7 @@ def _work(flow: driven.Flow, clock: _Clock) -> None:
 
 
 def scrape_agent() -> str:
-    """Return what ``agent host`` says on /metrics, after a message of a service."""
+    """Return the metrics of ``agent host`` after a message of a service."""
     numbers = HostNumbers()
     numbers.sampled("shop", 7)
     states = dict.fromkeys(("sampled", "waiting", "failing", "covered", "passed"), 1)
@@ -116,7 +116,7 @@ def scrape_agent() -> str:
 
 
 def scrape_alerts() -> str:
-    """Return what alerts, webhooks and the gateway say on /metrics, after an alert that nobody took."""
+    """Return the metrics of alerts, webhooks and the gateway after an alert that no target took."""
     return asyncio.run(_scrape_alerts())
 
 
@@ -140,7 +140,7 @@ async def _scrape_alerts() -> str:
 
 
 def _of_others() -> list[Sample]:
-    """Return what a gateway says after a request and a scrape, and a dashboard of a function."""
+    """Return the metrics of a gateway after a request and a scrape, and of a dashboard of a function."""
     counts = Counts(lambda: NOW, ["pprof"])
     skipped = Skipped("not_cpu", "heap: not CPU", is_wrong=False)
     counts.request("pprof", Result(200, "took 1", skipped=(skipped,)), "127.0.0.1", 0.1)

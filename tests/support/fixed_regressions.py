@@ -1,4 +1,4 @@
-"""A regression of production that was fixed, as the store holds it, with its change and trials."""
+"""Fixed regression of production in a store, with its change and trials."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CAUSE = "abc1234"
 
 
 def insert_regression(store: Store, metric: str = "shop.cart", modified: tuple[str, ...] = ()) -> None:
-    """Report a regression of 2 % of CPU, 10 minutes after its only suspect; scans have gone on since."""
+    """Insert a regression of 2 % of CPU, 10 minutes after its only suspect, and later scans."""
     stacks = (StackChange(("shop.main", metric, "shop.price"), 0.1, 0.12),)
     suspect = Suspect(build_change(CAUSE, time=T - 600.0), 0.9, {})
     candidate = build_candidate(metric, before=0.1, after=0.12, change_time=T)
@@ -36,9 +36,9 @@ def insert_regression(store: Store, metric: str = "shop.cart", modified: tuple[s
 
 
 def insert_resolution(store: Store, *fixing: str) -> None:
-    """Resolve it, by some changes."""
+    """Insert the resolution of the regression by some changes."""
     candidate = build_candidate("shop.cart", before=0.1, after=0.12, change_time=T)
-    changes = tuple(build_change(one, ["shop.cart"]) for one in fixing)
+    changes = tuple(build_change(name, ["shop.cart"]) for name in fixing)
     update = Update(
         "resolved", OpenRegression("r1", candidate), "shop", "hours", T + 9e4, T + 8e4, 0.1, changes=changes
     )
@@ -46,13 +46,13 @@ def insert_resolution(store: Store, *fixing: str) -> None:
 
 
 def insert_verdict(store: Store, kind: VerdictKind, subject: str = "") -> None:
-    """Answer it."""
-    said = Verdict("r1", "shop", kind, T + 7200.0, subject=subject)
-    store.insert("verdicts", columns_of([verdict_to_row(said)]))
+    """Insert a verdict on the regression."""
+    verdict = Verdict("r1", "shop", kind, T + 7200.0, subject=subject)
+    store.insert("verdicts", columns_of([verdict_to_row(verdict)]))
 
 
 def insert_trials(store: Store, experiment: str = "pr-1", same_code: int = 20) -> None:
-    """Have an experiment of the cause that passed, and A/A trials of CPU that differ by about 1 %."""
+    """Insert a passed experiment of the cause, and A/A trials of CPU that differ by about 1 %."""
     store.insert("trial_verdicts", columns_of([verdict_row("shop", experiment, T - 3600.0, "pass")]))
     rng = np.random.default_rng(1)
     sides: list[TrialSide] = []
@@ -65,4 +65,4 @@ def insert_trials(store: Store, experiment: str = "pr-1", same_code: int = 20) -
             assert isinstance(decoded, TrialSide)
             sides.append(decoded)
     store.insert("trials", columns_of(map(side_row, sides)))
-    store.insert("trial_points", columns_of(row for one in sides for row in point_rows(one)))
+    store.insert("trial_points", columns_of(row for chosen in sides for row in point_rows(chosen)))

@@ -1,4 +1,4 @@
-"""The choice of fleets whose events and ledgers are recorded: presets, made small, by what they exercise."""
+"""Choice of fleets whose events and ledgers are recorded: small presets, by what they exercise."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class RecordedFleet:
     """A fleet to simulate and backtest.
 
     Args:
-        name: Of the record.
-        preset: Of the simulator.
-        seed: Of its draws.
-        about: What it exercises.
+        name: Name of the record.
+        preset: Preset of the simulator.
+        seed: Seed of the simulator.
+        about: The behaviour that it exercises.
         changes: Keys of the scenario that differ from the preset cut to ``SMALL``; objects are merged.
         workloads: Presets of workloads.
-        rerun_interval_s: Between scans of a workload that looks for more often; None: as the preset has it.
-        workload_changes: Fields of every workload that differ.
+        rerun_interval_s: Interval of scans for workloads with shorter ones; None: that of the preset.
+        workload_changes: Fields that differ in every workload.
         is_silenced: Whether people announce the cost of some regressions and mute others.
         has_gates: Whether the worker knows which subroutines each gate switches.
     """

@@ -1,4 +1,4 @@
-"""A small service over time: its messages as agents would send them, and the dataset they amount to."""
+"""Small service over time: its messages as agents would send them, and the dataset of their counts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SLOWER = {**BASE, "main;endpoint=/cart;cart.price;cart.tax": 0.19}
 
 @dataclass(frozen=True)
 class Recording:
-    """What one service sent, second by second."""
+    """Stack samples of one service, second by second."""
 
     profiles: tuple[Profile, ...]
     points: tuple[MetricPoints, ...]

@@ -1,4 +1,4 @@
-"""Requests as clients of the gateway send them."""
+"""Requests in the forms that clients of the gateway send."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def exported(*services: str) -> Any:
 def libdatadog_pprof() -> bytes:
     """Return a profile as libdatadog writes it: samples before all tables, and a period of a nanosecond.
 
-    Its counts hold a thread that waits, too: ``main;price`` for 4 s and ``main;wait`` have 400 samples each.
+    Its counts include a waiting thread: ``main;price`` for 4 s and ``main;wait`` have 400 samples each.
     """
     profile = profile_messages()["Profile"]
     words = ["", "cpu-time", "nanoseconds", "cpu-samples", "count", "main", "price", "wait"]
@@ -130,12 +130,12 @@ def datadog_event(**changed: Any) -> bytes:
 
 
 def datadog(**files: bytes) -> bytes:
-    given = files or {"profile.pprof": bytes(cramjam.zstd.compress(libdatadog_pprof()))}
-    return form(event=datadog_event(), **given)
+    parts = files or {"profile.pprof": bytes(cramjam.zstd.compress(libdatadog_pprof()))}
+    return form(event=datadog_event(), **parts)
 
 
 def message(stacks: Mapping[tuple[str, ...], int]) -> bytes:
     """Return a message of the sampler inside Python applications."""
     interval = Interval(NOW - 10, NOW, 20.0, stacks)
-    [one] = build_messages(interval, Identity("shop", "h1", "v7", {"region": "eu"}), "id-1")
-    return one.value
+    [built] = build_messages(interval, Identity("shop", "h1", "v7", {"region": "eu"}), "id-1")
+    return built.value

@@ -1,4 +1,4 @@
-"""Flight recordings of a few samples, as the JVM writes them: for tests of the reader."""
+"""Writer of flight recordings of a few samples, as the JVM writes them, for tests of the reader."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def text(value: str) -> bytes:
 
 
 def sized(content: bytes) -> bytes:
-    """Return an event with its size in front, which counts itself."""
+    """Return an event with its size in front; the size includes itself."""
     size = len(content) + 1
     while len(number(size)) + len(content) != size:
         size = len(number(size)) + len(content)

@@ -1,4 +1,4 @@
-"""Experiments that judge has decided, in a store: what the pages of trials show."""
+"""Experiments that judge has decided, in a store, for the pages of trials."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def trials_of(
     Side B of ``cpu`` is slower by a share; ``latency_ms`` has no difference and a long tail.
     """
     rng = np.random.default_rng(seed)
-    found = []
+    drawn = []
     for number in range(trials):
         for side, factor in (("A", 1.0), ("B", 1.0 + slower)):
             points = rng.normal(100.0, 1.0, 40) * factor * rng.normal(1.0, 0.002)
@@ -44,7 +44,7 @@ def trials_of(
             metrics = (TrialMetric("cpu", points, threshold=0.02), TrialMetric("latency_ms", tail, 2))
             machine = FACTORS[int(rng.integers(2))]
             name, time = f"t{number:03}", start + MINUTE_S * number
-            found.append(
+            drawn.append(
                 TrialSide(
                     service,
                     experiment,
@@ -58,11 +58,11 @@ def trials_of(
                     trials=own.get("expected", 0),
                 )
             )
-    return found
+    return drawn
 
 
 def judge_experiments(store: Store, end: float, service: str = "shop") -> None:
-    """Judge changes: slower, harmless, with too few trials, with a revision, and one that runs.
+    """Judge changes: slower, harmless, with too few trials, with a revision, and unfinished.
 
     A/A trials come first, and again a day later, so that models are chosen twice. Times end before ``end``.
     """
@@ -84,6 +84,9 @@ def judge_experiments(store: Store, end: float, service: str = "shop") -> None:
 
 def _take(stage: JudgeStage, messages: Sequence[TrialSide | ExperimentEnd]) -> None:
     stage.handle(
-        [Record("trials", 0, offset, decode_trial(encode_trial(one))) for offset, one in enumerate(messages)]
+        [
+            Record("trials", 0, offset, decode_trial(encode_trial(trial)))
+            for offset, trial in enumerate(messages)
+        ]
     )
     stage.settled()

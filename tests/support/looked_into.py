@@ -1,4 +1,4 @@
-"""Services that the stages have looked into, in a store: what a dashboard shows."""
+"""Services that the stages have scanned, in a store, for the dashboard."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ _LOG = {"stream": "test", "topic": "profiles"}
 def look_into(
     store: Store, scenario: Mapping[str, Any] = SHOP, *, seed: int = 3, end: float = 0.0
 ) -> Dataset:
-    """Simulate a service, run the stages over it, and put all of it into a store.
+    """Simulate a service, run the stages over it, and put all results into a store.
 
-    Its last window ends before ``end``, epoch seconds, unless that is 0.
+    The last window ends before ``end``, epoch seconds, unless ``end`` is 0.
     """
     drawn = simulate(Scenario.model_validate(scenario), seed).dataset
     dataset = _moved(drawn, end) if end else drawn
@@ -107,12 +107,12 @@ def _copy(arrays: ArrayStore, store: Store, table: RowTable) -> None:
 
 
 def _count(store: Store, dataset: Dataset) -> None:
-    """Insert the counts as aggregate would have."""
+    """Insert the counts as aggregate would."""
     windows = dataset.start + dataset.window_s * np.arange(len(dataset.totals))
     _insert(store, "totals", dataset, windows, dataset.totals[None], {"messages": 0, "stacks": 0})
     kinds, names = dataset.kinds, dataset.names
     for kind in set(kinds):
-        rows = [row for row, each in enumerate(kinds) if each == kind]
+        rows = [row for row, row_kind in enumerate(kinds) if row_kind == kind]
         own = {"kind": kind}
         _insert(
             store,
@@ -145,7 +145,7 @@ def _count(store: Store, dataset: Dataset) -> None:
 def _count_senders(store: Store, dataset: Dataset, ids: Sequence[int]) -> None:
     """Insert stacks and endpoints by stratum: each stratum has its share of the samples of every stack.
 
-    Windows are of SENDERS_S, so that some lie wholly after a change.
+    Windows have SENDERS_S, so that some lie wholly after a change.
     """
     stacks, endpoints = stack_ids(dataset.stacks).tolist(), np.array(dataset.kinds) == "endpoint"
     names = np.array(dataset.names)[endpoints].tolist()

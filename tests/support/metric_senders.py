@@ -1,4 +1,4 @@
-"""Requests of senders of metrics, as their protocols spell them."""
+"""Requests of senders of metrics in their own protocols."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from agents.metrics.remote_write import remote_write_messages
 def write_request(
     series: Sequence[tuple[Mapping[str, str], float, float]], types: Mapping[str, int] | None = None
 ) -> bytes:
-    """Return a request of remote write 1.0: of each series labels, time and value."""
+    """Return a request of remote write 1.0 with the labels, time and value of each series."""
     request = remote_write_messages(1)["Request"]()
     for name, type_ in (types or {}).items():
         request.metadata.add(metric_family_name=name.encode(), type=type_)
     for labels, time, value in series:
-        one = request.timeseries.add()
+        entry = request.timeseries.add()
         for name, text in sorted(labels.items()):
-            one.labels.add(name=name.encode(), value=text.encode())
-        one.samples.add(value=value, timestamp=round(time * 1000))
+            entry.labels.add(name=name.encode(), value=text.encode())
+        entry.samples.add(value=value, timestamp=round(time * 1000))
     data: bytes = request.SerializeToString()
     return data
 

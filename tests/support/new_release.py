@@ -69,9 +69,11 @@ def release(store: Store, start: float) -> float:
     busy = drift[:, None] * np.exp(0.2 * rng.standard_normal((periods, len(USUAL))))
     counts = rng.poisson(busy * USUAL)
     costs = np.array(list(CPU_S.values()))
-    each = np.tile(costs, (periods, 1))
-    each[OLD:, 0] *= 1.0 + RISE
-    cpu = (0.2 + (counts * each).sum(axis=1) / PERIOD_S) * (1.0 + 0.01 * rng.standard_normal(periods))
+    request_costs = np.tile(costs, (periods, 1))
+    request_costs[OLD:, 0] *= 1.0 + RISE
+    cpu = (0.2 + (counts * request_costs).sum(axis=1) / PERIOD_S) * (
+        1.0 + 0.01 * rng.standard_normal(periods)
+    )
     begun, end = start + OLD * PERIOD_S, start + periods * PERIOD_S
     flow = Flow(
         store,
@@ -81,7 +83,7 @@ def release(store: Store, start: float) -> float:
         stream="test",
         stages=("aggregate", "releases", "dedup", "rootcause"),
     )
-    flow.send("changes", [encode_change(replace(one, time=begun - 20.0)) for one in CHANGES])
+    flow.send("changes", [encode_change(replace(change, time=begun - 20.0)) for change in CHANGES])
     times = np.asarray(start + PERIOD_S * (np.arange(periods) + 0.5), np.float64)
     flow.send("metrics", [encode_metric_points(MetricPoints(SERVICE, "cpu_cores", times, cpu))])
     messages = [

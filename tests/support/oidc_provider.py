@@ -1,4 +1,4 @@
-"""An OpenID provider on this machine that lets everybody in, and lies where a test wants it to."""
+"""OpenID provider on this machine that accepts everybody, and returns false claims where a test wants it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Signer = Callable[[Claims], str]
 
 
 class LocalProvider:
-    """Says who somebody is by ``claims``; ``sign`` makes the ID token of them."""
+    """Provider that identifies people by ``claims``; ``sign`` makes the ID token of the claims."""
 
     def __init__(self) -> None:
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.claims: Claims = {"sub": "4711", "email": "ada@example.org", "groups": ["perf"]}
-        self.changed: Claims = {}  # what a token says instead of the truth
+        self.changed: Claims = {}  # claims of a token instead of the true ones
         self.sign: Signer = lambda claims: jwt.encode(claims, self.key, "RS256", {"kid": "one"})
         self._codes: dict[str, dict[str, str]] = {}
         app = web.Application()
@@ -39,35 +39,35 @@ class LocalProvider:
 
     @property
     def issuer(self) -> str:
-        """Its address, which is its name."""
+        """The provider's address, which is its name."""
         return str(self.server.make_url("/")).rstrip("/")
 
     async def _describe(self, request: web.Request) -> web.Response:
         paths = {"authorization_endpoint": "/authorize", "token_endpoint": "/token", "jwks_uri": "/keys"}
-        found = {name: self.issuer + path for name, path in paths.items()}
-        return web.json_response({"issuer": self.issuer, **found})
+        addresses = {name: self.issuer + path for name, path in paths.items()}
+        return web.json_response({"issuer": self.issuer, **addresses})
 
     async def _authorize(self, request: web.Request) -> web.Response:
-        given = request.query
-        assert (given["response_type"], given["code_challenge_method"]) == ("code", "S256")
+        query = request.query
+        assert (query["response_type"], query["code_challenge_method"]) == ("code", "S256")
         code = secrets.token_hex(8)
-        self._codes[code] = dict(given)
-        raise web.HTTPFound(f"{given['redirect_uri']}?{urlencode({'code': code, 'state': given['state']})}")
+        self._codes[code] = dict(query)
+        raise web.HTTPFound(f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state']})}")
 
     async def _exchange(self, request: web.Request) -> web.Response:
         form = await request.post()
-        asked = self._codes.pop(str(form["code"]), None)
+        login = self._codes.pop(str(form["code"]), None)
         pair = f"{CLIENT}:{quote_plus(SECRET)}"
         digest = hashlib.sha256(str(form["code_verifier"]).encode()).digest()
         if (
-            asked is None
-            or base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != asked["code_challenge"]
+            login is None
+            or base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != login["code_challenge"]
             or request.headers.get("Authorization") != f"Basic {base64.b64encode(pair.encode()).decode()}"
-            or form["redirect_uri"] != asked["redirect_uri"]
+            or form["redirect_uri"] != login["redirect_uri"]
         ):
             return web.json_response({"error": "invalid_grant"}, status=400)
         now = int(time.time())
-        own = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 60, "nonce": asked["nonce"]}
+        own = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 60, "nonce": login["nonce"]}
         claims = {**self.claims, **own, **self.changed}
         return web.json_response({"access_token": "unused", "id_token": self.sign(claims)})
 

@@ -1,4 +1,4 @@
-"""The mark of a test that fails because of a known fault, until the fault is mended."""
+"""Mark of a test that fails because of a known fault, until the fault is fixed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def open_fault(point: str, fault: str) -> pytest.MarkDecorator:
 
     Args:
         point: The number under which the fault is listed.
-        fault: What happens instead of the right behaviour.
+        fault: The wrong behaviour.
     """
     reason = f"open fault {point}: {fault}"
     return pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)

@@ -1,4 +1,4 @@
-"""Small profile files of every format, made here: of two stacks, ``main;work`` and ``main``."""
+"""Small profile files of every format, with two stacks, ``main;work`` and ``main``."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ LINES = 20
 
 
 def observe(name: str) -> Record:
-    """Return what a fleet reports with today's code."""
+    """Return the report on a fleet by today's code."""
     if name == RELEASES:
         return _rounded_record(recorded_releases())
     (fleet,) = (fleet for fleet in FLEETS if fleet.name == name)
@@ -100,7 +100,7 @@ def write_record(record: Record, path: Path) -> None:
 
 
 def read_record(name: str) -> Record:
-    """Return what was recorded of a fleet."""
+    """Return the recorded report on a fleet."""
     record: Record = json.loads(gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes()))
     return record
 
@@ -121,7 +121,7 @@ def differences(before: Record, after: Record) -> list[str]:
 
 
 def _by_key(rows: Iterable[Mapping[str, Json]]) -> dict[str, Mapping[str, Json]]:
-    """Return rows by what says them apart: id, metric, time, and step or type."""
+    """Return rows by their key: id, metric, time, and step or type."""
     counted: Counter[str] = Counter()
     keyed = {}
     for row in rows:
@@ -146,7 +146,7 @@ def _changed(path: str, before: Json, after: Json) -> Iterator[str]:
 
 
 class _Absent:
-    """Stands for a key that is not there."""
+    """Placeholder for an absent key."""
 
 
 def _same(before: Json, after: Json) -> bool:
@@ -172,15 +172,15 @@ def shortened(name: str, lines: Sequence[str]) -> str:
 
 
 def compare(name: str) -> list[str]:
-    """Return how a fleet's report differs from its record; empty if it does not."""
+    """Return the differences of a fleet's report from its record; empty if there are none."""
     return differences(read_record(name), observe(name))
 
 
 def shown_steps(records: Iterable[Record]) -> tuple[Counter[str], tuple[str, ...]]:
-    """Return how often each ``step/code`` of the registry decided in records, and the steps that never did.
+    """Return the number of decisions per ``step/code`` in records, and the steps without any.
 
-    Constraints and factors show by the answers that name them. Parts of detection and of stages that leave
-    no trace count as steps that never did.
+    Constraints and factors appear in answers that name them. Parts of detection and of stages that leave no
+    trace count as steps without decisions.
     """
     shown: Counter[str] = Counter()
     seen: set[str] = set()

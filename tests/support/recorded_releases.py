@@ -1,4 +1,4 @@
-"""The record of new releases that are compared by their requests: events and ledger of several services."""
+"""Record of new releases compared by their requests: events and ledger of several services."""
 
 from __future__ import annotations
 

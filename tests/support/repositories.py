@@ -1,4 +1,4 @@
-"""A git repository to commit to, for tests of what reads one."""
+"""Git repository to commit to, for tests of its readers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Work:
         return self.git("rev-parse", "HEAD")
 
     def edit(self, path: str, old: str, before: str, after: str) -> str:
-        """Commit a file, and then with one thing replaced by another; return the id of the second commit."""
+        """Commit a file, and again with one text replaced; return the id of the second commit."""
         assert old.count(before) == 1
         self.commit("Old", {path: old})
         return self.commit("New", {path: old.replace(before, after)})

@@ -1,4 +1,4 @@
-"""Which test file each process of pytest-xdist runs next: waiting and counting go on side by side."""
+"""Order of test files in the processes of pytest-xdist: waiting and counting run side by side."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ COUNTING_BEGINS_AT = 3
 
 
 class WaitingBesideCounting(LoadFileScheduling):  # type: ignore[misc] # xdist ships no types
-    """Gives files that wait to all processes but the first, which takes those that count; later all help all.
+    """Scheduler: the first process takes files that count, the others files that wait.
 
-    The order within each kind is that in which the tests were collected.
+    A process without files of its kind takes files of the other. Within a kind files keep the order of
+    collection.
     """
 
     def __init__(self, config: pytest.Config, log: Producer, waits: Callable[[str], bool]) -> None:
@@ -37,6 +38,6 @@ def counts(worker: str, processes: int) -> bool:
 
 
 def counting_worker(environment: Mapping[str, str]) -> bool:
-    """Return whether this process is it, by what pytest-xdist says in the environment."""
+    """Return whether this process is the counting one, by the environment of pytest-xdist."""
     processes = int(environment.get("PYTEST_XDIST_WORKER_COUNT", 0))
     return counts(environment.get("PYTEST_XDIST_WORKER", ""), processes)

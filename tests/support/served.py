@@ -1,4 +1,4 @@
-"""A service whose samples are the work of its requests, with what is true of both."""
+"""Service whose samples are the work of its requests, with the truth about both."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Served:
 
     Args:
         matrix: Counts of series: a third of one type each, a third of several, a third as the service.
-        requests: Of the types.
-        moved: (series,) by which factor the mix raised each from AT on.
+        requests: Requests of the types.
+        moved: (series,) factors by which the mix raised each series from AT on.
         levels: (series,) usual gCPU.
     """
 
@@ -35,7 +35,7 @@ class Served:
     levels: FloatArray
 
     def with_steps(self, rows: list[int], gains: FloatArray, seed: int) -> Served:
-        """Return the same with series that cost more by some factors from AT on."""
+        """Return the same service with series that cost more by some factors from AT on."""
         rng, samples = np.random.default_rng((seed, 1)), self.matrix.samples.copy()
         samples[rows, AT:] += rng.poisson(samples[rows, AT:] * gains[:, None])
         samples = np.minimum(samples, self.matrix.totals)
@@ -46,10 +46,10 @@ def serve(seed: int, *, gain: float, types: int = 8, series: int = 60, wander: f
     """Draw a service whose first type of request gains some traffic at AT.
 
     Args:
-        seed: Of all draws.
-        gain: Relative.
-        types: Of requests; a tenth of the work is done without any.
-        series: Subroutines.
+        seed: Seed of all draws.
+        gain: Relative gain of traffic.
+        types: Number of types of requests; a tenth of the work belongs to no request.
+        series: Number of subroutines.
         wander: Standard deviation of the logarithm of each type's traffic over hours.
     """
     rng = np.random.default_rng(seed)

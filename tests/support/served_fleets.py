@@ -1,4 +1,4 @@
-"""One scan of simulated fleets with access logs, as deduplication leaves it, with and without a step.
+"""Scan of simulated fleets with access logs, after deduplication, with and without a step.
 
 ``python -m tests.support.served_fleets`` prints the table of docs/maths/request-mix.md.
 """
@@ -38,29 +38,29 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def counted(dataset: Dataset, without: Without) -> tuple[int, int, int]:
-    """Return the events of a scan that have no cause, the steps that are found, and all of them."""
+    """Return the numbers of events without a cause, of steps found, and of all steps."""
     end = dataset.start + AT * DAYS * DAY_S + 9.5 * HOUR_S
     scan = scan_of(dataset, end - end % WORKLOAD.rerun_interval_s, without, stage="dedup")
     steps = [row for row in dataset.truth if row["kind"] == "regression"]
-    found: set[str] = set()
+    detected: set[str] = set()
     false = 0
     for candidate in scan.candidates:
         names = {candidate.metric, *(member.metric for member in candidate.group)}
         hits = {row["id"] for row in steps if names.intersection(name for _, name, _ in row["series"])}
-        found |= hits
+        detected |= hits
         false += not hits
-    return false, len(found), len(steps)
+    return false, len(detected), len(steps)
 
 
 def main(seeds: int = 8) -> None:
     """Print the table."""
-    for case, given in CASES.items():
+    for case, changes in CASES.items():
         sums = np.zeros((2, 3), dtype=int)
         for seed in range(1, seeds + 1):
-            dataset = simulate(Scenario.model_validate({**FLEET, **given}), seed).dataset
+            dataset = simulate(Scenario.model_validate({**FLEET, **changes}), seed).dataset
             sums += [counted(dataset, without) for without in (frozenset({KEY}), NOTHING)]
-        (false, found, _), (false_with, found_with, steps) = sums.tolist()
-        print(f"| {case} | {false} | {false_with} | {found} of {steps} | {found_with} of {steps} |")
+        (false, hits, _), (false_with, hits_with, steps) = sums.tolist()
+        print(f"| {case} | {false} | {false_with} | {hits} of {steps} | {hits_with} of {steps} |")
 
 
 if __name__ == "__main__":

@@ -53,13 +53,15 @@ def draw(case: str, seed: int) -> Case:
 
 def store_of(served: Served, *, with_requests: bool = True) -> ArrayStore:
     """Return a store that holds the requests of a service."""
-    store, found = ArrayStore(), served.requests
+    store, requests = ArrayStore(), served.requests
     if with_requests:
         counted = [
-            RequestCounts(SERVICE, "", float(start), found.width_s, _types(served, window), "v1")
-            for window, start in enumerate(found.starts)
+            RequestCounts(SERVICE, "", float(start), requests.width_s, _types(served, window), "v1")
+            for window, start in enumerate(requests.starts)
         ]
-        columns = request_columns([Record("requests", 0, row, each) for row, each in enumerate(counted)])
+        columns = request_columns(
+            [Record("requests", 0, row, message) for row, message in enumerate(counted)]
+        )
         lines = len(columns["service"])
         stamps = {"stream": ["log"] * lines, "topic": ["requests"] * lines}
         store.insert("requests", {**columns, **stamps})
@@ -74,20 +76,22 @@ def _types(served: Served, window: int) -> tuple[TypeCounts, ...]:
 
 
 def searched(served: Served) -> Searched:
-    """Return what a scan looks at that ends with the data."""
+    """Return the windows of a scan that ends with the data."""
     return Searched(SERVICE, WORKLOAD, served.matrix, Windows(HISTORY, END - 36, END))
 
 
 def scan(served: Served, store: ArrayStore, without: Without = NOTHING) -> Found:
-    """Return what one scan finds."""
+    """Return the result of one scan."""
     return find_at_constant_mix(store, searched(served), search_config(WORKLOAD, END * WINDOW_S), without)
 
 
 def counted(case: str, seed: int, without: Without) -> tuple[int, int, int]:
-    """Return the series found that did not change, those found that did, and all that did."""
+    """Return the numbers of unchanged series found, of changed series found, and of all changed series."""
     drawn = draw(case, seed)
-    found = {one.series for one in scan(drawn.served, store_of(drawn.served), without).candidates}
-    return len(found - drawn.truth), len(found & drawn.truth), len(drawn.truth)
+    candidates = {
+        candidate.series for candidate in scan(drawn.served, store_of(drawn.served), without).candidates
+    }
+    return len(candidates - drawn.truth), len(candidates & drawn.truth), len(drawn.truth)
 
 
 def main(seeds: int = 20) -> None:
@@ -97,8 +101,8 @@ def main(seeds: int = 20) -> None:
         for without in (WITHOUT, NOTHING):
             sums = np.sum([counted(case, seed, without) for seed in range(1, seeds + 1)], axis=0)
             cells.append(sums.tolist())
-        (false, found, _), (false_with, found_with, steps) = cells
-        print(f"| {case} | {false} | {false_with} | {found} of {steps} | {found_with} of {steps} |")
+        (false, hits, _), (false_with, hits_with, steps) = cells
+        print(f"| {case} | {false} | {false_with} | {hits} of {steps} | {hits_with} of {steps} |")
 
 
 if __name__ == "__main__":

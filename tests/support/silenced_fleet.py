@@ -1,4 +1,4 @@
-"""What people know of a simulated fleet: silences of its regressions, and what its gates switch."""
+"""Knowledge of people about a simulated fleet: silences of its regressions, and the code of its gates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.model.units import DAY_S, HOUR_S
 def silences_of(dataset: Dataset) -> tuple[Silence, ...]:
     """Return silences of a fleet's regressions, in five forms by turns.
 
-    Costs are announced as high as they are, too low, and taken back; mutes last, and end.
+    Costs are announced high enough, too low, and high enough but withdrawn; mutes last, and end.
     """
     silences = []
     regressions = [row for row in dataset.truth if row["kind"] == "regression"]
@@ -47,7 +47,7 @@ def silences_of(dataset: Dataset) -> tuple[Silence, ...]:
 
 
 def gates_of(dataset: Dataset) -> Mapping[str, tuple[str, ...]]:
-    """Return gate → the subroutines of the code behind it."""
+    """Return gate → subroutines of the code behind it."""
     return {
         gate: change.subroutines for change in dataset.changes if change.subroutines for gate in change.gates
     }

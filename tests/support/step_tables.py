@@ -1,4 +1,4 @@
-"""The tables of judging steps in docs/tables.md, as the registry has them.
+"""Tables of judging steps in docs/tables.md, generated from the registry.
 
 ``python -m tests.support.step_tables`` rewrites them (``make schemas``).
 """
@@ -38,7 +38,7 @@ def step_tables() -> str:
 
 
 def written() -> str:
-    """Return what the page has."""
+    """Return the tables in the page."""
     return PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0].strip()
 
 

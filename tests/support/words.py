@@ -1,4 +1,4 @@
-"""The lint of words: what docs/glossary.md rules out, looked for in documents, help texts and code."""
+"""Lint of words that docs/glossary.md rules out, in documents, help texts and code."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Ban:
 
 @lru_cache(maxsize=2)
 def _lowered(text: str) -> str:
-    """Return a text in lower case on one line; each row is counted in the same two, one after another."""
+    """Return a text in lower case on one line; cached, since each row is counted in the same two texts."""
     return " ".join(text.lower().split())
 
 
@@ -72,12 +72,12 @@ def bans() -> tuple[Ban, ...]:
     """Read the table of docs/glossary.md."""
     table = _GLOSSARY.read_text(encoding="utf-8").split(_NO_WORDS)[1]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
-    found = []
+    entries = []
     for row in rows:
         if len(row) == 4 and row[0] not in ("not", "---"):
             words, instead, where, exceptions = row
             allowed = _listed(exceptions)
-            found.append(
+            entries.append(
                 Ban(
                     words=tuple(_listed(words)),
                     instead=instead,
@@ -86,7 +86,7 @@ def bans() -> tuple[Ban, ...]:
                     files=tuple(phrase for phrase in allowed if "/" in phrase),
                 )
             )
-    return tuple(found)
+    return tuple(entries)
 
 
 def documents() -> dict[str, str]:
@@ -114,7 +114,7 @@ def help_texts() -> dict[str, str]:
 def names(tree: ast.Module) -> set[str]:
     """Return the identifiers of a module, as words: ``LetterBox.told_at`` gives "letter box", "told at".
 
-    What an imported module calls its own is left out, such as ``click.echo``.
+    Names of imported modules are left out, such as ``click.echo``.
     """
     modules = {
         alias.asname or alias.name
@@ -122,23 +122,23 @@ def names(tree: ast.Module) -> set[str]:
         if isinstance(node, ast.Import)
         for alias in node.names
     }
-    found: set[str] = set()
+    identifiers: set[str] = set()
     for node in _nodes(tree):
         if isinstance(node, ast.Name):
-            found.add(node.id)
+            identifiers.add(node.id)
         elif isinstance(node, ast.Attribute):
             if not (isinstance(node.value, ast.Name) and node.value.id in modules):
-                found.add(node.attr)
+                identifiers.add(node.attr)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
+            identifiers.add(node.name)
         elif isinstance(node, ast.arg | ast.keyword) and node.arg:
-            found.add(node.arg)
-    return {split_name(name) for name in found}
+            identifiers.add(node.arg)
+    return {split_name(name) for name in identifiers}
 
 
 @lru_cache(maxsize=1)
 def _nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
-    """Return the nodes of a tree, which is looked through more than once."""
+    """Return the nodes of a tree; cached, since a tree is searched more than once."""
     return tuple(ast.walk(tree))
 
 
@@ -197,9 +197,9 @@ def words_in_code() -> dict[str, list[str]]:
         written = " . ".join(chain(*prose(source, tree)))
         for ban in rows:
             if not path.startswith(ban.files or ("\0",)):
-                found = ban.count(named) + (0 if ban.names_only else ban.count(written))
-                if found:
-                    files[ban.words[0]].append(f"{path}: {found}")
+                count = ban.count(named) + (0 if ban.names_only else ban.count(written))
+                if count:
+                    files[ban.words[0]].append(f"{path}: {count}")
     return files
 
 
@@ -244,8 +244,8 @@ def _helped(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
     if isinstance(command, click.Group):
         context = click.Context(command, info_name=name)
         for sub in command.list_commands(context):
-            found = command.get_command(context, sub)
-            assert found
-            yield from _helped(found, f"{name} {sub}")
+            subcommand = command.get_command(context, sub)
+            assert subcommand
+            yield from _helped(subcommand, f"{name} {sub}")
     if command is smidgen:
         yield "commands", " ".join(text for _, text in COMMANDS.values())

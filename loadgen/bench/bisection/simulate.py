@@ -13,16 +13,16 @@ from scipy import stats
 from pipeline.experiments.bisection import BeliefConfig, Outcome, Record, SearchConfig, standing_of
 
 LEVEL = 1000.0
-"""Of the code before the step, in standard deviations of one measurement."""
+"""Level of the code before the step, in standard deviations of one measurement."""
 
 BUILD_RUNS = 10.0
-"""What a build costs, in runs."""
+"""Cost of a build, in runs."""
 
 MOST_RUNS = 2000
 """Budget of one search."""
 
 _ALPHA = 0.05
-"""Of the t-test with which plain searches compare a version with the first."""
+"""Level of the t-test with which plain searches compare a version with the first."""
 
 
 def _heavy(rng: np.random.Generator) -> float:
@@ -41,10 +41,10 @@ NOISES: MappingProxyType[str, Callable[[np.random.Generator], float]] = MappingP
 
 @dataclass(slots=True)
 class Range:
-    """A range of commits that can be measured; counts what that takes."""
+    """A range of commits that can be measured; counts the builds and runs that this takes."""
 
     commits: int
-    cause: int  # version with which the new level begins; more than there are: none
+    cause: int  # first version of the new level; a number above the last version means no step
     step: float
     noise: Callable[[np.random.Generator], float]
     rng: np.random.Generator
@@ -52,7 +52,7 @@ class Range:
     runs: int = 0
 
     def measure(self, version: int) -> float:
-        """Measure a version once, and build it if it is not yet."""
+        """Measure a version once; build it first if it is not built."""
         self.built.add(version)
         self.runs += 1
         return LEVEL + (self.step if version >= self.cause else 0.0) + self.noise(self.rng)
@@ -82,7 +82,7 @@ def by_posterior(threshold: float) -> Search:
 
 
 def binary(repeats: int) -> Search:
-    """Return binary search in which each version is compared with the first by a t-test of so many runs."""
+    """Return a binary search that compares each version with the first: a t-test of ``repeats`` runs each."""
 
     def search(span: Range) -> int | None:
         first = [span.measure(0) for _ in range(repeats)]
@@ -99,7 +99,7 @@ def binary(repeats: int) -> Search:
 
 
 def chronological(repeats: int) -> Search:
-    """Return the search that goes from commit to commit until one differs from the first version."""
+    """Return a search that goes from commit to commit until one differs from the first version."""
 
     def search(span: Range) -> int | None:
         first = [span.measure(0) for _ in range(repeats)]
@@ -115,26 +115,26 @@ def chronological(repeats: int) -> Search:
     return search
 
 
-def _slower(first: list[float], other: list[float]) -> bool:
-    return bool(stats.ttest_ind(other, first, equal_var=False, alternative="greater").pvalue <= _ALPHA)
+def _slower(first: list[float], second: list[float]) -> bool:
+    return bool(stats.ttest_ind(second, first, equal_var=False, alternative="greater").pvalue <= _ALPHA)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How one way to search does: means over searches."""
+    """Results of one way to search: means over searches."""
 
     commits: int
     noise: str
     step: float  # in standard deviations of one run; 0 is no step
     search: str
     found: float
-    """Share of searches that name the commit, or where there is no step none."""
+    """Share of searches that name the commit, or none if there is no step."""
     builds: float
     runs: float
 
 
 def measure(commits: int, noise: str, step: float, searches: int, seed: int) -> list[Row]:
-    """Measure each way to search on as many ranges, the same for all of them."""
+    """Measure each way to search on the same ranges."""
     ways = {
         "posterior": by_posterior(step / 2.0 or 1.0),
         "binary, 5 runs each": binary(5),
@@ -148,9 +148,9 @@ def measure(commits: int, noise: str, step: float, searches: int, seed: int) -> 
             rng = np.random.default_rng((seed, commits, number))
             cause = int(rng.integers(1, commits + 1)) if step else commits + 1
             span = Range(commits, cause, step, NOISES[noise], rng)
-            found = search(span)
-            right += found == (cause if step else None)
+            version = search(span)
+            right += version == (cause if step else None)
             builds, runs = builds + len(span.built), runs + span.runs
-        counts = (one / searches for one in (right, builds, runs))
+        counts = (count / searches for count in (right, builds, runs))
         rows.append(Row(commits, noise, step, name, *counts))
     return rows

@@ -1,1 +1,1 @@
-"""The fault suite: the stages as processes, a load whose counts and events are known, and what strikes."""
+"""Fault suite: the stages as processes, a load with known counts and events, and faults that strike them."""

@@ -1,8 +1,8 @@
-"""An agent as a process of its own: publishes its service's windows as they become due, until it is killed.
+"""Agent as a process of its own: publishes its service's windows as they become due, until it is killed.
 
-Run as ``python -m loadgen.bench.faults.agent_process FOLDER FIRST``: the folder holds its job, and what it
-says of itself. It knows nothing of the process before it: what that one had not published is lost, as the
-samples of a real agent are.
+Run as ``python -m loadgen.bench.faults.agent_process FOLDER FIRST``: the folder holds the
+agent's job and its state. The process knows nothing of its predecessor: samples that the predecessor had not
+published are lost, as those of a real agent are.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pipeline.settings.topics import load_topics
 JOB, ALLOWED, STATE, DONE = "job", "allowed", "state", "done"
 
 _TICK_S = 0.02
-_MESSAGE_S = 0.01  # between two messages of a window: its hosts do not speak all at once
+_MESSAGE_S = 0.01  # pause between two messages of a window: its hosts do not send all at once
 _CLOSE_S = 900.0
 _BUFFER = 1 << 30
 _WIDTH = 12
@@ -33,16 +33,16 @@ _WIDTH = 12
 
 @dataclass(frozen=True)
 class Job:
-    """What an agent is to publish, and where."""
+    """Windows that an agent publishes, and their destination."""
 
     batches: tuple[tuple[Outgoing, ...], ...]
     broker: str
     idempotent: bool
     gap_s: float
-    """From one window to the next."""
+    """Seconds from one window to the next."""
 
     def to_json(self) -> bytes:
-        """Return it as JSON; the inverse of ``job_from_json``."""
+        """Return the job as JSON; the inverse of ``job_from_json``."""
         batches = [
             [
                 {
@@ -59,7 +59,7 @@ class Job:
 
 
 def job_from_json(text: bytes) -> Job:
-    """Return what an agent is to publish from its JSON."""
+    """Return an agent's job from its JSON."""
     raw = orjson.loads(text)
     batches = tuple(
         tuple(
@@ -78,25 +78,25 @@ def job_from_json(text: bytes) -> Job:
 
 @dataclass(frozen=True)
 class State:
-    """How far an agent is."""
+    """Progress of an agent."""
 
     window: int = 0
     """The window that it publishes, or the next one."""
     offered: int = 0
     """Messages of this window that it handed to its publisher."""
     confirmed: int = 0
-    """At least so many messages since its start are confirmed by the broker."""
+    """Least number of messages since its start that the broker has confirmed."""
 
 
 def read_state(folder: Path) -> State:
-    """Return what an agent last said of itself."""
+    """Return the state that an agent wrote last."""
     file = folder / STATE
     numbers = file.read_bytes().split() if file.exists() else []
     return State(*map(int, numbers)) if len(numbers) == 3 else State()
 
 
 def main(folder: Path, first: int) -> None:
-    """Publish the windows from ``first`` on, none before it is allowed."""
+    """Publish the windows from ``first`` on, each once it is allowed."""
     job = job_from_json((folder / JOB).read_bytes())
     settings = Settings(broker=job.broker, idempotent_producer=job.idempotent)
     quiet_client(settings)

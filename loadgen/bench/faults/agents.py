@@ -1,4 +1,4 @@
-"""Agents of a load as child processes, one a service, that can be killed while they publish."""
+"""Agents of a load as child processes, one per service, that can be killed while they publish."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from pipeline.settings.config import Settings
 
 _TICK_S = 0.05
 _LOOK_S = 0.002
-_MARGIN = 5  # messages that are to come when it is killed; some are handed over until it is
+_MARGIN = 5  # messages still to come when the agent is killed; some are handed over before it dies
 _MID_S = 30.0
-_PATIENCE_S = 3.0  # after which an agent that waits for its turn is allowed one window more
+_PATIENCE_S = 3.0  # an agent that waits for its turn for this long is allowed one window more
 _END_S = 900.0
 
 
@@ -44,11 +44,11 @@ class Killed:
 
 @dataclass
 class _Agent:
-    """One agent, however often it was started."""
+    """One agent over all its starts."""
 
     folder: Path
     windows: tuple[int, ...]
-    """How many messages each of its windows has."""
+    """Number of messages of each window."""
     child: Child | None = None
     wanted: int = 0
     """The window that its next process begins with."""
@@ -65,7 +65,7 @@ class _Agent:
         return (self.folder / DONE).exists()
 
     def allow(self, windows: int) -> None:
-        """Let it publish its first ``windows`` windows."""
+        """Allow the agent to publish its first ``windows`` windows."""
         self.allowed = max(self.allowed, min(windows, len(self.windows)))
         partial = self.folder / "partial"
         partial.write_text(str(self.allowed))
@@ -73,7 +73,7 @@ class _Agent:
 
     @property
     def left(self) -> int:
-        """How many messages of the window that it publishes are to come; 0 between two windows."""
+        """Number of messages still to come of the window being published; 0 between two windows."""
         state = self.state
         if not state.offered or state.window >= len(self.windows):
             return 0
@@ -81,7 +81,7 @@ class _Agent:
 
 
 class Agents:
-    """Agents that publish a load at its pace; one that was killed goes on with the window that follows."""
+    """Agents that publish a load at its pace; a killed agent continues with the next window."""
 
     def __init__(self, load: Load, settings: Settings, folder: Path, *, seconds: float) -> None:
         self._windows = len(load.batches)
@@ -105,25 +105,25 @@ class Agents:
 
     @property
     def offered(self) -> int:
-        """How many windows all agents have handed over, or lost."""
+        """Number of windows that all agents have handed over or lost."""
         return min(max(agent.wanted, agent.state.window) for agent in self._agents.values())
 
     @property
     def share(self) -> float:
-        """How much of the load was handed over, or lost."""
+        """Share of the load that was handed over or lost."""
         return self.offered / max(1, self._windows)
 
     def allow(self, share: float) -> None:
-        """Let so much of the load be sent from now on."""
+        """Allow the agents to send a share of the load."""
         for agent in self._agents.values():
             agent.allowed = 0
             agent.allow(-int(-share * self._windows // 1))
 
     def kill(self, rng: np.random.Generator) -> Killed:
-        """SIGKILL an agent, each in turn, in the middle of a window.
+        """SIGKILL an agent in the middle of a window; agents take turns.
 
         Raises:
-            SmidgenError: it never was in the middle of one.
+            SmidgenError: the agent never was in the middle of a window.
         """
         if not self._turn:
             self._turn = [str(name) for name in rng.permutation(list(self._agents))]
@@ -147,7 +147,7 @@ class Agents:
             agent.confirmed += state.confirmed
             agent.wanted = state.window + 1
             child.stop()
-            (agent.folder / STATE).unlink()  # the next process has said nothing yet
+            (agent.folder / STATE).unlink()  # the next process has written no state yet
             agent.child = None
         return Killed(name, child.pid, code, left)
 
@@ -158,10 +158,10 @@ class Agents:
         """Do nothing; see ``pause``."""
 
     def finish(self) -> Delivery:
-        """Wait until every agent has published its last window, and count what is known to be confirmed.
+        """Wait until every agent has published its last window, and count the messages known to be confirmed.
 
         Raises:
-            SmidgenError: the broker did not take all that living agents handed over.
+            SmidgenError: the broker did not take all messages that living agents handed over.
         """
         deadline = time.monotonic() + _END_S
         while not all(agent.done for agent in self._agents.values()):

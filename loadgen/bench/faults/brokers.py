@@ -17,8 +17,8 @@ class Broker:
     """One cluster for as long as the ``with`` block runs; everything in it is gone afterwards.
 
     Args:
-        kind: which one.
-        proxied: whether a proxy stands before it.
+        kind: kind of broker.
+        proxied: whether a proxy stands before the broker.
 
     Raises:
         ConfigError: a proxy before more than one broker.
@@ -35,7 +35,7 @@ class Broker:
 
     @property
     def idempotent(self) -> bool:
-        """Whether it takes idempotent producers."""
+        """Whether the broker takes idempotent producers."""
         return self._kind != "embedded"
 
     @property
@@ -47,10 +47,10 @@ class Broker:
 
     @property
     def cluster(self) -> KafkaCluster:
-        """What can be killed and suspended.
+        """The cluster whose brokers can be killed and suspended.
 
         Raises:
-            ConfigError: a kill of the embedded broker is the end of its log.
+            ConfigError: the broker is the embedded one, whose log does not survive a kill.
         """
         if isinstance(self._server, EmbeddedBroker):
             raise ConfigError("the embedded broker keeps its log in memory: a kill loses it")

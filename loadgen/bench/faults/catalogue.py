@@ -1,4 +1,4 @@
-"""The faults by name: what strikes, how often, on which load, and what may be lost."""
+"""Faults by name: their strikes and number, their load, and the loss that they may cause."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from loadgen.bench.faults.strikes import Strike
 from pipeline.files.validation import read_yaml
 
 
-def _strike(given: object) -> object:
-    return getattr(strikes, given) if isinstance(given, str) else given
+def _strike(strike: object) -> object:
+    return getattr(strikes, strike) if isinstance(strike, str) else strike
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Fault:
     times: int
     about: str
     gap_s: tuple[float, float] = (1.0, 9.0)
-    """How long it is quiet before each strike, at least and at most."""
+    """Least and largest pause before each strike, in seconds."""
     lasts_s: float = 0.0
-    """How long a strike takes: some for as long as this says, the others about so long."""
+    """Seconds that a strike lasts: exactly for some strikes, about for others."""
     windows_a_strike: float = 8.0
     shape: Mapping[str, Any] = field(default_factory=dict)
-    """What differs from the plain load."""
+    """Differences from the plain load."""
     clocks: tuple[float, ...] = ()
     proxied: bool = False
     small_disk: bool = False
@@ -56,12 +56,12 @@ class Fault:
     """Whether the data end about now, so that clocks matter."""
 
     def planned(self, times: int | None) -> Fault:
-        """Return the fault with another number of strikes, where strikes are what it is about."""
+        """Return the fault with another number of strikes, if the fault strikes at all."""
         fixed = self.strike in (strikes.odd_load, strikes.malformed_load, strikes.roll)
         return self if times is None or fixed else replace(self, times=times)
 
     def load_shape(self, now: float) -> Shape:
-        """Return the load for all strikes: long enough that there always is work under way."""
+        """Return the load for all strikes: long enough for work to be under way throughout."""
         windows = max(120, round(self.times * self.windows_a_strike))
         shape = Shape(windows=windows, **self.shape)
         if not self.live:
@@ -71,7 +71,7 @@ class Fault:
 
     @property
     def seconds(self) -> float:
-        """How long the strikes take, about: so long the load should last."""
+        """Approximate duration of the strikes, which the load should last for."""
         return self.times * (sum(self.gap_s) / 2 + self.lasts_s)
 
 

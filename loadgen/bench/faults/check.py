@@ -1,4 +1,4 @@
-"""Comparison of what is there in the end with what must be: counts to the unit, events by id."""
+"""Comparison of the final state with the truth: counts to the unit, events by id."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pipeline.storage.schema import EVER
 
 @dataclass(frozen=True)
 class Differences:
-    """What is not as it must be; all zero after a fault that nothing was lost or doubled by."""
+    """Differences from the truth; all zero after a fault that lost nothing and doubled nothing."""
 
     totals: int
     """Windows whose number of samples is wrong."""
@@ -72,7 +72,7 @@ class Differences:
         return ", ".join(f"{what} {number}" for what, number in figures.items() if number)
 
     def __add__(self, other: Differences) -> Differences:
-        mine, theirs = ({f.name: getattr(one, f.name) for f in fields(one)} for one in (self, other))
+        mine, theirs = ({f.name: getattr(side, f.name) for f in fields(side)} for side in (self, other))
         tables = dict(Counter(self.tables) + Counter(other.tables))
         return Differences(
             **{name: mine[name] + theirs[name] for name in mine if name != "tables"}, tables=tables
@@ -93,12 +93,12 @@ class Differences:
 def compare(
     store: Store, truth: Truth, events: Sequence[bytes], *, rows: bool = True
 ) -> tuple[Differences, int]:
-    """Return the differences, and how many events came in more copies than one.
+    """Return the differences, and the number of events that came in several copies.
 
-    Without ``rows`` those of the stages and of senders are not compared: a former version keeps others.
+    Without ``rows`` the rows of stages and senders are not compared: a former version writes different ones.
 
-    A replay repeats an event with its id and subscribers leave such a repeat out, so a copy is no
-    difference as long as it says the same.
+    A replay repeats an event with its id, and subscribers skip repeats. So a copy with equal content is no
+    difference.
     """
     data = truth.dataset
     matrix = store.series(SeriesQuery("gcpu", data.service, data.start, data.end, data.window_s))
@@ -133,7 +133,7 @@ def compare(
 def compare_all(
     store: Store, truths: Sequence[Truth], events: Sequence[bytes], *, rows: bool = True
 ) -> tuple[Differences, int]:
-    """Return the differences of several services together, and the copies of events; see ``compare``.
+    """Return the differences of several services together, and the number of copies; see ``compare``.
 
     An event of a service that was not sent is unexpected.
     """
@@ -145,13 +145,13 @@ def compare_all(
             strange += 1
         else:
             of_service.append(event)
-    found = [compare(store, truth, by_service[truth.dataset.service], rows=rows) for truth in truths]
-    summed = reduce(add, (differences for differences, _ in found))
-    return replace(summed, unexpected=summed.unexpected + strange), sum(copies for _, copies in found)
+    comparisons = [compare(store, truth, by_service[truth.dataset.service], rows=rows) for truth in truths]
+    summed = reduce(add, (differences for differences, _ in comparisons))
+    return replace(summed, unexpected=summed.unexpected + strange), sum(copies for _, copies in comparisons)
 
 
 def wrong_positions(store: Store, topics: Topics, ends: Mapping[tuple[str, int], int]) -> int:
-    """Return how many partitions were counted less or more far than to their end, by what the store says."""
+    """Return the number of partitions whose stored offset is not their end."""
     streams = {row["topic"]: row["stream"] for row in store.rows(RowQuery("logs", None, *EVER))}
     wrong = 0
     for topic in COUNTED_TOPICS:
@@ -165,44 +165,44 @@ def _content(event: Mapping[str, Any]) -> bytes:
     return orjson.dumps(event["data"], option=orjson.OPT_SORT_KEYS)
 
 
-def _wrong_cells(found: Mapping[Any, Any], wanted: Mapping[Any, Any]) -> int:
-    keys = found.keys() | wanted.keys()
-    return sum(int(np.count_nonzero(found.get(key, 0.0) != wanted.get(key, 0.0))) for key in keys)
+def _wrong_cells(stored: Mapping[Any, Any], wanted: Mapping[Any, Any]) -> int:
+    keys = stored.keys() | wanted.keys()
+    return sum(int(np.count_nonzero(stored.get(key, 0.0) != wanted.get(key, 0.0))) for key in keys)
 
 
 def _wrong_stacks(store: Store, data: Dataset) -> int:
     windows = data.stack_samples.shape[1]
     half = windows // 2
     middle = data.start + half * data.stack_window_s
-    found = store.counts(StackQuery(data.service, (data.start, middle), (middle, data.end)))
+    stored = store.counts(StackQuery(data.service, (data.start, middle), (middle, data.end)))
     sums = np.column_stack(
         [data.stack_samples[:, :half].sum(axis=1), data.stack_samples[:, half:].sum(axis=1)]
     )
     return _wrong_cells(
-        dict(zip(found.stacks, np.column_stack([found.before, found.after]), strict=True)),
+        dict(zip(stored.stacks, np.column_stack([stored.before, stored.after]), strict=True)),
         dict(zip(data.stacks, sums, strict=True)),
     )
 
 
 def _wrong_strata(store: Store, data: Dataset) -> int:
-    """Return the windows whose samples by sender are not the samples; all where no sender is known."""
-    found = store.counts(StrataQuery(data.service, data.start, data.end, data.window_s))
-    sums = found.totals.sum(axis=0) if len(found.totals) else np.zeros_like(data.totals)
+    """Return the windows whose samples by sender do not add up to the samples; all if no sender is known."""
+    stored = store.counts(StrataQuery(data.service, data.start, data.end, data.window_s))
+    sums = stored.totals.sum(axis=0) if len(stored.totals) else np.zeros_like(data.totals)
     return int(np.count_nonzero(sums != data.totals))
 
 
 def _wrong_strata_stacks(store: Store, data: Dataset) -> int:
-    """Return the stacks whose counts by sender do not add up to theirs in either half of the span.
+    """Return the stacks whose counts by sender do not add up to their counts in either half of the span.
 
-    And the senders whose stacks do not add up to their samples.
+    The senders whose stacks do not add up to their samples are included.
     """
     start, end = (
         data.start // SENDER_WINDOW_S * SENDER_WINDOW_S,
         -(-data.end // SENDER_WINDOW_S) * SENDER_WINDOW_S,
     )
     middle = start + (end - start) // SENDER_WINDOW_S // 2 * SENDER_WINDOW_S
-    found = store.counts(StrataQuery(data.service, start, end, end - start))
-    ids = [stratum.id for stratum in found.strata]
+    stored = store.counts(StrataQuery(data.service, start, end, end - start))
+    ids = [stratum.id for stratum in stored.strata]
     stacks = store.counts(StackQuery(data.service, (start, middle), (middle, end), strata=(ids, ids)))
     starts = data.start + data.stack_window_s * np.arange(data.stack_samples.shape[1])
     sums = [data.stack_samples[:, half].sum(axis=1) for half in (starts < middle, starts >= middle)]
@@ -210,7 +210,7 @@ def _wrong_strata_stacks(store: Store, data: Dataset) -> int:
         dict(zip(stacks.stacks, np.column_stack([stacks.before, stacks.after]), strict=True)),
         dict(zip(data.stacks, np.column_stack(sums), strict=True)),
     )
-    for key, samples in zip(ids, found.totals.sum(axis=1).tolist(), strict=True):
+    for key, samples in zip(ids, stored.totals.sum(axis=1).tolist(), strict=True):
         wrong += (
             store.counts(StackQuery(data.service, (start, start), (start, end), ([], [key]))).total_after
             != samples
@@ -230,6 +230,6 @@ def _wrong_points(store: Store, data: Dataset) -> int:
             position = ((points.timestamps - data.start) // data.window_s).astype(int)
             wanted[position] = points.values
             row = row_of.get(points.metric)
-            found = matrix.samples[row] if row is not None else np.full_like(wanted, np.nan)
-            wrong += int(np.count_nonzero(~np.isclose(found, wanted, rtol=1e-9, equal_nan=True)))
+            stored = matrix.samples[row] if row is not None else np.full_like(wanted, np.nan)
+            wrong += int(np.count_nonzero(~np.isclose(stored, wanted, rtol=1e-9, equal_nan=True)))
     return wrong

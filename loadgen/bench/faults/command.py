@@ -94,13 +94,13 @@ def _strike(faults: Sequence[tuple[str, Fault]], request: _FaultsRequest) -> Ite
             yield outcome
 
 
-def _chosen(flag: str, names: str | None, known: Sequence[str]) -> list[str]:
+def _chosen(flag: str, names: str | None, allowed: Sequence[str]) -> list[str]:
     if names is None:
-        return list(known)
+        return list(allowed)
     chosen = [name.strip() for name in names.split(",") if name.strip()]
     for name in chosen:
-        if name not in known:
-            raise ConfigError(f"{flag}: no {name!r}; there are {', '.join(known)}")
+        if name not in allowed:
+            raise ConfigError(f"{flag}: no {name!r}; there are {', '.join(allowed)}")
     if not chosen:
         raise ConfigError(f"{flag}: names none")
     return chosen

@@ -1,4 +1,4 @@
-"""A file system that is small enough to be filled; it needs the right to mount one."""
+"""File system small enough to be filled; mounting it needs privileges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SmallDisk:
     """A tmpfs of ``SIZE_MB`` for as long as the ``with`` block runs.
 
     Raises:
-        ConfigError: this user may not mount one.
+        ConfigError: this user may not mount a tmpfs.
     """
 
     def __enter__(self) -> Self:
@@ -46,7 +46,7 @@ class SmallDisk:
         return self.path / "filler"
 
     def fill(self) -> bool:
-        """Leave no byte free; return whether the file system says so."""
+        """Fill the file system; return whether it reports that it is full."""
         with self._filler.open("ab", buffering=0) as file:
             for chunk in (_CHUNK, _CHUNK[:4096]):
                 while self._written(file.fileno(), chunk):

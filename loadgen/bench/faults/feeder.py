@@ -29,8 +29,8 @@ _AGENTS = 8
 class Feeder:
     """A thread that hands batch after batch to the publishers of agents, evenly over ``seconds``.
 
-    Messages of one service are published by one of them, in their order. ``allow`` bounds how much may be
-    sent, as a share: so a load lasts as long as what is done to it.
+    Messages of one service are published by one publisher, in their order. ``allow`` bounds the share of the
+    load that may be sent, so that the load lasts as long as the strikes on it.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class Feeder:
 
     @property
     def share(self) -> float:
-        """How much of the load was handed over."""
+        """Share of the load that was handed over."""
         return self.offered / max(1, len(self._batches))
 
     @property
     def done(self) -> bool:
-        """Whether everything was handed over and has been taken."""
+        """Whether everything was handed over and confirmed."""
         return self.offered == len(self._batches) and not self._waiting
 
     @property
@@ -65,26 +65,26 @@ class Feeder:
         return sum(buffer.waiting.messages for buffer in self._buffers)
 
     def allow(self, share: float) -> None:
-        """Let so much of the load be sent from now on."""
+        """Allow a share of the load to be sent."""
         self._allowed = share
 
     def pause(self, timeout_s: float) -> None:
-        """Send nothing more, and wait until all that was handed over is confirmed."""
+        """Stop sending, and wait until all messages handed over are confirmed."""
         self._paused.set()
         deadline = time.monotonic() + timeout_s
         while self._waiting and time.monotonic() < deadline:
             time.sleep(_TICK_S)
-        time.sleep(0.5)  # the last one is no longer in the buffer while it is under way
+        time.sleep(0.5)  # the last message has left the buffer while it is under way
 
     def resume(self) -> None:
-        """Go on."""
+        """Send again."""
         self._paused.clear()
 
     def finish(self) -> Delivery:
         """Wait until everything is confirmed, and check that nothing was dropped.
 
         Raises:
-            SmidgenError: the broker did not take it all.
+            SmidgenError: the broker did not take all messages.
         """
         self._thread.join()
         moved, left = time.monotonic(), self._waiting

@@ -1,4 +1,4 @@
-"""Flood of malformed messages: what a broken or hostile producer sends, as fast as it can."""
+"""Flood of malformed messages, as a broken or hostile producer sends them, at full speed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IN_FLIGHT = 5_000
 
 
 def malformed(rng: np.random.Generator) -> bytes:
-    """Return bytes that no input topic takes."""
+    """Return bytes that no input topic accepts."""
     name = f"n{rng.integers(1 << 30)}"
     forms = (
         bytes(rng.integers(0, 256, int(rng.integers(0, 60)), dtype=np.uint8)),

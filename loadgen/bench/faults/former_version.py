@@ -17,13 +17,13 @@ _MOST_BYTES = 64 * 1024**2
 _TIMEOUT_S = 60.0
 
 FORMER = "f84f38b"
-"""Unless another one is named: the last commit before the topics of trials, which judges as the present
-version does. Events of an older one say less, or are others."""
+"""The default: the last commit before the topics of trials, which judges as the present version does. Older
+commits report other events, or events with fewer fields."""
 
 
 @contextmanager
 def former_version(revision: str) -> Iterator[Path]:
-    """Give a folder with the packages as they were at a commit.
+    """Yield a folder with the packages of a commit.
 
     Raises:
         ConfigError: there is no history here, or no such commit.

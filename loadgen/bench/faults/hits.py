@@ -1,4 +1,4 @@
-"""What a strike met, with the proof that it struck, and what a run lacks to prove anything."""
+"""Strikes with their target, the proof that they struck, and the gaps in a run's evidence."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Hit:
-    """One strike, as it turned out."""
+    """Outcome of one strike."""
 
     kind: str
     target: str
-    """Which process, or what stands for it."""
+    """The process, or a description of the target that is none."""
     struck: bool
-    """Whether it did what it was to do, as seen from outside: ``proof`` says what was seen."""
+    """Whether the strike had its effect, as observed from outside; ``proof`` is the observation."""
     proof: str
     stage: str = ""
     """The stage whose worker was struck; empty where none was."""
@@ -30,7 +30,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the strikes of a run are to be."""
+    """Planned strikes of a run."""
 
     strikes: int
     stages: tuple[str, ...] = ()
@@ -41,13 +41,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Ground:
-    """What the strikes were made on."""
+    """Services, events and scans that the strikes met."""
 
     services: int
     events: int
-    """That an undisturbed run reports."""
+    """Events that an undisturbed run reports."""
     parted: int
-    """Scans that the load promises in parts."""
+    """Scans that must come in parts under this load."""
     parts_seen: int
     """Scans of which parts were seen on the topic."""
 
@@ -57,7 +57,7 @@ ENOUGH_DRAWS = 20
 
 
 def lacking(plan: Plan, hits: Sequence[Hit], ground: Ground) -> list[str]:
-    """Say what a run lacks to prove anything, a line each; nothing if it lacks nothing."""
+    """Return the gaps in a run's evidence, one line each; none if the run proves its claim."""
     struck = [hit for hit in hits if hit.struck]
     lines = [f"struck nothing: {hit}" for hit in hits if not hit.struck]
     if len(struck) < plan.strikes:

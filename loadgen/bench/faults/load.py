@@ -1,4 +1,4 @@
-"""The load that faults strike: messages of simulated services, and what must come of them, to the unit."""
+"""Load that faults strike: messages of simulated services, and their exact truth."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORKLOAD: Mapping[str, Any] = {
     **{"name": "faults", "resolution": "5m", "rerun_interval": "30m", "historical": "6h", "analysis": "1h"},
     **{"extended": "30m", "threshold": {"absolute": 0.01}, "lateness": "15m"},
 }
-"""Scans often, and waits for late data longer than anything here is late: so its events are determined."""
+"""Scans often, and waits longer than any data here is late: so its events are determined."""
 
 FLEET: Mapping[str, Mapping[str, Any]] = {
     "faulty": {},
@@ -40,7 +40,7 @@ START = 1_767_571_200.0  # Monday, 5 January 2026
 
 @dataclass(frozen=True)
 class Shape:
-    """How large a load is, and what its agents do wrong."""
+    """Size of a load, and the faults of its agents."""
 
     windows: int = 200
     hosts: int = 12
@@ -53,7 +53,7 @@ class Shape:
     repeated: float = 0.0
     """Share of the profiles that an agent publishes twice."""
     steps: int | None = None
-    """How many subroutines become slower; two, or one in 50 windows, unless given."""
+    """Number of subroutines that become slower; by default two, or one in 50 windows."""
     steps_from: float = 0.5
     """Share of the span before which no regression begins."""
     start: float = START
@@ -68,17 +68,17 @@ class Load:
     batches: tuple[tuple[Outgoing, ...], ...]
     truths: tuple[Truth, ...]
     odd: tuple[int, ...] = ()
-    """How many messages of each batch are late, repeated or from a host whose clock is wrong."""
+    """Number of messages of each batch that are late, repeated or from a host whose clock is wrong."""
 
     @property
     def truth(self) -> Truth:
-        """What must be of the only service."""
+        """The truth of the only service."""
         (truth,) = self.truths
         return truth
 
     @property
     def messages(self) -> int:
-        """How many messages there are."""
+        """Number of messages."""
         return sum(len(batch) for batch in self.batches)
 
     @property
@@ -88,12 +88,12 @@ class Load:
 
     @property
     def events(self) -> int:
-        """How many events an undisturbed run reports."""
+        """Number of events that an undisturbed run reports."""
         return sum(len(truth.events) for truth in self.truths)
 
     @property
     def parted(self) -> int:
-        """How many scans come in parts."""
+        """Number of scans that come in parts."""
         return sum(truth.parted for truth in self.truths)
 
     def of_service(self, service: str) -> tuple[tuple[Outgoing, ...], ...]:
@@ -101,7 +101,7 @@ class Load:
         return tuple(tuple(m for m in batch if _service_of(m) == service) for batch in self.batches)
 
     def as_published(self, published: Callable[[Outgoing], bool]) -> Load:
-        """Return the same load with the truth of those messages that are on their topics."""
+        """Return the load with the truth of only those messages that are on their topics."""
         truths = []
         for truth in self.truths:
             sent = chain.from_iterable(self.of_service(truth.dataset.service))
@@ -110,20 +110,20 @@ class Load:
 
 
 def workloads() -> tuple[Workload, ...]:
-    """Return what the load is scanned by."""
+    """Return the workloads that scan the load."""
     return (Workload.model_validate(dict(WORKLOAD)),)
 
 
 def workload_file() -> str:
-    """Return the same as the text of a workload file."""
+    """Return the workloads as the text of a workload file."""
     return yaml.safe_dump(dict(WORKLOAD))
 
 
 def build_load(shape: Shape, seed: int, service: str = "faulty") -> Load:
     """Draw a load of one service. The same shape and seed give the same messages and the same truth.
 
-    The counts are added up from the messages that are sent, by other code than the one under test; the
-    events are those of an undisturbed run over these counts.
+    The counts are added up from the messages sent, by code other than that under test; the events are those
+    of an undisturbed run over these counts.
     """
     scenario = _scenario(shape, service)
     fleet = simulate(scenario, seed)
@@ -206,16 +206,16 @@ def _scenario(shape: Shape, service: str) -> Scenario:
 
 
 def _with_past(dataset: Dataset, past_s: float) -> Dataset:
-    """Add what was deployed before the start: the same changes as afterwards, under other ids."""
+    """Add changes deployed before the start: the same changes as afterwards, under other ids."""
     span_s = dataset.end - dataset.start
-    past = [
+    earlier_changes = [
         replace(change, id=f"{change.id}-{again}", time=change.time - again * span_s)
         for again in range(1, 1 + math.ceil(past_s / span_s))
         for change in dataset.changes
         if change.time - again * span_s >= dataset.start - past_s
     ]
-    past.sort(key=lambda change: (change.time, change.id))
-    return replace(dataset, changes=(*past, *dataset.changes))
+    earlier_changes.sort(key=lambda change: (change.time, change.id))
+    return replace(dataset, changes=(*earlier_changes, *dataset.changes))
 
 
 def _skewed(profile: Profile, shape: Shape) -> Profile:

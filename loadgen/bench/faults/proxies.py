@@ -1,4 +1,4 @@
-"""What stands between the workers and what they talk to, and fails on demand."""
+"""Proxies between the workers and the store or the broker, which fail on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ StoreFault = Literal["refused", "lost", "slow"]
 """Answer 503 without doing it; do it and drop the answer; do it after a while."""
 
 Decide = Callable[[bool], StoreFault | None]
-"""Says what happens to a request, given whether it is an INSERT."""
+"""Returns what happens to a request; takes whether the request is an INSERT."""
 
 _CHUNK = 1 << 16
 
@@ -23,7 +23,7 @@ _CHUNK = 1 << 16
 class StoreProxy:
     """An HTTP proxy in front of the store; ``decide`` may be set at any moment.
 
-    Its address stays the same while the store behind it is restarted, which may move it to another port.
+    The proxy's address stays the same when the store restarts, perhaps on another port.
     """
 
     def __init__(self, upstream: str, slow_s: float = 3.0) -> None:
@@ -31,7 +31,7 @@ class StoreProxy:
         self.slow_s = slow_s
         self.decide: Decide = lambda _insert: None
         self.faults = 0
-        """Requests that something happened to, as decided here."""
+        """Requests that were disturbed by decision of the proxy."""
         self.inserts_refused = 0
         """Inserts that the store itself answered with an error."""
         self.unreached = 0
@@ -42,7 +42,7 @@ class StoreProxy:
         self._lock = threading.Lock()
 
     def chosen(self, insert: bool) -> StoreFault | None:
-        """Decide on a request, and count it if something happens to it."""
+        """Decide on a request, and count the request if it is disturbed."""
         with self._lock:
             fault = self.decide(insert)
             self.faults += fault is not None
@@ -84,8 +84,8 @@ class StoreProxy:
 class BrokerProxy:
     """A TCP proxy that can fall silent: connections stay open, and nothing passes in either direction.
 
-    What had not passed when ``open_again`` is called is dropped with its connection, so that no request
-    arrives that its sender has long given up.
+    Data that had not passed when ``open_again`` is called are dropped with their connection, so that no
+    request arrives after its sender has given up.
     """
 
     def __init__(self, port: int) -> None:
@@ -119,11 +119,11 @@ class BrokerProxy:
         self._upstream = port
 
     def fall_silent(self) -> None:
-        """Let nothing pass from now on."""
+        """Let nothing pass from now on; connections stay open."""
         self._passing.clear()
 
     def open_again(self) -> None:
-        """Drop what is connected and let new connections pass."""
+        """Drop the open connections and let new ones pass."""
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._drop)
         self._passing.set()
@@ -157,9 +157,9 @@ class BrokerProxy:
         try:
             await asyncio.gather(self._pump(reader, other_writer), self._pump(other_reader, writer))
         finally:
-            for one in (writer, other_writer):
-                one.transport.abort()
-                self._writers.discard(one)
+            for stream in (writer, other_writer):
+                stream.transport.abort()
+                self._writers.discard(stream)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""HTTP relay before a store, with a hook that decides what becomes of each request."""
+"""HTTP relay before a store, with a hook that decides on each request."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class RelayServer(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that are gone: they are killed here all the time."""
+        """Ignore errors of clients that are gone: clients are often killed here."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # else the body, sent after the head, waits 40 ms to be acknowledged
+    disable_nagle_algorithm = True  # otherwise the body, sent after the head, waits 40 ms to be acknowledged
     server: RelayServer
 
     def do_GET(self) -> None:
@@ -75,8 +75,8 @@ class _Handler(BaseHTTPRequestHandler):
         where = urlsplit(self.server.upstream())
         connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=_FORWARD_S)
         try:
-            kept = {k: v for k, v in self.headers.items() if k.lower() not in _HOP_HEADERS}
-            connection.request(self.command, self.path, body or None, kept)
+            headers = {k: v for k, v in self.headers.items() if k.lower() not in _HOP_HEADERS}
+            connection.request(self.command, self.path, body or None, headers)
             answer = connection.getresponse()
             return answer.status, answer.getheaders(), answer.read()
         finally:
@@ -89,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        with contextlib.suppress(OSError):  # whoever asked was killed
+        with contextlib.suppress(OSError):  # the client was killed
             self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:

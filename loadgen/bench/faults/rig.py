@@ -1,4 +1,4 @@
-"""Rig of broker, store, proxies and workers that a load runs through, with a watcher of all of it."""
+"""Rig of broker, store, proxies and workers for a load, with a watcher of all of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pipeline.storage.connect import open_store
 
 READY_S = 180.0
 STUCK_S = 240.0
-"""Far longer than anything takes that goes on by itself: sessions, rebalances, pauses between attempts."""
+"""Far longer than any delay that ends by itself: sessions, rebalances, pauses between attempts."""
 
 StoreKind = Literal["embedded", "server"]
 """The embedded store's own front, or ClickHouse's HTTP server."""
@@ -43,7 +43,7 @@ _POLL_S = 0.6  # longer than the watcher needs for a look
 
 @dataclass(frozen=True)
 class Setup:
-    """What a rig is made of."""
+    """Parts and settings of a rig."""
 
     broker: BrokerKind = "embedded"
     store: StoreKind = "embedded"
@@ -56,7 +56,7 @@ class Setup:
     """Folder for the store's tables; one in the rig's own unless given."""
     aggregates: int = 2
     batch_size: int = 50
-    """Small, so that many batches are under way when something strikes."""
+    """Small, so that many batches are under way at a strike."""
     part_items: int = 0
     """Items of a scan in one message; the product's own number unless given."""
     agents: bool = False
@@ -64,7 +64,7 @@ class Setup:
 
 
 class Rig:
-    """Real stages, each a process of its own, fed by an agent's publisher."""
+    """Real stages, each a process of its own, fed by the publishers of agents."""
 
     def __init__(self, setup: Setup, load: Load, *, seconds: float) -> None:
         self.setup = setup
@@ -119,7 +119,7 @@ class Rig:
         return [*first, *((stage, stage) for stage in SCAN_STAGES[1:])]
 
     def add_worker(self, name: str, stage: str, *, code: Path = CODE, clock_ahead_s: float = 0.0) -> None:
-        """Start one worker more."""
+        """Start an additional worker."""
         arguments = [
             *("--broker", self.broker.url, "--store", self.proxy.url),
             *("--workloads", str(self.folder / "workload.yaml")),
@@ -134,7 +134,7 @@ class Rig:
         """Wait for a condition.
 
         Raises:
-            SmidgenError: it did not hold in time.
+            SmidgenError: the condition did not hold in time.
         """
         deadline = time.monotonic() + seconds
         while not condition():
@@ -143,7 +143,7 @@ class Rig:
             time.sleep(_POLL_S)
 
     def wait_drained(self) -> None:
-        """Wait until every stage is done with everything, for as long as any of them moves.
+        """Wait until every stage has processed everything, as long as any stage makes progress.
 
         Raises:
             SmidgenError: nothing moved for STUCK_S.
@@ -158,7 +158,7 @@ class Rig:
             time.sleep(_POLL_S)
 
     def state(self) -> str:
-        """Return what every worker said last, and how far it is."""
+        """Return the lag of every stage and the last log lines of every worker."""
         lines = [f"watcher: {self.watcher.trouble}"] if self.watcher.trouble else []
         lines += [f"lag of {stage}: {self.watcher.view.lag(stage)}" for stage in SCAN_STAGES]
         for name in self.supervisor.workers:
@@ -166,36 +166,36 @@ class Rig:
         return "\n".join(lines)
 
     def drained(self) -> bool:
-        """Return whether everything that was handed over is published and every stage is done with it."""
+        """Return whether all messages handed over are published and every stage has processed them."""
         view, before = self.watcher.view, self._looked
         self._looked = view
         sent = self.feeder.delivery.published.messages if self.feeder.delivery else 0
         seen = sum(end for (topic, _), end in view.ends.items() if topic in self.topics.inputs("aggregate"))
         if not sent or seen < sent or not view.covers(view):
             return False
-        # Twice: what a stage has just published may not have been seen yet when its offset was.
+        # Checked twice: the first look may have seen a stage's offset, but not its last messages.
         return view.at > before.at and view.ends == before.ends and view.committed == before.committed
 
     def compare(self, malformed: int = 0) -> tuple[Differences, int]:
-        """Return what differs from the truth, and how many events came in more copies than one.
+        """Return the differences from the truth, and the number of events that came in several copies.
 
-        ``malformed`` is how many messages there were that each have a dead letter. Where agents were
-        killed, the truth is that of what the log holds.
+        ``malformed`` is the number of messages that must each have a dead letter. Where agents were killed,
+        the truth is that of the messages on the log.
         """
         if self.setup.agents:
             published = self.watcher.published
             self.load = self.load.as_published(lambda m: content_hash(m.topic, m.value) in published)
         with closing(open_store(self.store.url)) as store:  # past the proxy
             rows = self.setup.code == CODE
-            found, copies = compare_all(store, self.load.truths, self.watcher.events, rows=rows)
+            differences, copies = compare_all(store, self.load.truths, self.watcher.events, rows=rows)
             return replace(
-                found,
+                differences,
                 refused=abs(len(self.watcher.refused) - malformed),
                 positions=wrong_positions(store, self.topics, self.watcher.view.ends),
             ), copies
 
     def kill_store(self) -> int | None:
-        """End the store as the kernel would, and start it again on the same folder; return its exit code."""
+        """SIGKILL the store, and start it again on the same folder; return its exit code."""
         os.kill(self.store.pid, signal.SIGKILL)
         code = self.store.ended()
         self.store.stop()

@@ -17,18 +17,18 @@ _BY_SCAN: tuple[RowTable, ...] = ("scans", "unjudged", "outcomes")
 """Tables with a row of every scan, by its end."""
 
 _MARKS = ("service", "stage", "workload", "time")
-"""What must be of ``outcomes``: that each stage decided on a scan. The pieces depend on how it was cut."""
+"""Compared columns of ``outcomes``: each stage decided on a scan. Pieces depend on how the scan was cut."""
 
 
 def wrong_rows(store: Store, truth: Truth) -> dict[str, int]:
-    """Return how many rows are missing, too many or altered, by table; tables without one are left out."""
+    """Return the number of missing, surplus or altered rows by table; tables without any are left out."""
     wrong: dict[str, int] = {}
     for table in ROW_TABLES:
         until = truth.certain_until if table in _BY_SCAN else math.inf
         both = store.rows(RowQuery(table, truth.dataset.service, *EVER)), truth.rows.get(table, ())
-        found, wanted = (_lines(table, [row for row in rows if row["time"] <= until]) for rows in both)
-        # A row that says something else is one that is missing and one too many.
-        differing = max((found - wanted).total(), (wanted - found).total())
+        stored, wanted = (_lines(table, [row for row in rows if row["time"] <= until]) for rows in both)
+        # An altered row is both missing and surplus: count it once.
+        differing = max((stored - wanted).total(), (wanted - stored).total())
         if table == "outcomes":
             differing += _incomplete(store, truth.dataset.service)
         if differing:
@@ -39,7 +39,7 @@ def wrong_rows(store: Store, truth: Truth) -> dict[str, int]:
 def _lines(table: RowTable, rows: Iterable[Mapping[str, Any]]) -> Counter[bytes]:
     if table == "outcomes":
         rows = [{name: row[name] for name in _MARKS} for row in rows if not row["attempt"]]
-    if table == "metric_metadata":  # of which point a worker first learnt it is no matter
+    if table == "metric_metadata":  # the point from which a worker first learnt it is irrelevant
         rows = [{**row, "time": 0.0} for row in rows]
     return Counter(
         orjson.dumps({k: _plain(v) for k, v in row.items()}, option=orjson.OPT_SORT_KEYS) for row in rows
@@ -51,7 +51,7 @@ def _plain(value: Any) -> Any:
 
 
 def _incomplete(store: Store, service: str) -> int:
-    """Return how many outcomes lack a piece of the attempt that counts."""
+    """Return the number of outcomes that lack a piece of the attempt that counts."""
     rows = store.rows(RowQuery("outcomes", service, *EVER))
     pieces = Counter((row["stage"], row["workload"], row["time"], row["attempt"]) for row in rows)
     marks = [row for row in rows if not row["attempt"]]

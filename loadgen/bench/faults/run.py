@@ -35,12 +35,12 @@ _RETRY = "store unavailable, trying again"
 _FLOOD_BATCH = 500  # the product's own default: a flood is about how much passes
 
 Advance = Callable[[str, float], None]
-"""Takes what is being done, and what share of it is done."""
+"""Takes a text for the present work, and the share of it that is done."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How faults are run."""
+    """Settings of the runs of faults."""
 
     broker: BrokerKind = "embedded"
     store: StoreKind = "embedded"
@@ -57,12 +57,12 @@ class Options:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a fault."""
+    """Outcome of a fault."""
 
     fault: str
     broker: BrokerKind
     strikes: int
-    """How many struck."""
+    """Number of strikes that had their effect."""
     details: dict[str, int]
     messages: int
     samples: int
@@ -78,21 +78,21 @@ class Outcome:
     skipped: str = ""
     """Why it was not run; known before anything was started."""
     failure: str = ""
-    """What it waited for in vain, or what broke."""
+    """The condition that did not hold in time, or the error."""
     store: StoreKind = "embedded"
     services: int = 0
     planned: int = 0
-    """How many strikes were to be."""
+    """Number of planned strikes."""
     hits: tuple[Hit, ...] = ()
-    """What each strike met."""
+    """Outcome of each strike."""
     lacking: tuple[str, ...] = ()
-    """What the run lacks to prove anything."""
+    """Gaps in the run's evidence."""
     parted: int = 0
     """Scans that came in parts."""
 
     @property
     def passed(self) -> bool:
-        """Whether it struck as planned and nothing differs, or it could not be run here."""
+        """Whether the fault struck as planned without differences, or could not be run here."""
         return bool(self.skipped) or (
             not self.failure
             and not self.lacking
@@ -101,22 +101,22 @@ class Outcome:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as one object."""
+        """Return the outcome as one object."""
         return {**asdict(self), "passed": self.passed}
 
 
 @dataclass(frozen=True)
 class _Ready:
-    """What a fault needs of this machine, got before anything of the product is started."""
+    """Resources that a fault needs of this machine, acquired before anything of the product is started."""
 
     disk: SmallDisk | None = None
     code: Path = CODE
 
 
 def run_fault(name: str, fault: Fault, options: Options, advance: Advance) -> Outcome:
-    """Run one fault on a rig of its own.
+    """Run one fault on its own rig.
 
-    It is left out only for what is known beforehand; whatever happens later is a failure.
+    The fault is skipped only for reasons known beforehand; later errors are failures.
     """
     began = time.monotonic()
     if fault.former:
@@ -141,10 +141,10 @@ def _not_run(name: str, fault: Fault, options: Options, **why: Any) -> Outcome:
 
 
 def _check_possible(fault: Fault, options: Options, stack: ExitStack) -> _Ready:
-    """Return what the fault needs, for as long as ``stack`` is open.
+    """Return the resources that the fault needs, for as long as ``stack`` is open.
 
     Raises:
-        ConfigError: why it cannot be done with this broker, or on this machine.
+        ConfigError: the fault is impossible with this broker or on this machine; the text says why.
     """
     if fault.durable and options.broker == "embedded":
         raise ConfigError("the embedded broker keeps its log in memory: a kill loses it")
@@ -175,18 +175,18 @@ class _Run:
 
     @property
     def malformed(self) -> int:
-        """How many malformed messages are sent."""
-        asked = self.options.malformed
-        return self.fault.malformed if asked is None or not self.fault.malformed else asked
+        """Number of malformed messages that are sent."""
+        number = self.options.malformed
+        return self.fault.malformed if number is None or not self.fault.malformed else number
 
     @property
     def plan(self) -> Plan:
-        """What the strikes are to be."""
+        """The planned strikes."""
         stages = self.options.stages if self.fault.stages else ()
         return Plan(self.fault.times, stages, self.fault.kinds)
 
     def setup(self) -> Setup:
-        """Return what the rig is made of."""
+        """Return the parts and settings of the rig."""
         fault, disk = self.fault, self.ready.disk
         return Setup(
             broker=self.options.broker,
@@ -254,7 +254,7 @@ def _ground(rig: Rig) -> Ground:
 
 
 def _strike(run: _Run, context: Context, advance: Advance) -> None:
-    """Strike at random moments while the load comes in; a strike's share of it is held until its turn."""
+    """Strike at random moments while the load comes in; each strike's share of the load waits for it."""
     rig, fault = context.rig, run.fault
     for number in range(fault.times):
         advance(f"strike {number + 1} of {fault.times}", number / fault.times)

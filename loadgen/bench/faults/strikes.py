@@ -1,6 +1,6 @@
-"""What a fault does each time that it strikes, and what was seen of it.
+"""Strikes of each fault, with proof of their effect.
 
-Each strike returns when it is over. Whether it struck is asked of the kernel, of a proxy or of the store.
+Each strike returns when it is over. The kernel, a proxy or the store shows whether it had its effect.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from pipeline.stages.factory import SCAN_STAGES
 
 _JOIN_S = 90.0
 _BUSY_S = 4.0
-"""How long a strike waits for a moment in which its stage has something before it."""
+"""Longest wait of a strike for messages that its stage has yet to process."""
 _POLL_S = 0.05
 _SEEN_S = 60.0
-"""How long after a strike it may take until what proves it is seen."""
+"""Longest time after a strike until its proof is seen."""
 
 FREEZES = 0.35
 """Share of freezes among kills and freezes: they take longer."""
@@ -36,41 +36,41 @@ FREEZES = 0.35
 
 @dataclass
 class Context:
-    """What a strike may use."""
+    """The rig, random numbers and settings that a strike may use."""
 
     rig: Rig
     rng: np.random.Generator
     lasts_s: float = 0.0
     """How long a strike takes, as the catalogue has it."""
     outage_s: float | None = None
-    """How long the store or the broker stays away instead, if that was asked for."""
+    """Seconds for which the store or the broker stays away, if set; otherwise ``lasts_s``."""
     disk: SmallDisk | None = None
     stages: Sequence[str] = SCAN_STAGES
-    """Which stages are struck."""
+    """The stages that are struck."""
     turn: list[str] = field(default_factory=list)
     numbers: count[int] = field(default_factory=lambda: count(1))
     notes: dict[str, int] = field(default_factory=dict)
     passed: int = 0
-    """How many batches of the load were handed over at the last strike."""
+    """Number of batches of the load that were handed over at the last strike."""
 
     @property
     def away_s(self) -> float:
-        """How long the store or the broker stays away."""
+        """Seconds for which the store or the broker stays away."""
         return self.outage_s or self.lasts_s
 
     @property
     def under_way(self) -> int:
-        """Return how many messages all stages have before them, as last seen."""
+        """Return the number of messages that all stages have yet to process, as last seen."""
         return self.rig.watcher.view.under_way()
 
     def next_stage(self) -> str:
-        """Return each stage in turn, in an order drawn anew for each round."""
+        """Return the next stage: all stages take turns, in an order drawn anew for each round."""
         if not self.turn:
             self.turn = [str(stage) for stage in self.rng.permutation(list(self.stages))]
         return self.turn.pop()
 
     def next_worker(self) -> tuple[str, str]:
-        """Return the name of a worker and its stage, each stage in turn."""
+        """Return the name of a worker and its stage; stages take turns."""
         stage = self.next_stage()
         names = [
             worker.name
@@ -80,7 +80,7 @@ class Context:
         return str(self.rng.choice(names)), stage
 
     def await_work(self, stage: str) -> int:
-        """Wait for a moment in which a stage has messages before it, not for long; return how many."""
+        """Wait, for at most _BUSY_S, until a stage has messages to process; return their number."""
         deadline = time.monotonic() + _BUSY_S
         while not (lag := self.rig.watcher.view.lag(stage)) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
@@ -91,7 +91,7 @@ class Context:
         self.notes[what] = self.notes.get(what, 0) + 1
 
     def sleep(self, low_s: float, high_s: float) -> None:
-        """Wait a random time."""
+        """Wait a random time between both bounds."""
         time.sleep(float(self.rng.uniform(low_s, high_s)))
 
 
@@ -99,7 +99,7 @@ Strike = Callable[[Context], Hit]
 
 
 def process_state(pid: int) -> str:
-    """Return the state of a process as the kernel gives it, such as R, S, T; empty of one that is gone."""
+    """Return the state of a process as the kernel gives it, such as R, S, T; empty if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -111,7 +111,7 @@ def _is_ready(rig: Rig, name: str) -> bool:
 
 
 def _last(lasts_s: float, met: Callable[[], bool]) -> None:
-    """Wait for so long, and on until the fault has met something, for a while."""
+    """Wait ``lasts_s``, and then up to _SEEN_S longer until ``met`` returns true."""
     time.sleep(lasts_s)
     deadline = time.monotonic() + _SEEN_S
     while not met() and time.monotonic() < deadline:
@@ -121,8 +121,8 @@ def _last(lasts_s: float, met: Callable[[], bool]) -> None:
 def _frozen(
     target: str, pid: int, lasts_s: float, thaw: Callable[[], None], met: Callable[[], bool] = lambda: True
 ) -> Hit:
-    """Let a process that was stopped stand still for so long, and see that it does."""
-    deadline = time.monotonic() + 10.0  # it stops when it gets the processor next
+    """Wait while a stopped process stands still, and check that it does; then let it run on."""
+    deadline = time.monotonic() + 10.0  # the process stops when it next gets the processor
     while (first := process_state(pid)) not in ("T", "") and time.monotonic() < deadline:
         time.sleep(_POLL_S)
     _last(lasts_s, met)
@@ -143,7 +143,7 @@ def kill_stage(context: Context) -> Hit:
 
 
 def freeze_stage(context: Context) -> Hit:
-    """SIGSTOP one worker until its partitions have gone to others, then let it run on."""
+    """SIGSTOP one worker until other workers have its partitions, then let it run on."""
     name, stage = context.next_worker()
     lag = context.await_work(stage)
     supervisor = context.rig.supervisor
@@ -159,7 +159,7 @@ def kill_or_freeze_stage(context: Context) -> Hit:
 
 
 def kill_agent(context: Context) -> Hit:
-    """SIGKILL an agent while it publishes a window; it is started again, and goes on with the next one."""
+    """SIGKILL an agent while it publishes a window; its successor continues with the next window."""
     under_way, agents = context.under_way, context.rig.feeder
     assert isinstance(agents, Agents)
     killed = agents.kill(context.rng)
@@ -170,7 +170,7 @@ def kill_agent(context: Context) -> Hit:
 
 
 def join_and_leave(context: Context) -> Hit:
-    """Let one worker more of a stage join, and one leave in order."""
+    """Let an additional worker of a stage join, and one leave in order."""
     rig, stage = context.rig, context.next_stage()
     lag = context.await_work(stage)
     leaving = [w.name for w in rig.supervisor.workers.values() if w.stage == stage and w.wanted]
@@ -280,11 +280,11 @@ def freeze_broker(context: Context) -> Hit:
 
 
 def silence_broker(context: Context) -> Hit:
-    """Let nothing pass between the broker and everyone else, connections staying open."""
+    """Let nothing pass between the broker and its clients; connections stay open."""
     rig, proxy = context.rig, context.rig.broker.proxy
     assert proxy is not None
     if not rig.broker.idempotent:
-        rig.feeder.pause(30.0)  # without idempotence an agent may send twice what was not confirmed
+        rig.feeder.pause(30.0)  # without idempotence an agent may send unconfirmed messages twice
     under_way, before = context.under_way, proxy.held_bytes
     proxy.fall_silent()
     time.sleep(context.away_s)
@@ -295,7 +295,7 @@ def silence_broker(context: Context) -> Hit:
 
 
 def cut_broker(context: Context) -> Hit:
-    """Cut every connection, after a moment in which requests may be done and their answers wait."""
+    """Cut every connection, at a moment when requests may be done and their answers wait."""
     proxy = context.rig.broker.proxy
     assert proxy is not None
     under_way, before = context.under_way, (proxy.cut, proxy.held_bytes)
@@ -309,7 +309,7 @@ def cut_broker(context: Context) -> Hit:
 
 
 def odd_load(context: Context) -> Hit:
-    """Leave everything alone: what is wrong is in the load. See that it passes."""
+    """Disturb nothing: the fault is in the load. Check that the load passes."""
     under_way, rig = context.under_way, context.rig
     before = context.passed
     _last(float(context.rng.uniform(3, 6)), lambda: sum(rig.load.odd[before : rig.feeder.offered]) > 0)
@@ -319,7 +319,7 @@ def odd_load(context: Context) -> Hit:
 
 
 def malformed_load(context: Context) -> Hit:
-    """Leave everything alone while a flood of malformed messages passes. See that some are refused."""
+    """Disturb nothing while a flood of malformed messages passes. Check that some are refused."""
     under_way, rig = context.under_way, context.rig
     before = context.passed
     _last(float(context.rng.uniform(3, 6)), lambda: len(rig.watcher.refused) > before)
@@ -329,7 +329,7 @@ def malformed_load(context: Context) -> Hit:
 
 
 def roll(context: Context) -> Hit:
-    """Replace the workers of one stage, whichever is drawn, by those of the present version."""
+    """Replace the workers of one drawn stage by workers of the present version."""
     rig = context.rig
     stage = context.next_stage()
     lag = context.await_work(stage)

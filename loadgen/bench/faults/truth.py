@@ -1,4 +1,4 @@
-"""What must come of a load: counts added up from its messages, events and rows of an undisturbed run."""
+"""Truth of a load: counts added up from its messages, and the events and rows of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STACK_WINDOW_S = 600.0
 SENDER_WINDOW_S = STRATUM_STACK_WINDOWS * STACK_WINDOW_S
 
 PART_ITEMS = 2
-"""Candidates and dropped ones in one message of a scan: so few that most scans with any are cut."""
+"""Candidates, dropped ones included, in one message of a scan: so few that most scans with any are cut."""
 
 ROW_TABLES: tuple[RowTable, ...] = (
     *("changes", "metric_metadata", "scans", "unjudged", "memory"),
@@ -43,7 +43,7 @@ ROW_TABLES: tuple[RowTable, ...] = (
 
 @dataclass(frozen=True)
 class Truth:
-    """What the store and the topic of events must hold of one service in the end."""
+    """Final contents of the store and of the topic of events for one service."""
 
     dataset: Dataset
     events: tuple[Mapping[str, Any], ...]
@@ -52,7 +52,7 @@ class Truth:
     parted: int = 0
     """Scans that come in parts where a part has at most PART_ITEMS."""
     certain_until: float = math.inf
-    """The last end of a scan that is surely made: after it clocks that are behind decide."""
+    """The last end of a scan that is certain to run: later scans depend on clocks that are behind."""
 
     @property
     def samples(self) -> int:
@@ -61,7 +61,7 @@ class Truth:
 
 
 def undisturbed(counted: Counted, workloads: Sequence[Workload]) -> Truth:
-    """Return what all stages but aggregate make of counts in which nothing is missing, in event time."""
+    """Return the events and rows that all stages but aggregate derive from complete counts, in event time."""
     settings, dataset = Settings(), counted.dataset
     plan = plan_scans(dataset, workloads, idle_s=settings.partition_idle_s)
     store = ArrayStore(dataset)
@@ -81,7 +81,7 @@ def undisturbed(counted: Counted, workloads: Sequence[Workload]) -> Truth:
 
 
 def published_truth(drawn: Truth, published: Iterable[Outgoing], workloads: Sequence[Workload]) -> Truth:
-    """Return what must come of those messages of a service that are on its topics: agents were killed."""
+    """Return the truth of those messages of a service that are on its topics: agents were killed."""
     profiles, changes = [], set()
     points: dict[str, list[MetricPoints]] = {}
     for message in published:
@@ -97,7 +97,9 @@ def published_truth(drawn: Truth, published: Iterable[Outgoing], workloads: Sequ
         replace(
             before,
             changes=tuple(change for change in before.changes if change.id in changes),
-            metrics=tuple(_joined(one, points[one.metric]) for one in before.metrics if one.metric in points),
+            metrics=tuple(
+                _joined(series, points[series.metric]) for series in before.metrics if series.metric in points
+            ),
         ),
         profiles,
         before.start,
@@ -117,7 +119,7 @@ class Counted:
 
     dataset: Dataset
     senders: Mapping[Table, Sequence[Mapping[str, Any]]]
-    """Rows of who sent the samples."""
+    """Rows of the samples' senders."""
 
 
 @dataclass
@@ -148,7 +150,7 @@ class _Tally:
                 self.by_sender[sender, series_of(label), wide] += count
 
     def sender_rows(self, service: str) -> dict[Table, list[dict[str, Any]]]:
-        """Return who sent the samples as the store keeps it."""
+        """Return the senders of the samples in the form of the store's rows."""
         position = {"service": service, "stream": "", "topic": "profiles", "partition": 0, "last_offset": 0}
         first: dict[Stratum, float] = {}
         for (stratum, window), _ in self.senders.items():
@@ -172,7 +174,7 @@ class _Tally:
 def recount(simulated: Dataset, profiles: Sequence[Profile], start: float) -> Counted:
     """Replace a data set's counts by those of profiles, from ``start`` on.
 
-    Clocks may have moved them to other windows, and agents may have died with some.
+    Wrong clocks may have moved profiles to other windows, and profiles may have been lost with killed agents.
     """
     tally = _Tally()
     for profile in profiles:

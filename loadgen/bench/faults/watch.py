@@ -25,7 +25,7 @@ Position = tuple[str, int]
 
 @dataclass(frozen=True)
 class View:
-    """What was seen at one moment: offsets after the last message, and committed ones."""
+    """Offsets at one moment: those after the last message, and the committed ones."""
 
     at: float
     topics: Topics
@@ -33,7 +33,7 @@ class View:
     committed: Mapping[Position, int] = field(default_factory=dict)
 
     def lag(self, stage: str) -> int:
-        """Return how many messages a stage has not committed."""
+        """Return the number of messages that a stage has not committed."""
         inputs = self.topics.inputs(stage)
         return sum(
             end - self.committed.get(position, 0)
@@ -42,11 +42,11 @@ class View:
         )
 
     def under_way(self) -> int:
-        """Return how many messages the stages have before them, all together."""
+        """Return the number of messages that all stages together have not committed."""
         return sum(map(self.lag, self.topics.stages))
 
     def covers(self, earlier: View) -> bool:
-        """Return whether every stage is done with all that was on its topics at an earlier moment."""
+        """Return whether every stage has committed all messages of its topics as of an earlier moment."""
         inputs = {topic for stage in self.topics.stages for topic in self.topics.inputs(stage)}
         return all(
             self.committed.get(position, 0) >= end
@@ -56,14 +56,14 @@ class View:
 
 
 def content_hash(topic: str, value: bytes) -> int:
-    """Return what a message of a load is known by: no two of them are equal."""
+    """Return a hash that identifies a message of a load: no two messages are equal."""
     return xxhash.xxh3_64_intdigest(b"%s %s" % (topic.encode(), value))
 
 
 class Watcher:
-    """Reads every topic to its end and asks for every group's offsets, twice a second, in a thread.
+    """Thread that reads every topic to its end and every group's offsets, twice a second.
 
-    It outlives outages of the broker: while it gets no answer, its latest view stays as it was.
+    It survives outages of the broker: without an answer its latest view stays unchanged.
     """
 
     def __init__(self, broker: str, topics: Topics) -> None:
@@ -82,10 +82,10 @@ class Watcher:
         self.parted: set[tuple[str, str, float]] = set()
         """Scans that detect cut into parts: service, workload, end."""
         self.refused: set[bytes] = set()
-        """Where the dead letters came from, each offset once."""
+        """Origins of the dead letters, each offset once."""
         self.view = View(time.monotonic(), topics)
         self.trouble = ""
-        """Why it last could not look."""
+        """Reason of the last failed look."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._watch()), daemon=True)
 
@@ -98,7 +98,7 @@ class Watcher:
         self._thread.join(4 * _ANSWER_S)
 
     def mark(self) -> None:
-        """Take note of this moment, in which a fault strikes."""
+        """Record the moment of a strike."""
         self._marks.append(replace(self.view, at=time.monotonic()))
 
     async def _watch(self) -> None:
@@ -120,11 +120,11 @@ class Watcher:
                 await self._look(reader, admin)
 
     async def _look(self, reader: Reader, admin: Any) -> None:
-        # Offsets before ends: were it the other way round, what came between would look done.
+        # Offsets before ends: in the other order, messages that came in between would look processed.
         for stage in self._topics.stages:
-            asked = [p for name in self._topics.inputs(stage) for p in partitions_of(self._topics, name)]
+            partitions = [p for name in self._topics.inputs(stage) for p in partitions_of(self._topics, name)]
             done = await asyncio.wait_for(
-                committed_offsets(admin, self._topics.group(stage), asked), 2 * _ANSWER_S
+                committed_offsets(admin, self._topics.group(stage), partitions), 2 * _ANSWER_S
             )
             for position, offset in done.items():
                 self._committed[self._logical[position.topic], position.partition] = offset

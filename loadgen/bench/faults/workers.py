@@ -19,7 +19,7 @@ CODE = Path(pipeline.__file__).parents[1]
 _TICK_S = 0.1
 _FIRST_PAUSE_S = 0.5
 _LAST_PAUSE_S = 5.0
-_STEADY_S = 20.0  # one that ran for so long is started again at once
+_STEADY_S = 20.0  # a worker that ran for this long is started again at once
 STOP_S = 30.0
 
 _CHANGED = """
@@ -33,12 +33,12 @@ if items:
 from pipeline.cli import main
 main()
 """
-"""A worker whose clock is ahead by so much, and that cuts scans into parts of so many items, unless 0."""
+"""Program of a worker. Arguments: seconds that the clock runs ahead, items per part of a scan; 0 for none."""
 
 
 @dataclass
 class Worker:
-    """One ``smidgen worker``, however often it was started."""
+    """One ``smidgen worker`` over all its starts."""
 
     name: str
     stage: str
@@ -52,7 +52,7 @@ class Worker:
     failures: int = 0
     next_start: float = 0.0
     exits: list[int] = field(default_factory=list)
-    """Exit codes of ends that nobody asked for."""
+    """Exit codes of unexpected ends."""
     expected_end: bool = False
 
     @property
@@ -70,7 +70,7 @@ class Worker:
 
 
 class Supervisor:
-    """Keeps workers running in a thread of its own; they end with it."""
+    """Thread that keeps workers running; they end with it."""
 
     def __init__(self, logs: Path) -> None:
         self._logs = logs
@@ -94,7 +94,7 @@ class Supervisor:
 
     @property
     def exits(self) -> dict[str, list[int]]:
-        """Exit codes of the ends that nobody asked for, by worker."""
+        """Exit codes of unexpected ends, by worker."""
         return {name: list(worker.exits) for name, worker in self.workers.items() if worker.exits}
 
     def log(self, name: str) -> str:
@@ -111,21 +111,21 @@ class Supervisor:
         )
 
     def kill(self, name: str) -> tuple[int, int | None]:
-        """End a worker as the kernel would; return its process id and exit code, 0 and None if none runs."""
+        """SIGKILL a worker; return its process id and exit code, 0 and None if none runs."""
         process = self._send(name, signal.SIGKILL)
         return (process.pid, process.wait(STOP_S)) if process else (0, None)
 
     def freeze(self, name: str) -> int:
-        """Stop a worker from running, as a machine that is paused; return its process id, 0 if none runs."""
+        """SIGSTOP a worker, as if its machine were paused; return its process id, 0 if none runs."""
         process = self._send(name, signal.SIGSTOP)
         return process.pid if process else 0
 
     def thaw(self, name: str) -> None:
-        """Let it run on."""
+        """Let a frozen worker run on."""
         self._send(name, signal.SIGCONT)
 
     def retire(self, name: str) -> int:
-        """Ask a worker to end, do not start it again, and return its exit code."""
+        """Ask a worker to end without restarting it, and return its exit code."""
         worker = self.workers[name]
         with self._lock:
             worker.wanted = False
@@ -165,7 +165,7 @@ class Supervisor:
         path = self._logs / f"{worker.name}.log"
         with path.open("a") as log:
             log.write(f"{_BANNER}\n")
-        # The folder is where Python looks first for the package.
+        # Python looks for the package in this folder first.
         worker.process = Child(
             worker.command(), log=path, folder=worker.code, environment=smidgen_environment("PYTHON")
         )

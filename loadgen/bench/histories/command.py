@@ -103,11 +103,11 @@ def _cases(request: _HistoriesRequest) -> list[Case]:
 
     cases = table.simulated(request.histories, request.seed)
     for file, metric, commits in request.labelled:
-        known = tuple(_numbers(commits))
+        labelled_commits = tuple(_numbers(commits))
         read = read_results(Path(file), metric)
-        every = [History(values[:, None], known) for values in read.values()]
-        if any(max(known) >= len(history.values) for history in every):
-            raise ConfigError(f"--labelled: {file} has no commit {max(known)}")
+        every = [History(values[:, None], labelled_commits) for values in read.values()]
+        if any(max(labelled_commits) >= len(history.values) for history in every):
+            raise ConfigError(f"--labelled: {file} has no commit {max(labelled_commits)}")
         cases.append(table.Case(f"real, labelled | – | {metric}", every, known=False))
     for file, metric in request.injected:
         read = read_results(Path(file), metric)
@@ -117,7 +117,7 @@ def _cases(request: _HistoriesRequest) -> list[Case]:
 
 def _numbers(commits: str) -> list[int]:
     try:
-        numbers = [int(one) for one in commits.split(",")]
+        numbers = [int(number) for number in commits.split(",")]
     except ValueError:
         numbers = [-1]
     if min(numbers) < 0:
@@ -142,8 +142,12 @@ def _show(rows: Iterable[Row]) -> None:
 
 def _false_reports(rows: Sequence[Row], row: Row) -> float:
     """Return how many changes a watcher reports in a history without a step."""
-    quiet = [one for one in rows if one.watcher == row.watcher and one.known and not one.changes]
-    return sum(one.reported for one in quiet) / sum(one.histories for one in quiet)
+    quiet = [
+        case_row
+        for case_row in rows
+        if case_row.watcher == row.watcher and case_row.known and not case_row.changes
+    ]
+    return sum(case_row.reported for case_row in quiet) / sum(case_row.histories for case_row in quiet)
 
 
 def _cell(row: Row) -> str:

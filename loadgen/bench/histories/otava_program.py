@@ -1,4 +1,4 @@
-"""Apache Otava on series of standard input; runs in an environment of its own, by the standard library alone.
+"""Program that runs Apache Otava on series from standard input, in its own environment, without Smidgen.
 
 Reads a JSON list of series and prints a JSON list of ``[indices, seconds]``, each by Otava's default.
 """
@@ -10,14 +10,14 @@ import time
 
 
 def main() -> None:
-    """Answer all series."""
+    """Read all series and print the answers."""
     analysis = importlib.import_module("otava.analysis")
     answers = []
     for values in json.load(sys.stdin):
         began = time.process_time()
         try:
             changes = [int(change.index) for change in analysis.compute_change_points(values)[0]]
-        except ValueError:  # version 0.8 splits some series, as ones of equal values, into empty parts
+        except ValueError:  # version 0.8 splits some series, such as constant ones, into empty parts
             changes = []
         answers.append([changes, time.process_time() - began])
     json.dump(answers, sys.stdout)

@@ -27,7 +27,7 @@ class History:
     """One benchmark over commits.
 
     Args:
-        values: (commits, repetitions) of which more is worse.
+        values: (commits, repetitions) results; a larger value is worse.
         changes: First commits of new levels.
     """
 
@@ -51,9 +51,9 @@ def _outliers(rng: np.random.Generator) -> FloatArray:
 NOISES: MappingProxyType[str, Callable[[np.random.Generator], FloatArray]] = MappingProxyType(
     {"repetitions": _repetitions, "sessions": _sessions, "outliers": _outliers}
 )
-"""Name → (commits, repetitions) noise, of runs' standard deviation 1.
+"""Name → (commits, repetitions) noise, with a standard deviation of 1 between runs.
 
-Of ``sessions`` all runs of a commit share a part that varies as much again, as of one machine on one day; of
+In ``sessions`` all runs of a commit share a further part of the same size, as on one machine on one day. In
 ``outliers`` one commit of 25 is slower in all of its runs and the next one is not.
 """
 
@@ -64,7 +64,7 @@ def draw_history(kind: str, noise: float, step: float, rng: np.random.Generator)
     Args:
         kind: Name of the noise.
         noise: Standard deviation of a run, relative.
-        step: Relative size; 0 is a history without any.
+        step: Relative size of a step; 0 for a history without steps.
         rng: Draws commits, directions and noise.
     """
     changes: tuple[int, ...] = ()
@@ -72,7 +72,7 @@ def draw_history(kind: str, noise: float, step: float, rng: np.random.Generator)
     if step:
         room = COMMITS - 2 * APART
         wanted = int(rng.integers(1, _MOST_STEPS + 1))
-        # Of two, each lies in a half of its own, so that they are far enough from each other.
+        # Of two steps, each lies in its own half, so that they are far enough apart.
         width = (room - (wanted - 1) * APART) // wanted
         changes = tuple(
             APART + number * (width + APART) + int(rng.integers(width)) for number in range(wanted)

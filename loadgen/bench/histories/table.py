@@ -1,4 +1,4 @@
-"""Watchers × histories: how many of the known changes each finds, how exactly, and what else it reports."""
+"""Watchers × histories: share of known changes that each watcher finds, its accuracy, and false reports."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from loadgen.harness import offsets_of, ratio_of
 from pipeline.model import FloatArray
 
 MARGIN = 5
-"""Commits by which a change that is found may be off."""
+"""Largest distance, in commits, between a change and its report."""
 
 STEPS = (0.0, 0.02, 0.05, 0.1)
 SPREADS = (0.01, 0.03)
 
 POSITIONS = (0.25, 0.4, 0.55, 0.7)
-"""Where in a real history a step is put, as shares of its length."""
+"""Positions of injected steps in a real history, as shares of its length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class Case:
     name: str
     histories: Sequence[History]
     known: bool = True
-    """Whether all changes of the histories are known; else what is found besides is not false."""
+    """Whether all changes of the histories are known; if not, further reports are not counted as false."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How one watcher does in one case; shares are NaN where there is nothing to count."""
+    """Result of one watcher in one case; shares are NaN where there is nothing to count."""
 
     case: str
     watcher: str
@@ -43,26 +43,26 @@ class Row:
     reported: int
     found: int
     exact: int
-    """Of those found, with the commit itself."""
+    """Changes found that are reported at exactly their commit."""
     near: int
-    """With it or one next to it."""
+    """Changes found that are reported at their commit or the one next to it."""
     seconds: float
-    """Of processor time (of benchstat by the clock), all histories together."""
+    """Seconds of processor time for all histories (for benchstat: of the clock)."""
     known: bool
 
     @property
     def precision(self) -> float:
-        """Share of what is reported that is a change."""
+        """Share of the reported changes that are known changes."""
         return ratio_of(self.found, self.reported) if self.known else float("nan")
 
     @property
     def recall(self) -> float:
-        """Share of the changes that are found."""
+        """Share of the known changes that are found."""
         return ratio_of(self.found, self.changes)
 
 
 def simulated(histories: int, seed: int) -> list[Case]:
-    """Return so many histories of each kind of noise, of each spread of runs and of each size of step."""
+    """Return ``histories`` histories for each kind of noise, each spread of runs and each size of step."""
     cases = []
     for kind in NOISES:
         for noise in SPREADS:
@@ -75,9 +75,9 @@ def simulated(histories: int, seed: int) -> list[Case]:
 
 
 def injected(every: Mapping[str, FloatArray], step: float) -> Case:
-    """Return real histories of one run a commit, with a step up and one down at each of some commits.
+    """Return real histories with one run a commit, each with an injected step up or down at one commit.
 
-    A history may have changes of its own, so what else is found is not counted as false.
+    A history may have changes of its own, so further reports are not counted as false.
     """
     histories = []
     for values in every.values():
@@ -94,8 +94,8 @@ def measure(
     """Return a row for each case and watcher; all watchers see the same histories.
 
     Args:
-        cases: What is watched.
-        watchers: Name → what watches.
+        cases: The histories to watch.
+        watchers: Name → watcher.
         advance: Called after each watcher.
     """
     values = [history.values for case in cases for history in case.histories]
@@ -109,7 +109,7 @@ def measure(
 
 
 def totals(rows: Sequence[Row]) -> list[Row]:
-    """Return a row for each watcher, of all cases whose changes are known."""
+    """Return a row for each watcher over all cases whose changes are known."""
     names = dict.fromkeys(row.watcher for row in rows if row.known)
     return [_sum(name, [row for row in rows if row.watcher == name and row.known]) for name in names]
 

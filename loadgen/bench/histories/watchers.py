@@ -1,4 +1,4 @@
-"""What watches histories: ``smidgen benchmarks watch``, Apache Otava, and benchstat commit by commit."""
+"""Watchers of histories: ``smidgen benchmarks watch``, Apache Otava, and benchstat commit by commit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pipeline.model import FloatArray, IntArray
 from pipeline.model.errors import ConfigError
 
 ALPHA = 0.05
-"""Of benchstat, and of ours, by default."""
+"""Default significance level of benchstat and of Smidgen."""
 
 WINDOW = 10
 """Commits on each side that benchstat compares where a commit has one run."""
@@ -33,7 +33,7 @@ _P_VALUE = re.compile(r"p=([0-9.]+)")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one watcher says of one history: first commits of new levels, and the seconds it took."""
+    """Answer of one watcher for one history: first commits of new levels, and the seconds it took."""
 
     changes: Sequence[int]
     seconds: float
@@ -58,7 +58,7 @@ def by_smidgen(histories: Sequence[FloatArray]) -> list[Answer]:
 
 
 def by_otava(python: str) -> Watch:
-    """Return Apache Otava at its default, in a Python that has it; a commit's value is its runs' median."""
+    """Return Apache Otava with its defaults, in a Python that has it; it sees medians of a commit's runs."""
 
     def watch(histories: Sequence[FloatArray]) -> list[Answer]:
         levels = orjson.dumps([np.median(values, axis=1).tolist() for values in histories])
@@ -71,8 +71,9 @@ def by_otava(python: str) -> Watch:
 def by_neighbours(compare: Compare) -> Watch:
     """Return a watcher that compares the runs of each commit with those of the one before.
 
-    Where a commit has one run, those of so many commits before are compared with as many from it on, and of
-    commits next to each other that differ the one with the smallest p-value counts: the middle one of equals.
+    If a commit has one run, the runs of the WINDOW commits before it are compared with those of the WINDOW
+    commits from it on. Of adjacent commits that differ, the one with the smallest p-value counts; of equal
+    p-values, the middle one.
     """
 
     def watch(histories: Sequence[FloatArray]) -> list[Answer]:
@@ -111,12 +112,12 @@ def _changes(p_values: FloatArray, *, single: bool) -> list[int]:
 
 
 def _middle(commits: IntArray) -> int:
-    """Return the middle one: benchstat prints three digits, so that the smallest are often equal."""
+    """Return the middle commit: benchstat prints three digits, so the smallest p-values are often equal."""
     return int(commits[len(commits) // 2])
 
 
 def mann_whitney(before: Sequence[FloatArray], after: Sequence[FloatArray]) -> FloatArray:
-    """Compare by the statistic of benchstat: the U test of Mann and Whitney, two-sided."""
+    """Compare by the statistic that benchstat uses: the two-sided U test of Mann and Whitney."""
     return np.array(
         [stats.mannwhitneyu(old, new).pvalue for old, new in zip(before, after, strict=True)],
         dtype=np.float64,
@@ -124,7 +125,7 @@ def mann_whitney(before: Sequence[FloatArray], after: Sequence[FloatArray]) -> F
 
 
 def benchstat(program: str) -> Compare:
-    """Return a comparison by a call of benchstat, of all histories at once.
+    """Return a comparison by one call of benchstat for all histories.
 
     Raises:
         ConfigError: when it is called, if it cannot run or prints something else.
@@ -146,14 +147,14 @@ def _lines(number: int, values: FloatArray) -> str:
 
 
 def _p_values(output: str, histories: int, program: str) -> FloatArray:
-    found = np.full(histories, np.nan)
+    p_values = np.full(histories, np.nan)
     for row in csv.reader(io.StringIO(output)):
         match = _P_VALUE.match(row[-1]) if row else None
         if match and row[0].startswith("H"):
-            found[int(row[0][1:].partition("-")[0])] = float(match.group(1))
-    if np.isnan(found).any():
-        raise ConfigError(f"{program}: prints no p-value of {int(np.isnan(found).sum())} benchmarks")
-    return found
+            p_values[int(row[0][1:].partition("-")[0])] = float(match.group(1))
+    if np.isnan(p_values).any():
+        raise ConfigError(f"{program}: prints no p-value of {int(np.isnan(p_values).sum())} benchmarks")
+    return p_values
 
 
 def _run(command: Sequence[str], content: bytes) -> bytes:

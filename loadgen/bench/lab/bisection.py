@@ -1,4 +1,4 @@
-"""Ranges of commits of the demo's shop, one of which makes an endpoint slower, bisected as users do it."""
+"""Bisections, with the user's commands, of commits of the demo's shop, one of which slows an endpoint."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _SETTINGS = "shop/settings.py"
 
 @dataclass(frozen=True, slots=True)
 class Bisected:
-    """What a bisection found.
+    """Result of a bisection.
 
     Args:
         slow: Number of the slow commit, from 1 on.
-        found: What is named instead or as well: several if which of them is not known; none if no commit is.
-        builds: Versions that were built.
-        runs: Measurements.
+        found: Numbers of the commits named: several if the bisection cannot decide; none if no commit is.
+        builds: Number of versions built.
+        runs: Number of measurements.
         noise: Standard deviation of runs of the same version, relative to their mean.
     """
 
@@ -71,12 +71,12 @@ class Bisected:
 
 
 def summary(done: Sequence[Bisected]) -> str:
-    """Return how many are right, with the means of builds and runs and the median of the noise."""
+    """Return the number of right bisections, the mean numbers of builds and runs, and the median noise."""
     return (
-        f"{sum(one.right for one in done)} of {len(done)} right; on average "
-        f"{statistics.mean(one.builds for one in done):.1f} builds and "
-        f"{statistics.mean(one.runs for one in done):.1f} runs; "
-        f"noise of this machine {statistics.median(one.noise for one in done):.2%}"
+        f"{sum(bisection.right for bisection in done)} of {len(done)} right; on average "
+        f"{statistics.mean(bisection.builds for bisection in done):.1f} builds and "
+        f"{statistics.mean(bisection.runs for bisection in done):.1f} runs; "
+        f"noise of this machine {statistics.median(bisection.noise for bisection in done):.2%}"
     )
 
 
@@ -97,7 +97,7 @@ def write_range(folder: Path, slow: int) -> Span:
 
 
 def bisect_drawn(folder: Path, rng: random.Random) -> Bisected:
-    """Make a range in a new folder whose slow commit is drawn, and bisect it as ``smidgen trial bisect``."""
+    """Bisect a range with a drawn slow commit, made in a new folder, as ``smidgen trial bisect`` does."""
     slow = rng.randint(1, COMMITS)
     span = write_range(folder, slow)
     versions = span.versions
@@ -112,9 +112,9 @@ def bisect_drawn(folder: Path, rng: random.Random) -> Bisected:
         Workbench(folder) as workbench,
     ):
         standing = bisect_range(plan, workbench, journal)
-    found = tuple(number + 1 for number in standing.likeliest) if standing.outcome is Outcome.FOUND else ()
+    named = tuple(number + 1 for number in standing.likeliest) if standing.outcome is Outcome.FOUND else ()
     runs = len(journal.of("value"))
-    return Bisected(slow, found, len(journal.of("built")), runs, _noise(journal))
+    return Bisected(slow, named, len(journal.of("built")), runs, _noise(journal))
 
 
 def _noise(journal: Journal) -> float:
@@ -122,11 +122,11 @@ def _noise(journal: Journal) -> float:
     values = defaultdict(list)
     for line in journal.of("value"):
         values[line["commit"]].append(float(line["value"]))
-    repeated = [found for found in values.values() if len(found) > 1]
+    repeated = [runs for runs in values.values() if len(runs) > 1]
     squares = sum(
-        (len(found) - 1) * (statistics.stdev(found) / statistics.mean(found)) ** 2 for found in repeated
+        (len(runs) - 1) * (statistics.stdev(runs) / statistics.mean(runs)) ** 2 for runs in repeated
     )
-    return float((squares / max(1, sum(len(found) - 1 for found in repeated))) ** 0.5)
+    return float((squares / max(1, sum(len(runs) - 1 for runs in repeated))) ** 0.5)
 
 
 def _slow() -> Edit:

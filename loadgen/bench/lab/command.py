@@ -36,12 +36,12 @@ def lab(request: LabRequest) -> int:
     try:
         if request.bisect:
             return _bisect(folder, request)
-        found = asyncio.run(_run(folder, request))
+        verdicts = asyncio.run(_run(folder, request))
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
-    _show(found)
-    return 0 if all(judged.right for row in found for judged in row) else 1
+    _show(verdicts)
+    return 0 if all(judged.right for row in verdicts for judged in row) else 1
 
 
 def _bisect(folder: Path, config: LabRequest) -> int:
@@ -53,11 +53,11 @@ def _bisect(folder: Path, config: LabRequest) -> int:
     rng = random.Random(config.seed)
     done = []
     for repeat in range(1, config.repeats + 1):
-        one = bisect_drawn(folder / f"range-{repeat}", rng)
-        click.echo(f"repeat {repeat} of {config.repeats}: {one}")
-        done.append(one)
+        bisected = bisect_drawn(folder / f"range-{repeat}", rng)
+        click.echo(f"repeat {repeat} of {config.repeats}: {bisected}")
+        done.append(bisected)
     click.echo(summary(done))
-    return 0 if all(one.right for one in done) else 1
+    return 0 if all(bisected.right for bisected in done) else 1
 
 
 async def _run(folder: Path, config: LabRequest) -> list[list[Judged]]:
@@ -67,11 +67,11 @@ async def _run(folder: Path, config: LabRequest) -> list[list[Judged]]:
     run = Lab(folder, config, print_note)
     try:
         await run.record()
-        past = await run.history()
-        for verdict in noise(past, config):
-            found = verdict.measured
+        history = await run.history()
+        for verdict in noise(history, config):
+            delta = verdict.measured
             click.echo(
-                f"A/A: {verdict.metric}: {found.difference:+.2%} ({found.low:+.2%} to {found.high:+.2%}) "
+                f"A/A: {verdict.metric}: {delta.difference:+.2%} ({delta.low:+.2%} to {delta.high:+.2%}) "
                 f"in {verdict.trials} trials: {verdict.decision.value}"
             )
         return await run.judge()
@@ -79,7 +79,7 @@ async def _run(folder: Path, config: LabRequest) -> list[list[Judged]]:
         await run.processes.stop_all()
 
 
-def _show(found: list[list[Judged]]) -> None:
+def _show(rows: list[list[Judged]]) -> None:
     """Print a row a commit: how many verdicts are right, and what they were."""
     from collections import Counter
 
@@ -92,7 +92,7 @@ def _show(found: list[list[Judged]]) -> None:
     table = Table(
         "commit", "metric", "expected", *(Column(name, justify="right") for name in figures), box=SIMPLE
     )
-    for column in zip(*found, strict=True):
+    for column in zip(*rows, strict=True):
         commit = column[0].commit
         about = [judged.about for judged in column if judged.about]
         counts = Counter(verdict.decision.value for verdict in about)

@@ -1,4 +1,4 @@
-"""The commits that a lab judges, with what a verdict on each should be."""
+"""Commits that a lab judges, with the expected verdicts."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class LabCommit(StrictModel):
     name: str
     title: str
     endpoint: str
-    """That is replayed."""
+    """Endpoint that is replayed."""
     metric: Literal["cpu_timing_ms", "downstream"]
-    """Of this endpoint, which the commit is about."""
+    """Metric of this endpoint that the commit is about."""
     expected: Literal["fail", "pass"]
-    """Verdict on it; no other metric may fail."""
+    """Verdict on the metric; no other metric may fail."""
     trials: int | None = None
-    """Of an experiment, where not as many are needed as for CPU time."""
+    """Trials of an experiment, if fewer are needed than for CPU time."""
     edits: tuple[Edit, ...]
 
     @property
     def judged(self) -> str:
-        """The metric as trials name it."""
+        """The metric's name in trials."""
         return f"{self.metric} {self.endpoint}"
 
 

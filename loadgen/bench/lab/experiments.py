@@ -30,7 +30,7 @@ from pipeline.processes import Group
 from pipeline.stages.gather.trial_models import load_models
 
 MODEL = "paired-by-request-trimmed"
-"""Cores that others use, too, make some requests much dearer; and choosing by A/A trials takes 40 of them."""
+"""On shared cores some requests cost much more; and choosing a model by A/A trials takes 40 of them."""
 
 JUDGED = ("cpu_timing_ms ", "downstream ")
 """Beginnings of the metrics that are judged: latencies of a busy machine say little."""
@@ -40,7 +40,7 @@ TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What an experiment says of a commit."""
+    """Verdicts of an experiment on a commit."""
 
     commit: LabCommit
     verdicts: Mapping[str, Verdict]
@@ -52,18 +52,18 @@ class Judged:
 
     @property
     def right(self) -> bool:
-        """Whether the metric that the commit is about is as expected, and no other fails."""
-        others = (one for name, one in self.verdicts.items() if name != self.commit.judged)
+        """Whether the verdict on the commit's metric is as expected, and no other metric fails."""
+        other_verdicts = (verdict for name, verdict in self.verdicts.items() if name != self.commit.judged)
         about = self.about
         return (
             about is not None
             and about.decision.value == self.commit.expected
-            and not any(one.decision is Decision.FAIL for one in others)
+            and not any(verdict.decision is Decision.FAIL for verdict in other_verdicts)
         )
 
 
 class Lab:
-    """One run in a folder. ``note`` is called with what is done."""
+    """One run of the lab in a folder. ``note`` is called with a text for each step."""
 
     def __init__(self, folder: Path, config: LabRequest, note: Callable[[str], None]) -> None:
         self._folder = folder
@@ -96,7 +96,7 @@ class Lab:
         """Return the verdicts of each repeat."""
         commits = read_commits()
         folders = [write_code(self._folder / commit.name, commit) for commit in commits]
-        found = []
+        verdict_rows = []
         for repeat in range(1, self._config.repeats + 1):
             row = []
             for commit, folder in zip(commits, folders, strict=True):
@@ -106,11 +106,11 @@ class Lab:
                 points = self._read(rows, f"{commit.name}-{repeat}")
                 row.append(Judged(commit, judged_points(points, self._config)))
                 self._note(f"repeat {repeat} of {self._config.repeats}: {commit.name}, {said(row[-1])}")
-            found.append(row)
-        return found
+            verdict_rows.append(row)
+        return verdict_rows
 
     async def _trial(self, rows: Result, folder: Path, endpoint: str) -> None:
-        """Start both sides, replay to them, and add what they did."""
+        """Start both sides, replay requests to them, and add their measurements."""
         config = self._config
         self._trials += 1
         chosen, _ = choose(self._requests, Choice((endpoint,)))
@@ -129,7 +129,7 @@ class Lab:
             await run_trials(chosen, experiment, counts=counts, into=rows, first=self._trials)
 
     def _read(self, rows: Result, name: str) -> dict[str, Points]:
-        """Return what is judged of trials, by way of the file that ``smidgen trial verdict`` reads."""
+        """Return the points of trials, by way of the file that ``smidgen trial verdict`` reads."""
         path = self._folder / f"{name}.csv"
         path.write_bytes(rows.rows.csv())
         return {metric: points for metric, points in read_trials(path).items() if metric.startswith(JUDGED)}
@@ -138,12 +138,12 @@ class Lab:
 def judged_points(points: Mapping[str, Points], config: LabRequest) -> dict[str, Verdict]:
     """Return the judge's verdict on each metric."""
     bounds = dict.fromkeys(points, Bounds(config.threshold, config.alpha))
-    found = judge_trials(points, bounds, {}, ModelConfig(load_models(), MODEL))
-    return {verdict.metric: verdict for verdict in found}
+    verdicts = judge_trials(points, bounds, {}, ModelConfig(load_models(), MODEL))
+    return {verdict.metric: verdict for verdict in verdicts}
 
 
 def noise(past: Mapping[str, Points], config: LabRequest) -> Iterator[Verdict]:
-    """Yield what the judge says of A/A trials."""
+    """Yield the judge's verdicts on A/A trials."""
     yield from judged_points(past, config).values()
 
 
@@ -152,8 +152,10 @@ def said(judged: Judged) -> str:
     about = judged.about
     if about is None:
         return f"{judged.commit.judged} was not measured"
-    found = about.measured
-    figures = f"{found.difference:+.2%} ({found.low:+.2%} to {found.high:+.2%}), p {found.p_value:.2g}"
+    estimate = about.measured
+    figures = (
+        f"{estimate.difference:+.2%} ({estimate.low:+.2%} to {estimate.high:+.2%}), p {estimate.p_value:.2g}"
+    )
     return f"{about.decision.value}, {figures}: {'right' if judged.right else 'wrong'}"
 
 

@@ -1,4 +1,4 @@
-"""Request of a lab: how much is measured of each commit."""
+"""Request of a lab: numbers of repeats, trials and requests for each commit."""
 
 from __future__ import annotations
 

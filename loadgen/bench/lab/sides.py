@@ -1,4 +1,4 @@
-"""Both sides of a trial as processes, and the recording that they are asked."""
+"""Both sides of a trial as processes, and the recording of the requests that are replayed to them."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ class Sides:
     ) -> AsyncIterator[list[str]]:
         """Run a build of each folder, and yield their addresses; they are ended afterwards.
 
-        Both run on the same core, another one each turn: cores differ in what else runs on them, and what
-        disturbs one side then disturbs the other as much. Which is started first alternates, too.
+        Both run on the same core, another core in each turn: other programs load cores differently, and on
+        one core they disturb both sides equally. The order of starting alternates, too.
 
         Raises:
-            NotHealthy: one does not answer in time.
-            ChildFailed: one has ended.
+            NotHealthy: a side does not answer in time.
+            ChildFailed: a side has ended.
         """
         ports = free_ports("127.0.0.1", len(folders))
         core = _core(turn)
         started = []
         try:
-            each = list(enumerate(zip(folders, stocks, ports, strict=True)))
-            for side, (folder, stock, port) in each[:: -1 if turn % 4 > 1 else 1]:
+            builds = list(enumerate(zip(folders, stocks, ports, strict=True)))
+            for side, (folder, stock, port) in builds[:: -1 if turn % 4 > 1 else 1]:
                 command = [sys.executable, "-m", "front", "--port", str(port), "--stock", stock, *core]
                 started.append(await self._processes.start(f"side-{'ab'[side]}", command, folder=folder))
             addresses = [f"http://127.0.0.1:{port}" for port in ports]
@@ -64,7 +64,7 @@ class Sides:
                 async with asyncio.timeout(HEALTHY_S):
                     await asyncio.gather(*map(wait_until_healthy, addresses))
             except TimeoutError:
-                failed = next((one for one in started if one.returncode is not None), None)
+                failed = next((process for process in started if process.returncode is not None), None)
                 raise failed.failure() if failed else NotHealthy("a side does not answer") from None
             yield addresses
         finally:
@@ -72,7 +72,7 @@ class Sides:
 
 
 def _core(turn: int) -> list[str]:
-    """Return the flag that says on which core to run, where that can be chosen."""
+    """Return the option that selects the core to run on, if the system allows selecting one."""
     if not hasattr(os, "sched_getaffinity"):
         return []
     cores = sorted(os.sched_getaffinity(0))
@@ -80,7 +80,7 @@ def _core(turn: int) -> list[str]:
 
 
 async def record_traffic(sides: Sides, base: Path, path: Path, requests: int, seed: int) -> None:
-    """Ask the base through the recorder what a lab replays."""
+    """Send requests to the base through the recorder, for a lab to replay."""
     (port,) = free_ports("127.0.0.1", 1)
     stock = DownstreamConfig((("127.0.0.1", port), ("127.0.0.1", 0)), answers=STOCK)
     recorder = Recorder(path, RecorderConfig("shop"))
@@ -99,17 +99,17 @@ async def record_traffic(sides: Sides, base: Path, path: Path, requests: int, se
 
 
 def targets(count: int, seed: int) -> list[str]:
-    """Draw what is asked."""
+    """Draw the targets of the requests."""
     rng = random.Random(seed)
-    found = []
+    paths = []
     for _ in range(count):
         kind = rng.choice(("login", "search", "stock"))
         if kind == "login":
-            found.append(
+            paths.append(
                 f"/login?{urlencode({'name': f'user{rng.randrange(1000)}', 'password': 'correct horse'})}"
             )
         elif kind == "search":
-            found.append(f"/search?{urlencode({'q': ' '.join(rng.sample(WORDS, 3))})}")
+            paths.append(f"/search?{urlencode({'q': ' '.join(rng.sample(WORDS, 3))})}")
         else:
-            found.append(f"/stock/{rng.randrange(1000)}")
-    return found
+            paths.append(f"/stock/{rng.randrange(1000)}")
+    return paths

@@ -1,1 +1,1 @@
-"""How well the workload live does: steps of one process, and false events."""
+"""Quality of the workload live: reported steps of one process, and false events."""

@@ -30,26 +30,26 @@ _SETTLE_S = 300.0
 """How long the last scans may take after the programs have ended, on a busy machine."""
 
 _ROOTCAUSE_S = 15.0  # from a scan to its events, likewise
-_LAST_S = 15.0  # before its end, a program's last scan
+_LAST_S = 15.0  # of a program's last scan before the program's end
 _TICK_S = 0.5
-_EARLY_S = 20.0  # by which a slowdown may be dated before it came
+_EARLY_S = 20.0  # a slowdown may be dated this long before it began
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How programs are run."""
+    """Settings of a run of programs."""
 
     names: Sequence[str]
     seconds: float
     slow_after_s: float
-    slow: Sequence[str]  # of the names: those that get slower
-    busy: float  # share of a core that each takes
-    interval: str  # of the agents; empty for their default
+    slow: Sequence[str]  # names of the programs that get slower
+    busy: float  # share of a core that each program keeps busy
+    interval: str  # interval of the agents; empty for their default
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What became of one program."""
+    """Result for one program."""
 
     name: str
     scans: int
@@ -58,19 +58,19 @@ class Found:
     slow: bool
     slowed: str  # the function that gets slower, if one does
     delay_s: float | None  # from the slower release to the end of the scan that reported its function
-    delta: float | None  # of that event
-    false: list[str]  # events besides: metric, levels and when
+    delta: float | None  # change of gCPU in that event
+    false: list[str]  # other events: metric, levels and time
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
+        """Return the result as a JSON object."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 async def run_programs(run: Run, folder: Path, advance: Callable[[], None]) -> list[Found]:
-    """Run programs at once and return what was reported of each; ``advance`` is called once a second.
+    """Run programs in parallel and return the reports on each; ``advance`` is called once a second.
 
     Raises:
-        SmidgenError: something broke.
+        SmidgenError: a process failed.
     """
     group = Group(folder)
     try:
@@ -142,7 +142,7 @@ def _program_found(run: Run, store: Store, name: str, began: float) -> Found:
         event = json.loads(row["event"])
         data = event["data"]
         named = {data["metric"], *(member["metric"] for member in data["group"])}
-        if slow and row["time"] >= slow_at - _EARLY_S and any(function in one for one in named):
+        if slow and row["time"] >= slow_at - _EARLY_S and any(function in metric for metric in named):
             hits.append((from_iso(data["detected_time"]) - slow_at, data["delta"]))
         elif event["type"] == DETECTED:
             levels = f"{data['before']:.3f} → {data['after']:.3f}"
@@ -157,7 +157,7 @@ def _program_found(run: Run, store: Store, name: str, began: float) -> Found:
 
 
 async def _line(process: Process, start: str) -> str:
-    """Wait for a line of a process's log and return it."""
+    """Wait for a line in a process's log and return it."""
     deadline = system_clock() + _START_S
     while system_clock() < deadline:
         for line in tail_of(process.log, lines=1000).splitlines():

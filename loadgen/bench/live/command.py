@@ -29,14 +29,14 @@ _SLOW_AFTER = 2 / 3  # of a run: then programs get slower
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What became of simulated processes."""
+    """Results for simulated processes."""
 
     trials: Sequence[Trial]
     hours: int
     false: Sequence[dict[str, Any]]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
+        """Return the results as a JSON object."""
         delays = sorted(trial.delay_s for trial in self.trials if trial.delay_s is not None)
         return {
             "steps": len(self.trials),

@@ -1,4 +1,4 @@
-"""Ten small programs to sample: each does four or five things over and over, one of which gets slower.
+"""Ten small programs to sample: each repeats four or five functions, one of which gets slower.
 
 Run as a script: ``programs.py NAME --seconds S [--slow-after S] [--busy SHARE]``, without the project.
 """
@@ -62,7 +62,7 @@ def _regex() -> Program:
     ]
 
     def find_items() -> list[str]:
-        return [found.group(1) for line in lines if (found := re.search(r"/item/(\d+)", line))]
+        return [match.group(1) for line in lines if (match := re.search(r"/item/(\d+)", line))]
 
     def mask_addresses() -> list[str]:
         return [re.sub(r"\d+\.\d+\.\d+\.\d+", "x.x.x.x", line) for line in lines]
@@ -329,17 +329,17 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--slow-after", type=float, default=float("inf"))
     parser.add_argument("--busy", type=float, default=0.1)
-    asked = parser.parse_args()
-    works = PROGRAMS[asked.name]()
+    options = parser.parse_args()
+    works = PROGRAMS[options.name]()
     began = time.monotonic()
-    while (elapsed := time.monotonic() - began) < asked.seconds:
+    while (elapsed := time.monotonic() - began) < options.seconds:
         round_began = time.perf_counter()
         for work in works:
             work()
-        if elapsed >= asked.slow_after:
+        if elapsed >= options.slow_after:
             works[0]()
             works[0]()
-        time.sleep((time.perf_counter() - round_began) * (1 / asked.busy - 1))
+        time.sleep((time.perf_counter() - round_began) * (1 / options.busy - 1))
 
 
 if __name__ == "__main__":

@@ -13,26 +13,26 @@ from pipeline.model import FloatArray, MetricKind
 START = 1_700_000_000.0
 SERVICE = "simulated"
 AFTER_S, BEFORE_S = 20.0, 30.0
-"""Spans by whose sampling the size of a step is measured, whatever windows a workload has."""
+"""Spans whose sampling error is the unit of a step's size, for all workloads."""
 
 _TOP, _LEAVES = 6, 4  # functions that main calls, and functions that each of them calls
 _EVEN = 2.0  # of a Dirichlet distribution: shares from a few per mille to some tenths
-_CAPABLE = (0.05, 0.5)  # shares of a function that gets slower: six standard errors are above the threshold
+_CAPABLE = (0.05, 0.5)  # shares of functions that may get slower: 6 standard errors exceed the threshold
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What is simulated."""
+    """Settings of a simulated process."""
 
     rate_hz: float = 101.0  # samples a second, all of them busy
-    interval_s: int = 2  # of the agent
+    interval_s: int = 2  # from one message of the agent to the next
     wander: float = 0.0  # relative standard deviation of each function's cost, beyond sampling
-    memory_s: float = 10.0  # how long that wandering remembers
+    memory_s: float = 10.0  # correlation time of that wandering
 
 
 @dataclass(frozen=True, slots=True)
 class Slowdown:
-    """When a function gets slower, and by how much its gCPU rises from a share."""
+    """Second at which a function gets slower, and the rise of its gCPU as a function of its share."""
 
     at: int  # second
     rise: Callable[[float], float]
@@ -59,10 +59,10 @@ def simulate(
     """Simulate a process for some seconds.
 
     Args:
-        process: What is simulated.
-        seconds: How long.
+        process: Settings of the process.
+        seconds: Length of the simulation.
         rng: Draws the program, its samples and which function gets slower.
-        slowdown: Of that function; None for never.
+        slowdown: Slowdown of that function; None for none.
     """
     stacks = [
         ("main", f"app.f{top}", f"app.f{top}.g{leaf}") for top in range(_TOP) for leaf in range(_LEAVES)
@@ -74,7 +74,7 @@ def simulate(
         row = int(rng.choice(np.flatnonzero((shares >= _CAPABLE[0]) & (shares <= _CAPABLE[1]))))
         after = float(shares[row]) + slowdown.rise(float(shares[row]))
         step = Step(stacks[row][-1], START + slowdown.at, float(shares[row]), after)
-        cost = after * (1 - shares[row]) / (1 - after)  # the others' costs stay
+        cost = after * (1 - shares[row]) / (1 - after)  # the costs of the other functions stay
         ends = np.arange(1, costs.shape[1] + 1) * process.interval_s
         costs[row] += (cost - shares[row]) * np.clip((ends - slowdown.at) / process.interval_s, 0, 1)
     costs = costs * _wandering(process, costs.shape, rng)
@@ -98,7 +98,7 @@ def _wandering(process: Process, shape: tuple[int, ...], rng: np.random.Generato
 def _dataset(
     process: Process, seconds: int, stacks: Sequence[tuple[str, ...]], counts: FloatArray
 ) -> Dataset:
-    """Return counts of stacks, (stacks, intervals), as a dataset of windows of a second."""
+    """Return counts of stacks, (stacks, intervals), as a dataset with windows of a second."""
     names = tuple(sorted({frame for stack in stacks for frame in stack}))
     held = np.array([[name in stack for stack in stacks] for name in names], dtype=np.float64)
     kinds: tuple[MetricKind, ...] = tuple("subroutine" for _ in names)

@@ -1,4 +1,4 @@
-"""Trials on simulated processes: which steps are reported in time, and what is reported of steady ones."""
+"""Trials on simulated processes: steps that are reported in time, and events of steady processes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from pipeline.settings.workloads import Workload
 IN_TIME_S = 60.0
 """A step is to be reported within a minute."""
 
-_LEAD_S = (60, 300)  # of history, before a step
+_LEAD_S = (60, 300)  # of history before a step
 _APART_S = 20.0  # between a step and the change time of its event
 HOUR_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What became of one step."""
+    """Result for one step."""
 
     step: Step
     lead_s: int  # history before it
     delay_s: float | None  # from the step to the end of the scan that reported it; None if none did
-    others: int  # events besides
+    others: int  # other events
 
 
 def try_step(workload: Workload, process: Process, errors: float, seed: int) -> Trial:
-    """Simulate a process that gets slower by so many standard errors, and backtest it."""
+    """Simulate and backtest a process with a step of ``errors`` standard errors."""
     rng = np.random.default_rng([seed, 17])
     lead_s = int(rng.integers(*_LEAD_S))
     seconds = lead_s + int(IN_TIME_S) + process.interval_s
@@ -50,7 +50,7 @@ def try_step(workload: Workload, process: Process, errors: float, seed: int) -> 
 
 
 def steady_events(workload: Workload, process: Process, hours: float, seed: int) -> list[dict[str, Any]]:
-    """Return the events of a process that did not change for so long: all of them false."""
+    """Return the events of a process that did not change for ``hours``: all of them are false."""
     dataset, _ = simulate(process, round(hours * HOUR_S), np.random.default_rng([seed, 18]))
     return _detected(run_backtest(dataset, [workload]).events)
 
@@ -60,7 +60,7 @@ def _detected(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _is_of(data: dict[str, Any], step: Step) -> bool:
-    """Say whether an event is of a step: of its function or of what calls it, at its time."""
+    """Return whether an event reports a step: the step's function or its caller, at the step's time."""
     named = {data["metric"], *(member["metric"] for member in data["group"])}
     caller = step.subroutine.rpartition(".")[0]
     near = abs(from_iso(data["change_time"]) - step.time) <= _APART_S

@@ -1,1 +1,1 @@
-"""What sampling costs real programs, and how far its shares are from what they measured themselves."""
+"""Cost of sampling real programs, and error of its shares against the programs' own measurements."""

@@ -102,7 +102,7 @@ def _measure(program: str, request: _AdaptiveRequest) -> Iterator[PolicyCost | P
 def _measure_kernel(
     sampled: Sampled, request: _AdaptiveRequest
 ) -> Iterator[PolicyCost | PruningCost | Skipped]:
-    policies = [adaptive_policy(each, request.window) for each in request.samples]
+    policies = [adaptive_policy(samples, request.window) for samples in request.samples]
     policies += [fixed(hz, max(request.samples), request.window) for hz in sorted(request.rates)]
     what = f"{sampled.program}, {sampled.kernel}"
     try:
@@ -115,7 +115,7 @@ def _measure_kernel(
 
 
 def policy_line(cost: PolicyCost) -> str:
-    """Return what a policy costs in one line."""
+    """Return the costs of a policy in one line."""
     return (
         f"{cost.program:<7}{cost.kernel:<15}{cost.policy:<9}{cost.setting:>6g}  mean {cost.mean_hz:.1f} Hz  "
         f"error {cost.error * 100:.2f} points, pooled {cost.pooled_error * 100:.2f}, "
@@ -125,7 +125,7 @@ def policy_line(cost: PolicyCost) -> str:
 
 
 def pruning_line(cost: PruningCost) -> str:
-    """Return what pruning saves in one line."""
+    """Return the savings of pruning in one line."""
     return (
         f"{cost.program:<7}{cost.kernel:<15}pruning  {cost.share * 100:.1f} % of the samples in "
         f"{cost.stacks:.0f} stacks  time saved {cost.saved * 100:.0f} %  MAPE {cost.error * 100:.2f} %"

@@ -40,7 +40,7 @@ _IN_FUNCTION = {name: re.compile(rf"(?:^|\.){name}(?:$|[ (])") for name in FUNCT
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How long a block lasts, and how many groups of blocks there are."""
+    """Length of a block, and number of groups of blocks."""
 
     block_s: float
     groups: int
@@ -48,7 +48,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What samples how often, with a folder for its files."""
+    """A kernel and its rate, with a folder for its files."""
 
     kernel: str
     hz: int
@@ -57,22 +57,22 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one kernel at one rate costs one program, and how far its shares are off."""
+    """Cost of one kernel at one rate for one program, and the error of its shares."""
 
     program: str
     kernel: str
     hz: int
     ratios: dict[str, Ratio]  # of throughput, latencies, and the service's CPU time a request, on ÷ off
     sampler_cpu: float  # share of one CPU that the kernel's own processes take
-    samples: int  # in one of the functions
-    share: float | None  # of them in the first function; None without any sample
-    truth: float  # share of the CPU time that the service measured itself
+    samples: int  # samples whose stack holds one of the functions
+    share: float | None  # share of these samples in the first function; None without any sample
+    truth: float  # share of the first function in the CPU time that the service measured itself
     share_error: float | None  # standard error of the share, by its samples
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What came of a block of requests."""
+    """Measurements of a block of requests."""
 
     figures: dict[str, float]  # requests a second, latencies and CPU a request in seconds
     times: FloatArray  # of the answers, in epoch seconds: (requests,)
@@ -103,7 +103,7 @@ def measure_cost(
     """
     made = make_kernel(setting.kernel, Sampling(setting.folder, time.time, setting.hz, longest_s=60))
     values: dict[bool, list[dict[str, float]]] = {False: [], True: []}
-    found, spent = Counter[str](), np.zeros(len(FUNCTIONS))
+    counts, spent = Counter[str](), np.zeros(len(FUNCTIONS))
     cpu_s = 0.0
     for order in np.random.default_rng(ORDER_SEED).integers(len(ORDERS), size=load.groups):
         blocks: dict[bool, list[dict[str, float]]] = {False: [], True: []}
@@ -116,33 +116,37 @@ def measure_cost(
                     blocks[on].append(ask_for(service, load.block_s).figures)
                     spent += np.subtract(service.ask(), before)
                 cpu_s += children_s() - cpu_before
-                found += count_functions(parse_collapsed(b"".join(collected)).stacks)
+                counts += count_functions(parse_collapsed(b"".join(collected)).stacks)
             advance()
         for on, measured in blocks.items():
-            values[on].append({name: float(np.mean([one[name] for one in measured])) for name in measured[0]})
+            values[on].append(
+                {name: float(np.mean([figures[name] for figures in measured])) for name in measured[0]}
+            )
     ratios = {
-        name: paired_ratio([one[name] for one in values[False]], [one[name] for one in values[True]])
+        name: paired_ratio(
+            [figures[name] for figures in values[False]], [figures[name] for figures in values[True]]
+        )
         for name in values[False][0]
     }
-    samples, truth = found.total(), float(spent[0] / spent.sum())
-    share = found[FUNCTIONS[0]] / samples if samples else None
+    samples, truth = counts.total(), float(spent[0] / spent.sum())
+    share = counts[FUNCTIONS[0]] / samples if samples else None
     error = math.sqrt(truth * (1 - truth) / samples) if samples else None
     sampled_s = load.groups * ORDERS[0].count(True) * load.block_s
     return Cost(program, setting.kernel, setting.hz, ratios, cpu_s / sampled_s, samples, share, truth, error)
 
 
 def count_functions(stacks: Mapping[Stack, int]) -> Counter[str]:
-    """Return how many samples of stacks are in each of the functions that a request calls."""
-    found = Counter[str]()
+    """Return the number of samples in each of the functions that a request calls."""
+    counts = Counter[str]()
     for stack, count in stacks.items():
         for name, pattern in _IN_FUNCTION.items():
             if any(pattern.search(frame) for frame in stack):
-                found[name] += count
-    return found
+                counts[name] += count
+    return counts
 
 
 def ask_for(service: Service, block_s: float, more_after_s: float = math.inf) -> Answers:
-    """Send one request after the other, from a moment of the block on those that call a function more."""
+    """Send one request after the other; from ``more_after_s`` on they call a function more often."""
     times, spent = [], []
     with _yielding():
         cpu_before_s = process_cpu_s(service.pid)
@@ -161,10 +165,10 @@ def ask_for(service: Service, block_s: float, more_after_s: float = math.inf) ->
 
 @contextmanager
 def _yielding() -> Iterator[None]:
-    """Have this thread take no CPU from the service at the moment in which an answer wakes it.
+    """Make this thread take no CPU from the service at the moment when an answer wakes it.
 
-    Otherwise the service waits for a CPU inside of ``write`` most of the time, where other programs keep the
-    machine busy; py-spy counts threads that wait for a CPU, so that hardly a sample is in the functions.
+    Otherwise, on a busy machine, the service waits for a CPU inside of ``write`` most of the time. py-spy
+    counts threads that wait for a CPU, so that hardly a sample would be in the functions.
     """
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
@@ -176,7 +180,7 @@ def _yielding() -> Iterator[None]:
 
 @contextmanager
 def _sampled(kernel: Kernel, hz: int, pid: int) -> Iterator[list[bytes]]:
-    """Sample a process while the context lasts; the list has all stacks at its end."""
+    """Sample a process while the context lasts; afterwards the list has all stacks."""
     watched = Watched(kernel)
     limit_s = stop_limit_s(hz)
     sampler = Sampler(watched, ExistingProcess(pid), interval_s=INTERVAL_S, clock=time.time, stop_s=limit_s)
@@ -204,6 +208,6 @@ def _sampled(kernel: Kernel, hz: int, pid: int) -> Iterator[list[bytes]]:
 
 
 def children_s() -> float:
-    """Return the processor time of all that this process started and that has ended."""
+    """Return the processor time of all ended child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

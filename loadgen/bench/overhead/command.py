@@ -23,19 +23,19 @@ RATES_HZ = (1, 11, 101)
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What was not measured, and why."""
+    """A measurement that was skipped, and the reason."""
 
     what: str
     reason: str
 
 
 def program_option() -> Any:
-    """Return the field of which programs are measured."""
+    """Return the field that selects the programs to measure."""
     return option(flag="--program", choices=PROGRAMS, help="Default: all.")
 
 
 def kernel_option(default: str) -> Any:
-    """Return the field of which kernels are measured; ``default`` says which without it."""
+    """Return the field that selects the kernels to measure; ``default`` describes the choice without it."""
     about = f"Of those that suit a program (default: {default})."
     return option(flag="--kernel", choices=kernel_names()[1:], help=about)
 
@@ -71,7 +71,7 @@ def overhead(request: _OverheadRequest) -> Experiment[Cost | Skipped]:
 
 
 def show_lines(line_of: Callable[[Any], str]) -> Callable[[Iterable[Any]], None]:
-    """Return what prints a line for each result; what was left out is said on standard error."""
+    """Return a function that prints a line for each result, and skipped measurements on standard error."""
 
     def show(rows: Iterable[Any]) -> None:
         for row in rows:
@@ -117,7 +117,7 @@ def ratio_cells(ratios: Mapping[str, Ratio]) -> str:
 
 
 def line_of(cost: Cost) -> str:
-    """Return what was measured in one line."""
+    """Return the measurements in one line."""
     return (
         f"{cost.program:<7}{cost.kernel:<15}{cost.hz:>4} Hz{ratio_cells(cost.ratios)}  "
         f"kernel {cost.sampler_cpu * 100:.1f} %  {_error(cost)}"

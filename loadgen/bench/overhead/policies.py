@@ -28,21 +28,21 @@ from pipeline.model import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How fast a process is sampled; a fixed rate has equal bounds."""
+    """Bounds of the sampling rate; a fixed rate has equal bounds."""
 
     name: str
-    setting: float  # Hz, or samples that are accurate enough
+    setting: float  # Hz, or the number of samples that is accurate enough
     config: FrequencyConfig
 
     @property
     def is_fixed(self) -> bool:
-        """Whether its rate cannot change."""
+        """Whether the rate is constant."""
         return self.config.lowest_hz == self.config.highest_hz
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What was sampled in a window: shares by itself, and with all samples since the last change."""
+    """Shares in a window: from its own samples, and from all samples since the last change."""
 
     start: float  # epoch seconds
     end: float
@@ -52,7 +52,7 @@ class Window:
 
 
 class Follower:
-    """Takes windows as they end and says how fast to sample the next one."""
+    """Adaptive rate: takes windows as they end and returns the rate of the next window."""
 
     def __init__(self, policy: Policy, window_s: float) -> None:
         self.windows: list[Window] = []
@@ -62,17 +62,17 @@ class Follower:
         self._state = first_state(policy.config)
 
     def rate_of(self, _: Found) -> float:
-        """Return the rate of the next window, in the host agent's steps: a change may restart the kernel."""
+        """Return the next window's rate, in the host agent's steps: a change may restart the kernel."""
         highest_hz = self._config.highest_hz
         level = round(math.log2(highest_hz / self._state.rate_hz))
         return rate_at(float(round(highest_hz)), level)
 
     def take(self, part: Part) -> None:
-        """Count a window; what is far shorter than one is the begin or end of sampling, and left out."""
+        """Count a window; a far shorter part is the begin or end of sampling, and left out."""
         if part.end - part.start < self._window_s / 2:
             return
-        found = count_functions(part.stacks)
-        counts = np.array([found[name] for name in FUNCTIONS], dtype=float)
+        samples = count_functions(part.stacks)
+        counts = np.array([samples[name] for name in FUNCTIONS], dtype=float)
         self._state = adjust(self._state, counts, part.end - part.start, self._config)
         pooled = self._state.shares
         own = counts[0] / max(counts.sum(), 1.0)
@@ -81,13 +81,13 @@ class Follower:
 
 
 def fixed(hz: int, samples: float, window_s: float) -> Policy:
-    """Return a fixed rate; its samples are pooled as those of ``adaptive`` are."""
+    """Return a policy of a fixed rate; its samples are pooled as those of ``adaptive`` are."""
     config = replace(config_for(samples, window_s), lowest_hz=float(hz), highest_hz=float(hz))
     return Policy("fixed", hz, config)
 
 
 def adaptive(samples: float, window_s: float) -> Policy:
-    """Return the rate that follows the profile, as accurate as one of so many samples."""
+    """Return a policy whose rate follows the profile, for the accuracy of ``samples`` samples."""
     return Policy("adaptive", samples, config_for(samples, window_s))
 
 
@@ -99,10 +99,10 @@ def followed(policy: Policy, kernel: str, pid: int, folder: Path, window_s: floa
         SamplerError: the kernel cannot sample it.
     """
     follower = Follower(policy, window_s)
-    found = Found((pid, 0.0), Target(1, Identity("bench"), How(kernel=kernel)), 0.0)
+    process = Found((pid, 0.0), Target(1, Identity("bench"), How(kernel=kernel)), 0.0)
     ended = threading.Event()
     sampling = ProcessSampling(
-        found, SamplingSettings(folder, window_s, time.time, follower.rate_of, follower.take, ended.set)
+        process, SamplingSettings(folder, window_s, time.time, follower.rate_of, follower.take, ended.set)
     )
     sampling.start()
     try:
@@ -117,17 +117,17 @@ def followed(policy: Policy, kernel: str, pid: int, folder: Path, window_s: floa
 def true_shares(windows: list[Window], answers: Answers) -> FloatArray:
     """Return the share of the first function in the CPU time that the program measured itself: (windows,).
 
-    Between two answers time is spread evenly.
+    CPU time between two answers is spread evenly.
     """
     edges = np.array([[window.start, window.end] for window in windows]).reshape(-1, 2)
     spent = [
-        np.diff(np.interp(edges, answers.times, each), axis=1)[:, 0]
-        for each in answers.spent_ns.T.astype(float)
+        np.diff(np.interp(edges, answers.times, spent_ns), axis=1)[:, 0]
+        for spent_ns in answers.spent_ns.T.astype(float)
     ]
     return np.asarray(spent[0] / np.maximum(sum(spent), 1.0))
 
 
 def within(windows: list[Window], answers: Answers) -> list[Window]:
-    """Return the windows in which the program was asked throughout."""
+    """Return the windows during which the program served requests throughout."""
     first, last = answers.times[0], answers.times[-1]
     return [window for window in windows if first <= window.start and window.end <= last]

@@ -16,7 +16,7 @@ OFFSET_SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class PruningCost:
-    """What pruning saves of aggregating a program's stacks, and misses."""
+    """Savings of pruning in the aggregation of a program's stacks, and its error."""
 
     program: str
     kernel: str
@@ -27,21 +27,21 @@ class PruningCost:
 
 
 def measure_pruning(program: str, kernel: str, blocks: Sequence[Mapping[Stack, int]]) -> PruningCost:
-    """Choose the pruning by the first block, within Atys' error, and measure it on the others.
+    """Choose the pruning on the first block, within Atys' error, and measure it on the other blocks.
 
     Args:
-        program: Its name.
-        kernel: What sampled it.
-        blocks: Stacks with their samples; two at least.
+        program: Name of the program.
+        kernel: The kernel that sampled the program.
+        blocks: Stacks with their samples; at least two blocks.
     """
-    first, *others = blocks
+    first, *held_out = blocks
     rng = np.random.default_rng(OFFSET_SEED)
     plan = plan_pruning(first, MOST_ERROR, rng, aggregate_stacks)
     different = float(np.mean([len(block) for block in blocks]))
-    if not any(_thinned(block, plan.share, 0.5) != block for block in others):
+    if not any(_thinned(block, plan.share, 0.5) != block for block in held_out):
         return PruningCost(program, kernel, different, 0.0, 0.0, 0.0)
-    whole = [_trial(block, 0.0, 0.0) for block in others]
-    pruned = [_trial(block, plan.share, rng.random()) for block in others]
+    whole = [_trial(block, 0.0, 0.0) for block in held_out]
+    pruned = [_trial(block, plan.share, rng.random()) for block in held_out]
     return PruningCost(
         program,
         kernel,
@@ -53,7 +53,7 @@ def measure_pruning(program: str, kernel: str, blocks: Sequence[Mapping[Stack, i
 
 
 def _trial(stacks: Mapping[Stack, int], share: float, offset: float) -> Trial:
-    """Prune stacks and aggregate what is left, as the agent and the stage aggregate do."""
+    """Prune stacks and aggregate the rest, as the agent and the stage aggregate do."""
     return try_pruning(stacks, share, offset, aggregate_stacks)
 
 

@@ -22,7 +22,7 @@ ORDER_SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A program with its kernel, and how blocks of it are measured. ``folder`` is for the kernel's files."""
+    """A program with its kernel, and the settings of its blocks. ``folder`` is for the kernel's files."""
 
     program: str
     kernel: str
@@ -35,15 +35,15 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCost:
-    """What a policy costs a program, and how far the shares of its windows are off."""
+    """Cost of a policy for a program, and the error of the shares of its windows."""
 
     program: str
     kernel: str
     policy: str
-    setting: float  # Hz, or samples that are accurate enough
+    setting: float  # Hz, or the number of samples that is accurate enough
     mean_hz: float
     windows: int
-    error: float  # mean absolute error of the share of each window, by what the policy says it is
+    error: float  # mean absolute error of the share of each window, by the policy's own estimate
     pooled_error: float  # with all samples since the last change, for fixed rates, too
     saved: float  # share of the samples, against the fixed rate of the same error
     kernel_cpu: float  # share of one CPU that the kernel's own processes take
@@ -63,12 +63,12 @@ class _Block:
 def measure_policies(
     sampled: Sampled, policies: Sequence[Policy], advance: Callable[[], None]
 ) -> tuple[list[PolicyCost], list[Mapping[Stack, int]]]:
-    """Ask a program in blocks without a sampler and by each policy, in an order that is drawn for each group.
+    """Measure blocks without a sampler and with each policy, in an order drawn anew for each group.
 
     In the middle of each block its requests change, and so does its profile.
 
     Returns:
-        What each policy costs, and the stacks of the blocks of the last one.
+        The cost of each policy, and the stacks of the last policy's blocks.
 
     Raises:
         SamplerError: the kernel is not installed, cannot sample the service, or gave no whole window.
@@ -83,14 +83,14 @@ def measure_policies(
             if number == len(policies):
                 off.append(_asked(sampled).figures)
             else:
-                block, found = _block(sampled, policies[number])
+                block, counts = _block(sampled, policies[number])
                 on[number].append(block)
                 if number == len(policies) - 1:
-                    stacks.append(found)
+                    stacks.append(counts)
             advance()
     measured = [_Measured(policy, blocks) for policy, blocks in zip(policies, on, strict=True)]
-    points = [one.point for one in measured]
-    return [_cost(sampled, one, off, points) for one in measured], stacks
+    points = [policy_blocks.point for policy_blocks in measured]
+    return [_cost(sampled, policy_blocks, off, points) for policy_blocks in measured], stacks
 
 
 def _asked(sampled: Sampled) -> Answers:
@@ -118,16 +118,16 @@ class _Measured:
 
     def error(self, *, pooled: bool) -> float:
         """Return the mean absolute error of the shares of all windows."""
-        found = [
+        errors = [
             abs((window.pooled if pooled else window.own) - truth)
             for block in self.blocks
             for window, truth in zip(block.windows, block.truth, strict=True)
         ]
-        return float(np.mean(found))
+        return float(np.mean(errors))
 
     @property
     def point(self) -> Point:
-        """Cost and error as the benchmark of simulated services has them; it knows what a policy saves."""
+        """Cost and error in the form of the benchmark of simulated services, which computes the savings."""
         is_fixed = self.policy.is_fixed
         rate_hz = float(np.mean([window.rate_hz for block in self.blocks for window in block.windows]))
         error, pooled = self.error(pooled=not is_fixed), self.error(pooled=True)
@@ -136,22 +136,24 @@ class _Measured:
 
 
 def _cost(
-    sampled: Sampled, one: _Measured, off: Sequence[Mapping[str, float]], points: Sequence[Point]
+    sampled: Sampled, policy_blocks: _Measured, off: Sequence[Mapping[str, float]], points: Sequence[Point]
 ) -> PolicyCost:
     ratios = {
-        name: paired_ratio([each[name] for each in off], [block.figures[name] for block in one.blocks])
+        name: paired_ratio(
+            [figures[name] for figures in off], [block.figures[name] for block in policy_blocks.blocks]
+        )
         for name in off[0]
     }
     return PolicyCost(
         program=sampled.program,
         kernel=sampled.kernel,
-        policy=one.policy.name,
-        setting=one.policy.setting,
-        mean_hz=one.point.mean_hz,
-        windows=sum(len(block.windows) for block in one.blocks),
-        error=one.point.error,
-        pooled_error=one.error(pooled=True),
-        saved=saved(points, one.point),
-        kernel_cpu=float(np.mean([block.kernel_cpu for block in one.blocks])),
+        policy=policy_blocks.policy.name,
+        setting=policy_blocks.policy.setting,
+        mean_hz=policy_blocks.point.mean_hz,
+        windows=sum(len(block.windows) for block in policy_blocks.blocks),
+        error=policy_blocks.point.error,
+        pooled_error=policy_blocks.error(pooled=True),
+        saved=saved(points, policy_blocks.point),
+        kernel_cpu=float(np.mean([block.kernel_cpu for block in policy_blocks.blocks])),
         ratios=ratios,
     )

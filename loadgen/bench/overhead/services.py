@@ -1,4 +1,4 @@
-"""Services that are sampled: a small program of each kind, built in a folder, asked over a pipe or port."""
+"""Services to sample: a small program of each kind, built in a folder, with requests over a pipe or port."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipeline.processes import run_bounded
 SOURCES = Path(__file__).with_name("programs")
 REQUEST, REQUEST_MORE = (b"GET /%b HTTP/1.1\r\nHost: localhost\r\n\r\n" % path for path in (b"", b"more"))
 FUNCTIONS = ("total", "taxes")
-"""What a request calls; the answer holds the CPU time of each so far, in nanoseconds."""
+"""Functions that a request calls; the answer holds the CPU time of each so far, in nanoseconds."""
 
 BUILD_S = 120.0
 _MOST_SAID = 1 << 20
@@ -32,7 +32,7 @@ class NotHere(SmidgenError):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """How a service is built and started; ``{out}`` stands for the folder that it is built in."""
+    """Commands that build and start a service; ``{out}`` stands for the folder of the build."""
 
     source: str
     run: tuple[str, ...]
@@ -56,7 +56,7 @@ PROGRAMS = {
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service that runs."""
+    """A running service."""
 
     pid: int
     requests: IO[bytes]
@@ -66,7 +66,7 @@ class Service:
         """Send one request and wait for its answer; return the nanoseconds of each function so far.
 
         Args:
-            more: Of the request that calls the first function nine times.
+            more: Whether to send the request that calls the first function nine times.
 
         Raises:
             NotHere: the service ended.
@@ -83,7 +83,7 @@ def started(name: str, folder: Path) -> Iterator[Service]:
     """Build a service in a folder, run it, and end it.
 
     Raises:
-        NotHere: what builds or runs it is not installed, or fails.
+        NotHere: a program that builds or runs the service is not installed, or fails.
     """
     program = PROGRAMS[name]
     build, run = (_filled(words, program, folder) for words in (program.build, program.run))

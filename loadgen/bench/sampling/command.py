@@ -23,12 +23,12 @@ from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S
 
 FIRST_SEED = 2001
-"""Of services and hosts; settings were chosen on seeds from 101 and 1001 on."""
+"""Seeds of services and hosts; settings were chosen on seeds from 101 and 1001 on."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingResult:
-    """All that was measured."""
+    """All measurements."""
 
     points: list[Point]
     pruning: list[PruningResult]
@@ -110,8 +110,8 @@ def _rate_lines(points: Sequence[Point]) -> Iterator[str]:
 
 def _pruning_lines(pruning: Sequence[PruningResult]) -> Iterator[str]:
     yield f"{'pruning':<26}{'share':>8}{'time saved':>12}{'MAPE a host':>13}{'of all hosts':>14}"
-    for one in pruning:
+    for result in pruning:
         yield (
-            f"{one.method:<26}{one.plan.share * 100:>7.2f}%{one.saved * 100:>11.1f}%"
-            f"{one.error * 100:>12.3f}%{one.fleet_error * 100:>13.3f}%"
+            f"{result.method:<26}{result.plan.share * 100:>7.2f}%{result.saved * 100:>11.1f}%"
+            f"{result.error * 100:>12.3f}%{result.fleet_error * 100:>13.3f}%"
         )

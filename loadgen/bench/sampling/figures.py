@@ -16,7 +16,7 @@ _MARKERS = {FIXED: "o", POOLED: "^", PUBLISHED: "s", CORRECTED: "D"}
 _PRUNED = {THREAD_PRUNING: "#2c6fad", THINNING: "#c0392b"}
 _LABEL_HEIGHT = {THREAD_PRUNING: 0.3, THINNING: 0.74}  # of the panel
 _PAPER = (0.068, 0.0058)
-"""What Atys reports at P99 (§6.3): time saved, and MAPE of the top 50 functions."""
+"""Results of Atys at P99 (§6.3): time saved, and MAPE of the top 50 functions."""
 
 
 def draw_sampling(points: Sequence[Point], pruned: Sequence[PruningResult]) -> Any:
@@ -51,7 +51,7 @@ def save_figure(figure: Any, path: Any) -> None:
 
 def _draw_rates(axes: Any, points: Sequence[Point]) -> None:
     for policy in POLICIES:
-        own = sorted((one.mean_hz, one.error * 100) for one in points if one.policy == policy)
+        own = sorted((point.mean_hz, point.error * 100) for point in points if point.policy == policy)
         rates, errors = np.array(own).T
         axes.plot(
             rates,
@@ -70,14 +70,19 @@ def _draw_rates(axes: Any, points: Sequence[Point]) -> None:
 
 
 def _draw_pruning(axes: Any, pruned: Sequence[PruningResult]) -> None:
-    for one in pruned:
-        whole = one.trials[0].time_s
-        saved = [(1 - trial.time_s / whole) * 100 for trial in one.trials]
-        errors = [trial.error * 100 for trial in one.trials]
-        color = _PRUNED[one.method]
+    for result in pruned:
+        whole = result.trials[0].time_s
+        saved = [(1 - trial.time_s / whole) * 100 for trial in result.trials]
+        errors = [trial.error * 100 for trial in result.trials]
+        color = _PRUNED[result.method]
         axes.plot(errors, saved, color=color, marker="o", markersize=3.5, linewidth=1)
         axes.text(
-            0.97, _LABEL_HEIGHT[one.method], one.method, transform=axes.transAxes, ha="right", color=color
+            0.97,
+            _LABEL_HEIGHT[result.method],
+            result.method,
+            transform=axes.transAxes,
+            ha="right",
+            color=color,
         )
     axes.plot([_PAPER[1] * 100], [_PAPER[0] * 100], "*", color="black", markersize=8)
     axes.annotate(

@@ -32,20 +32,20 @@ _POOLED_SAMPLES = 10_000.0
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one policy at one setting costs and misses."""
+    """Cost and error of one policy at one setting."""
 
-    kind: str  # of the service
+    kind: str  # kind of service
     policy: str
-    setting: float  # Hz, θ, or samples that are accurate enough
+    setting: float  # Hz, θ, or the number of samples that is accurate enough
     mean_hz: float
     error: float  # mean absolute error of the top functions' shares in each window
-    whole_error: float  # of the shares over the whole run, samples weighed by 1 / rate
-    plain_error: float  # and not weighed
+    whole_error: float  # error of the shares over the whole run, samples weighted by 1 / rate
+    plain_error: float  # the same without weights
 
 
 @dataclass(frozen=True, slots=True)
 class _Policy:
-    """Decides on the rate from window to window."""
+    """Rule that sets the rate from window to window."""
 
     config: FrequencyConfig
     rule: Callable[[FrequencyState, FloatArray, float, FrequencyConfig], FrequencyState]
@@ -54,12 +54,12 @@ class _Policy:
 def measure_rates(
     kinds: Sequence[str], seeds: Sequence[int], windows: int, advance: Callable[[], None]
 ) -> list[Point]:
-    """Run every policy at every setting over services of every kind.
+    """Run every policy at every setting on services of every kind.
 
     Args:
-        kinds: Of services, see ``draw_service``.
-        seeds: One service of each kind is drawn with each.
-        windows: Length of each.
+        kinds: Kinds of services, see ``draw_service``.
+        seeds: Each seed draws one service of each kind.
+        windows: Length of each service.
         advance: Called after each service.
 
     Returns:
@@ -76,11 +76,11 @@ def measure_rates(
 
 
 def equal_rate_hz(points: Sequence[Point], error: float) -> float:
-    """Return the fixed rate of the same error, between those that were measured.
+    """Return the fixed rate of the same error, interpolated between those measured.
 
     Args:
-        points: Of one kind of service.
-        error: Of another policy; beyond what was measured the nearest rate counts.
+        points: Points of one kind of service.
+        error: Error of another policy; beyond the measured errors the nearest rate counts.
     """
     fixed = sorted((point.error, point.mean_hz) for point in points if point.policy == FIXED)
     errors, rates = np.log(np.array(fixed)).T
@@ -89,12 +89,12 @@ def equal_rate_hz(points: Sequence[Point], error: float) -> float:
 
 def saved(points: Sequence[Point], point: Point) -> float:
     """Return the share of the samples that a policy saves, against the fixed rate of the same error."""
-    same = [one for one in points if one.kind == point.kind]
+    same = [candidate for candidate in points if candidate.kind == point.kind]
     return 1 - point.mean_hz / equal_rate_hz(same, point.error)
 
 
 def _policies() -> list[tuple[str, float, _Policy]]:
-    """Return all policies: name, setting, and what decides."""
+    """Return all policies: name, setting and rule."""
     pooled = config_for(_POOLED_SAMPLES, WINDOW_S)
     return [
         *((POOLED, hz, _Policy(replace(pooled, lowest_hz=hz, highest_hz=hz), adjust)) for hz in POOLED_HZ),
@@ -114,20 +114,20 @@ def _measure(service: ServiceProfiles, seed: int) -> list[Point]:
 
 
 def _at_fixed_rate(service: ServiceProfiles, hz: float, rng: np.random.Generator) -> Point:
-    """Return what a fixed rate gives: each window is known by its own samples."""
+    """Return the point of a fixed rate: each window's shares come from its own samples."""
     counts = np.array([service.sample(rng, window, hz) for window in range(len(service.shares))])
-    found = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     whole = _whole_error(service, counts.sum(axis=0))
-    return Point(service.kind, FIXED, hz, hz, _error(service, found), whole, whole)
+    return Point(service.kind, FIXED, hz, hz, _error(service, shares), whole, whole)
 
 
 def _followed(
     service: ServiceProfiles, name: str, setting: float, policy: _Policy, rng: np.random.Generator
 ) -> Point:
-    """Return what a policy gives: each window is known by all samples that count for its profile."""
+    """Return the point of a policy: each window's shares come from all samples that count for its profile."""
     state = first_state(policy.config)
     spent = 0.0
-    found = np.empty(service.shares.shape)
+    shares = np.empty(service.shares.shape)
     weighed, plain = np.zeros((2, service.shares.shape[1]))
     for window in range(len(service.shares)):
         counts = service.sample(rng, window, state.rate_hz)
@@ -135,9 +135,9 @@ def _followed(
         plain += counts
         weighed += counts / state.rate_hz
         state = policy.rule(state, counts, WINDOW_S, policy.config)
-        found[window] = state.shares
+        shares[window] = state.shares
     mean_hz = spent / len(service.shares)
-    error = _error(service, found)
+    error = _error(service, shares)
     return Point(
         service.kind,
         name,
@@ -149,10 +149,10 @@ def _followed(
     )
 
 
-def _error(service: ServiceProfiles, found: FloatArray) -> float:
+def _error(service: ServiceProfiles, estimated: FloatArray) -> float:
     """Return the mean absolute error of the shares of each window's top functions."""
     top = np.argsort(-service.shares, axis=1)[:, :TOP]
-    missed = np.abs(np.take_along_axis(found, top, 1) - np.take_along_axis(service.shares, top, 1))
+    missed = np.abs(np.take_along_axis(estimated, top, 1) - np.take_along_axis(service.shares, top, 1))
     return float(missed.mean())
 
 

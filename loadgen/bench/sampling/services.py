@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.model import FloatArray
 
 WINDOW_S = 10.0
-"""Between two profiles that are compared, as in Atys §5.2."""
+"""Seconds between two compared profiles, as in Atys §5.2."""
 
 FUNCTIONS = 200
 _CONCENTRATION = 20_000.0
@@ -19,7 +19,7 @@ _CONCENTRATION = 20_000.0
 
 @dataclass(frozen=True, slots=True)
 class ServiceProfiles:
-    """What a service did."""
+    """True profiles of a service."""
 
     kind: str
     shares: FloatArray  # (windows, functions) of the CPU time of each window, the instrumented truth
@@ -34,9 +34,9 @@ def draw_service(kind: str, windows: int, seed: int) -> ServiceProfiles:
     """Return a service of one of ``KINDS``.
 
     Args:
-        kind: What its profile does.
-        windows: How long, in windows of ``WINDOW_S``.
-        seed: Of all that is random.
+        kind: Course of the profile.
+        windows: Length in windows of ``WINDOW_S``.
+        seed: Seed of all random draws.
     """
     rng = np.random.default_rng([seed, *kind.encode()])
     shares = KINDS[kind](rng, windows)
@@ -106,4 +106,4 @@ KINDS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
     "bursty": _bursty,
     "restless": _restless,
 }
-"""What the profile of a service does → how its shares are drawn: (windows, functions)."""
+"""Course of a service's profile → function that draws its shares: (windows, functions)."""

@@ -30,7 +30,7 @@ THREADS = 1840
 _RANKS, _HELD = (0, 444, 838, THREADS), (0.0, 0.9, 0.99, 1.0)
 
 SAMPLES = 100_000
-"""Of a host in an interval: 10 kHz, as in Atys §6, for ten seconds."""
+"""Samples of a host in an interval: 10 kHz, as in Atys §6, for ten seconds."""
 
 STACKS, FUNCTIONS, DEPTH = 20_000, 2500, 40
 POOLS = 8
@@ -48,7 +48,7 @@ _REPEATS = 3
 
 @dataclass(frozen=True, slots=True)
 class HostStacks:
-    """What a host's profiler wrote in an interval: samples by thread and stack, three parallel arrays."""
+    """A host's profile in an interval: samples by thread and stack, in three parallel arrays."""
 
     spelt: Sequence[Stack]  # (distinct stacks,)
     threads: IntArray  # (entries,)
@@ -58,13 +58,13 @@ class HostStacks:
 
 @dataclass(frozen=True, slots=True)
 class PruningResult:
-    """What one way of pruning does to hosts that it was not set up with."""
+    """Effect of one way of pruning on hosts that it was not set up on."""
 
     method: str
     trials: list[Trial]  # of the initialisation stage
     plan: PruningPlan
     saved: float  # share of the aggregation time, on the other hosts
-    error: float  # MAPE of each host, their mean
+    error: float  # mean over hosts of the MAPE of each
     fleet_error: float  # MAPE of all hosts together
 
 
@@ -72,13 +72,13 @@ def measure_pruning(seed: int, hosts: int, advance: Callable[[], None]) -> list[
     """Set up both ways of pruning on one host and measure them on others.
 
     Args:
-        seed: Of all that is random.
-        hosts: That are measured, besides the one of the initialisation stage.
+        seed: Seed of all random draws.
+        hosts: Number of measured hosts, besides the one of the initialisation stage.
         advance: Called after each host, and after the initialisation stage.
     """
     service = draw_hosts(seed, hosts + 1)
     prunings = {
-        THREAD_PRUNING: (prune_threads, [1 - kept for kept in KEPT]),
+        THREAD_PRUNING: (prune_threads, [1 - share_left for share_left in KEPT]),
         THINNING: (prune_stacks, list(SHARES)),
     }
     trials = {
@@ -90,12 +90,12 @@ def measure_pruning(seed: int, hosts: int, advance: Callable[[], None]) -> list[
     whole = [_trial(host, prune_threads, 0.0, 0).time_s for host in service[1:]]
     results = []
     for name, (prune, _) in prunings.items():
-        times, errors, found = [], [], []
+        times, errors, own_counts = [], [], []
         for number, host in enumerate(service[1:]):
             trial = _trial(host, prune, plans[name].share, number)
             times.append(trial.time_s)
             errors.append(trial.error)
-            found.append(own_samples(prune(host, plans[name].share, number)))
+            own_counts.append(own_samples(prune(host, plans[name].share, number)))
             advance()
         truth = sum(own_samples(prune_threads(host, 0.0, 0)) for host in service[1:])
         results.append(
@@ -105,37 +105,37 @@ def measure_pruning(seed: int, hosts: int, advance: Callable[[], None]) -> list[
                 plans[name],
                 1 - sum(times) / sum(whole),
                 float(np.mean(errors)),
-                percentage_error(np.asarray(truth), np.asarray(sum(found))),
+                percentage_error(np.asarray(truth), np.asarray(sum(own_counts))),
             )
         )
     return results
 
 
 def prune_threads(host: HostStacks, share: float, _seed: int) -> dict[Stack, int]:
-    """Return the stacks of a host without its idle threads, which have a share of the samples (Atys §5.1)."""
+    """Return the stacks of a host without idle threads, by their share of the samples (Atys §5.1)."""
     busy = busy_threads(host.threads, host.counts, 1 - share)
     return _merged(host, busy)
 
 
 def prune_stacks(host: HostStacks, share: float, seed: int) -> dict[Stack, int]:
-    """Return the stacks of a host, those that have a share of the samples drawn from."""
+    """Return the stacks of a host; those with a share of the samples are drawn from."""
     stacks = _merged(host, np.ones(len(host.threads), dtype=np.bool_))
     return thin_stacks(stacks, share, float(np.random.default_rng(seed).random()))
 
 
 def own_samples(stacks: dict[Stack, int]) -> FloatArray:
     """Return the samples in which each function is the leaf: (functions,)."""
-    found = np.zeros(FUNCTIONS)
+    samples = np.zeros(FUNCTIONS)
     for stack, count in stacks.items():
-        found[int(stack[-1].rpartition("f")[2])] += count
-    return found
+        samples[int(stack[-1].rpartition("f")[2])] += count
+    return samples
 
 
 def draw_hosts(seed: int, hosts: int) -> list[HostStacks]:
-    """Return one interval of each host of a service with many threads, of which most are idle.
+    """Draw one interval of each host of a service with many threads, most of which are idle.
 
-    Threads of a pool run the same stacks, in shares that stray from thread to thread; idle threads belong to
-    pools of their own kind more often than busy ones, as daemons do.
+    Threads of a pool run the same stacks, in shares that vary from thread to thread. Idle threads are often
+    in pools of their own, as daemons are.
     """
     rng = np.random.default_rng(seed)
     spelt, leaves = _draw_tree(rng)
@@ -179,17 +179,17 @@ def _draw_tree(rng: np.random.Generator) -> tuple[list[Stack], IntArray]:
 def _merged(host: HostStacks, chosen: BoolArray) -> dict[Stack, int]:
     """Return the samples of each stack, over the threads of the chosen entries."""
     counts = np.bincount(host.stacks[chosen], weights=host.counts[chosen], minlength=len(host.spelt))
-    found: dict[Stack, int] = {}
+    samples: dict[Stack, int] = {}
     for number in np.flatnonzero(counts).tolist():
         stack = host.spelt[number]
-        found[stack] = found.get(stack, 0) + int(counts[number])
-    return found
+        samples[stack] = samples.get(stack, 0) + int(counts[number])
+    return samples
 
 
 def _trial(
     host: HostStacks, prune: Callable[[HostStacks, float, int], dict[Stack, int]], share: float, seed: int
 ) -> Trial:
-    """Prune a host's stacks and aggregate the others, from the sampler's stacks to counts for the store."""
+    """Prune a host's stacks and aggregate the rest, from the sampler's stacks to counts for the store."""
     times = []
     for _ in range(_REPEATS):
         began = time.process_time()
@@ -201,7 +201,7 @@ def _trial(
 
 
 def aggregate_stacks(stacks: Mapping[Stack, int]) -> None:
-    """Do all that Smidgen does with a host's stacks: names, a message, and its counts."""
+    """Process a host's stacks as Smidgen does: names, a message, and its counts."""
     source = Source("bench", "host")
     profile = build_profile(stacks, source=source, start=1_700_000_000.0, end=1_700_000_010.0)
     decoded = decode_profile(encode_profile(profile))

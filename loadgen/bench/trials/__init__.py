@@ -1,1 +1,1 @@
-"""Simulated trials whose truth is known, and what each model makes of them."""
+"""Simulated trials whose truth is known, and the errors of each model on them."""

@@ -1,4 +1,4 @@
-"""Trials with truth: points of both sides, of the kinds that services have, on machines that differ."""
+"""Trials with truth: points of both sides, of kinds that services have, on machines that differ."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """How the points of one side come about."""
+    """Generator of the points of one side."""
 
     name: str
     about: str
@@ -94,13 +94,13 @@ DISTRIBUTIONS = MappingProxyType({each.name: each for each in _ALL})
 def draw_sides(
     distribution: Distribution, rng: np.random.Generator, shape: Shape, regression: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return points of side A and side B of experiments: each of the shape.
+    """Return points of side A and of side B of experiments, each of shape ``shape``.
 
     Args:
-        distribution: Of the points.
-        rng: Where chance comes from.
+        distribution: Distribution of the points.
+        rng: Random numbers.
         shape: Experiments, trials, points.
-        regression: Relative; what side B costs more.
+        regression: Relative extra cost of side B.
     """
     trials = (*shape[:2], 1)
     shared = 1.0 + distribution.shared * rng.standard_normal(trials)
@@ -114,18 +114,18 @@ def draw_sides(
 
 
 def matched(distribution: Distribution, shape: Shape) -> IntArray | None:
-    """Return which points of both sides are of the same request, as Experiments has it; None if none are."""
+    """Return the points of both sides that share a request, as Experiments has it; None if none do."""
     return np.broadcast_to(np.arange(shape[2]), shape) if distribution.requests else None
 
 
 def draw_covariate(rng: np.random.Generator, noise: FloatArray, correlation: float) -> FloatArray:
-    """Return differences of a covariate that side B does not change: of the shape of the noise.
+    """Return differences of a covariate that side B does not change, of the shape of ``noise``.
 
     Args:
-        rng: Where chance comes from.
-        noise: Trials' differences, without a regression, in standard deviations.
-        correlation: With these.
+        rng: Random numbers.
+        noise: Differences of the trials without a regression, in standard deviations.
+        correlation: Correlation of the covariate with ``noise``.
     """
-    other = np.sqrt(1.0 - correlation**2) * rng.standard_normal(noise.shape)
-    result: FloatArray = 0.01 * (correlation * noise + other)
+    independent = np.sqrt(1.0 - correlation**2) * rng.standard_normal(noise.shape)
+    result: FloatArray = 0.01 * (correlation * noise + independent)
     return result

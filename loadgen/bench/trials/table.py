@@ -1,4 +1,4 @@
-"""Models × distributions × trials: errors of both kinds, and what is detectable."""
+"""Models × distributions × trials: errors of both kinds, and the detectable size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pipeline.experiments.trials.student import paired_t_test
 from pipeline.model import FloatArray
 
 POINTS = 60
-"""Of a side in a trial: an hour of minutes."""
+"""Points of a side in a trial: an hour of minutes."""
 
 HISTORY = 168
 """A/A experiments of two weeks, one every two hours (§6.3)."""
@@ -38,20 +38,20 @@ ANYTIME = "anytime-valid, looked at after every trial"
 ADAPTIVE = "adaptive choice"
 
 CORRELATION = 0.7
-"""Of a covariate's differences with those of the metric: half of their variance is explained."""
+"""Correlation of a covariate's differences with the metric's: it explains half of their variance."""
 
 CONTROLLED = f"paired-t-test, covariate of correlation {CORRELATION}"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How one model does on one distribution with so many trials."""
+    """Result of one model on one distribution with ``trials`` trials."""
 
     distribution: str
     trials: int
     model: str
     regression: float
-    """Relative; what was put on side B."""
+    """Relative extra cost of side B."""
     false_positives: float
     """Share of equal sides that differ significantly."""
     false_negatives: float
@@ -95,23 +95,23 @@ def measure(
         results.setdefault(ANYTIME, []).append(
             (_all_looks(service.equal, alpha), _all_looks(service.slower, alpha))
         )
-    for name, found in results.items():
-        yield _row(distribution.name, trials, name, regression, alpha, found)
+    for name, estimates in results.items():
+        yield _row(distribution.name, trials, name, regression, alpha, estimates)
 
 
 def _draw(
     distribution: Distribution, rng: np.random.Generator, trials: int, experiments: int, regression: float
 ) -> _Service:
-    past, before, equal, slower = (
+    history_sides, before, equal, slower = (
         _steady(*draw_sides(distribution, rng, (count, trials, POINTS), effect))
         for count, effect in ((HISTORY, 0.0), (HISTORY, 0.0), (experiments, 0.0), (experiments, regression))
     )
     # The choice is made by A/A experiments that are not themselves the history.
-    old, new = (trial_differences(Experiments(*sides)).ravel()[:HISTORY] for sides in (before, past))
+    old, new = (trial_differences(Experiments(*sides)).ravel()[:HISTORY] for sides in (before, history_sides))
     return _Service(
         *(
             Experiments(*sides, history, matched(distribution, (len(sides[0]), trials, POINTS)))
-            for sides, history in ((past, old), (equal, new), (slower, new))
+            for sides, history in ((history_sides, old), (equal, new), (slower, new))
         )
     )
 
@@ -119,18 +119,23 @@ def _draw(
 def _controlled(
     service: _Service, regression: float, alpha: float, rng: np.random.Generator
 ) -> tuple[Estimates, Estimates]:
-    """Return what Student says of equal and of slower sides, adjusted as the service's A/A trials say."""
-    past, equal, slower = (trial_differences(each) for each in (service.past, service.equal, service.slower))
-    spread = regression * past.shape[1] ** 0.5 / EFFECT_ERRORS
-    noise = (past, equal, slower - regression)
-    before, *now = (draw_covariate(rng, one / spread, CORRELATION) for one in noise)
-    theta = slope(past.reshape(1, -1), before.reshape(1, -1))[0]
-    same, more = (paired_t_test(one - theta * x, alpha) for one, x in zip((equal, slower), now, strict=True))
+    """Return Student's answers on equal and on slower sides, adjusted by the service's A/A trials."""
+    history, equal, slower = (
+        trial_differences(experiments) for experiments in (service.past, service.equal, service.slower)
+    )
+    spread = regression * history.shape[1] ** 0.5 / EFFECT_ERRORS
+    noise = (history, equal, slower - regression)
+    before, *now = (draw_covariate(rng, differences / spread, CORRELATION) for differences in noise)
+    theta = slope(history.reshape(1, -1), before.reshape(1, -1))[0]
+    same, more = (
+        paired_t_test(differences - theta * x, alpha)
+        for differences, x in zip((equal, slower), now, strict=True)
+    )
     return same, more
 
 
 def _steady(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return both sides without warm-up; a trial that never got steady is kept as it is."""
+    """Return both sides without warm-up; a trial that never becomes steady stays as it is."""
     flat_a, flat_b = (side.reshape(-1, side.shape[-1]) for side in (a, b))
     rest_a, rest_b, _ = discard_warm_up(flat_a, flat_b)
     never = np.isnan(rest_a).all(axis=1, keepdims=True)
@@ -143,7 +148,7 @@ def _spread(distribution: Distribution, rng: np.random.Generator) -> float:
 
 
 def _all_looks(experiments: Experiments, alpha: float) -> Estimates:
-    """Return what the first look says at which an experiment is significant, or else the last one."""
+    """Return the estimates of the first look at which an experiment is significant, else of the last look."""
     differences = trial_differences(experiments)
     last = anytime_valid(differences[:, :1], alpha)
     for trials in range(2, differences.shape[1] + 1):
@@ -164,10 +169,10 @@ def _row(
     model: str,
     regression: float,
     alpha: float,
-    found: list[tuple[Estimates, Estimates]],
+    estimates: list[tuple[Estimates, Estimates]],
 ) -> Row:
     equal, slower = (
-        [np.concatenate(values) for values in zip(*(pair[side].figures() for pair in found), strict=True)]
+        [np.concatenate(values) for values in zip(*(pair[side].figures() for pair in estimates), strict=True)]
         for side in (0, 1)
     )
     hits = (slower[3] <= alpha) & (slower[0] > 0)

@@ -1,4 +1,4 @@
-"""Process of a ClickHouse server: the listener that ClickHouse's library has within it.
+"""Process of a ClickHouse server, run by the listener within ClickHouse's library.
 
 The package chdb is ``clickhouse-local`` as a library, and that has listened for clients since version 26.6
 (``SYSTEM START LISTEN HTTP``): what answers is ClickHouse's own HTTP handler, with its users and grants.
@@ -40,8 +40,8 @@ def _library() -> ModuleType:
 
 
 def main() -> int:
-    """Serve the folder ``data`` of the working directory; exit code 1 with its words if it cannot."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end of standard input ends it in order
+    """Serve the folder ``data`` of the working directory; exit code 1, with an error message, on failure."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end of standard input stops the server in order
     result = _library().query(_LISTEN, "TSV", path=os.path.abspath("data"))
     if result.has_error():
         print(result.error_message(), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""ClickHouse server on a free loopback port, with users, to be used and abused."""
+"""ClickHouse server with users on a free loopback port, for tests that stop and kill it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Xml = Mapping[str, "str | Sequence[str] | Xml"]
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user who may do what ``grants`` say (GRANT statements), everything if there are none."""
+    """A user with the rights of ``grants`` (GRANT statements), with all rights if there are none."""
 
     name: str
     password: str = field(repr=False)
@@ -35,7 +35,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """How a server is set up; the user ``default`` has no password and may do everything."""
+    """Setup of a server; the user ``default`` has no password and all rights."""
 
     users: Sequence[User] = ()
     properties: Xml = field(default_factory=dict)  # further elements of config.xml
@@ -45,11 +45,11 @@ class ServerSettings:
 class ClickHouseServer(EmbeddedProcess):
     """ClickHouse's own HTTP interface over a folder, for as long as the ``with`` block runs.
 
-    ``data`` keeps the tables from one start to the next; without it they go with the server. It is what
-    chDB ships (``loadgen.engines.clickhouse.process``): one node, no native protocol, no Keeper of its own.
+    ``data`` keeps the tables from one start to the next; without it they end with the server. The server is
+    that of chDB (``loadgen.engines.clickhouse.process``): one node, no native protocol, no Keeper of its own.
 
     Raises:
-        ConfigError: the extra ``embedded`` is not installed, or the server did not start; says why.
+        ConfigError: the extra ``embedded`` is not installed, or the server did not start; the text says why.
     """
 
     def __init__(self, data: Path | None = None, settings: ServerSettings | None = None) -> None:
@@ -59,8 +59,8 @@ class ClickHouseServer(EmbeddedProcess):
         self._folder: Path | None = None
 
     def dsn(self, user: str = "", database: str = "") -> str:
-        """Return the DSN of one of its users, the password in it; without one that of ``default``."""
-        passwords = {one.name: one.password for one in self._settings.users}
+        """Return the DSN of a user with its password; by default that of ``default``."""
+        passwords = {account.name: account.password for account in self._settings.users}
         login = f"{quote(user, safe='')}:{quote(passwords[user], safe='')}@" if user else ""
         return f"{self.url.replace('://', f'://{login}')}/{quote(database)}".rstrip("/")
 
@@ -94,7 +94,7 @@ class ClickHouseServer(EmbeddedProcess):
 
     def _config(self) -> Xml:
         return {
-            **{"listen_host": _LOOPBACK, "http_port": "0"},  # a port that the system chooses
+            **{"listen_host": _LOOPBACK, "http_port": "0"},  # port 0: the system chooses one
             **{"users_config": os.fspath(self._of_folder("users.xml"))},
             **{"logger": {"log": os.fspath(self._of_folder("server.log"))}, "log-level": "warning"},
             **self._settings.properties,
@@ -105,7 +105,7 @@ class ClickHouseServer(EmbeddedProcess):
         return {
             "profiles": {"default": dict(self._settings.profile)},
             "quotas": {"default": {}},
-            "users": {one.name: _user(one) for one in everyone},
+            "users": {account.name: _user(account) for account in everyone},
         }
 
     def _of_folder(self, name: str) -> Path:
@@ -116,11 +116,11 @@ class ClickHouseServer(EmbeddedProcess):
         ElementTree.ElementTree(_element("clickhouse", elements)).write(self._of_folder(name))
 
 
-def _user(one: User) -> Xml:
+def _user(account: User) -> Xml:
     return {
-        **{"password": one.password, "networks": {"ip": _LOOPBACK}},
+        **{"password": account.password, "networks": {"ip": _LOOPBACK}},
         **{"profile": "default", "quota": "default"},
-        **({"grants": {"query": one.grants}} if one.grants else {"access_management": "1"}),
+        **({"grants": {"query": account.grants}} if account.grants else {"access_management": "1"}),
     }
 
 

@@ -1,4 +1,4 @@
-"""One or more brokers of Apache Kafka on loopback, each also a controller (KRaft), to be used and abused."""
+"""Brokers of Apache Kafka on loopback, each also a controller (KRaft), for tests that kill or suspend."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pipeline.processes import Child
 
 _START_TIMEOUT_S = 180.0
 _POLL_S = 0.1
-_ATTEMPTS = 3  # a free port can be taken by someone else before the broker listens on it
+_ATTEMPTS = 3  # another process may take a free port before the broker listens on it
 _STOP_TIMEOUT_S = 60.0
 
 _INTERNAL, _CONTROLLER, _CLIENT = "INTERNAL", "CONTROLLER", "CLIENT"
@@ -32,7 +32,7 @@ _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xms64m"
 
 @dataclass(frozen=True, slots=True)
 class ScramUser:
-    """A user that exists from the first start on; no comma, bracket or equals sign in the password."""
+    """A user that exists from the first start; no comma, bracket or equals sign in the password."""
 
     name: str
     password: str
@@ -41,7 +41,7 @@ class ScramUser:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """How the brokers of a cluster are set up.
+    """Setup of a cluster's brokers.
 
     ``security_protocol`` is that of the listener that ``url`` names: PLAINTEXT, SSL, SASL_PLAINTEXT or
     SASL_SSL; ``listener_properties`` are its settings, without the prefix ``listener.name.client.``. Brokers
@@ -56,12 +56,12 @@ class ClusterSettings:
     heap: str = "256m"  # of Java, for each broker
     jvm: Sequence[str] = ()  # further options of Java
     host: str = "127.0.0.1"  # a loopback address or name
-    jars: Jars | None = None  # what to run; default is what pom.xml names, fetched if need be
+    jars: Jars | None = None  # the jars to run; by default those that pom.xml names, fetched if need be
 
 
 @dataclass(slots=True)
 class _Broker:
-    """One broker: its folder outlives its process."""
+    """One broker; its folder outlives its process."""
 
     folder: Path
     ports: dict[str, int]
@@ -86,12 +86,12 @@ class KafkaCluster:
     thread that started them.
 
     Args:
-        brokers: how many; each is broker and controller at once.
-        settings: how they are set up.
+        brokers: number of brokers; each is broker and controller.
+        settings: setup of the brokers.
 
     Raises:
         ConfigError: Java or Maven is missing, or Kafka cannot be fetched.
-        BrokerUnavailable: a broker did not start; says why.
+        BrokerUnavailable: a broker did not start; the text says why.
     """
 
     def __init__(self, brokers: int = 1, settings: ClusterSettings | None = None) -> None:
@@ -110,7 +110,7 @@ class KafkaCluster:
 
     @property
     def plain_url(self) -> str:
-        """Bootstrap servers of the listener in plain text, whatever clients are asked for."""
+        """Bootstrap servers of the plain-text listener, whatever the security of the clients' listener."""
         return self._servers(_INTERNAL)
 
     @property
@@ -119,7 +119,7 @@ class KafkaCluster:
         return tuple(node.child.pid if node.child and node.child.running else 0 for node in self._nodes)
 
     def folder(self, index: int) -> Path:
-        """Return the folder of one broker: ``data`` and a log of each start."""
+        """Return a broker's folder, which has ``data`` and a log of each start."""
         return self._nodes[index].folder
 
     def log(self, index: int) -> str:
@@ -143,7 +143,7 @@ class KafkaCluster:
                     raise
 
     def stop(self) -> None:
-        """End all brokers; everything in them is gone."""
+        """End all brokers and remove their data."""
         for index in range(len(self._nodes)):
             self.kill(index)
         self._nodes = []
@@ -179,8 +179,8 @@ class KafkaCluster:
     def restart(self, *indexes: int) -> None:
         """Start brokers that have ended, on their data and ports, and wait until the cluster has them again.
 
-        After SIGKILL that takes as long as the cluster needs to take the broker for dead, 9 s by default.
-        Brokers that need each other for a majority must be given together.
+        After SIGKILL the cluster first has to consider the broker dead, which takes 9 s by default. Brokers
+        that need each other for a majority must be restarted in one call.
         """
         for index in indexes:
             if self._nodes[index].running:
@@ -191,25 +191,25 @@ class KafkaCluster:
     def wait_ready(self, *indexes: int) -> None:
         """Wait until these brokers (default: all that run) answer and know all brokers that run.
 
-        A suspended broker does not count as running: the others take it for dead after a while.
+        A suspended broker does not count as running: the other brokers consider it dead after a while.
 
         Raises:
-            BrokerUnavailable: one of them ended, or does not get there in time.
+            BrokerUnavailable: a broker ended, or is not ready in time.
         """
         wanted = self._live()
         for index in indexes or sorted(wanted):
-            self._wait_known(index, lambda known: wanted <= known, f"Kafka broker {index} is not ready")
+            self._wait_known(index, lambda brokers: wanted <= brokers, f"Kafka broker {index} is not ready")
 
     def wait_gone(self, index: int) -> None:
-        """Wait until the brokers that run have taken one that was ended or suspended for dead.
+        """Wait until the running brokers consider an ended or suspended broker dead.
 
         Raises:
-            BrokerUnavailable: one of them ended, or they do not in time.
+            BrokerUnavailable: a running broker ended, or the time is over.
         """
-        for other in sorted(self._live()):
+        for live_index in sorted(self._live()):
             self._wait_known(
-                other,
-                lambda known: bool(known - {index}) and index not in known,
+                live_index,
+                lambda brokers: bool(brokers - {index}) and index not in brokers,
                 f"Kafka broker {index} is not gone",
             )
 
@@ -240,7 +240,7 @@ class KafkaCluster:
         return {i for i, node in enumerate(self._nodes) if node.running and not node.paused}
 
     def _wait_known(self, index: int, enough: Callable[[set[int]], bool], failure: str) -> None:
-        """Ask one broker which brokers there are until that is enough."""
+        """Ask one broker for the known brokers until ``enough`` accepts them."""
         node = self._nodes[index]
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not enough(known_brokers(self._host, node.ports[_INTERNAL])):
@@ -261,7 +261,7 @@ class KafkaCluster:
             "process.roles": "broker,controller",
             "node.id": str(index),
             "controller.quorum.voters": ",".join(
-                f"{i}@{self._host}:{other.ports[_CONTROLLER]}" for i, other in enumerate(self._nodes)
+                f"{i}@{self._host}:{voter.ports[_CONTROLLER]}" for i, voter in enumerate(self._nodes)
             ),
             "listeners": ",".join(f"{name}://{self._host}:{node.ports[name]}" for name in protocols),
             "listener.security.protocol.map": ",".join(f"{k}:{v}" for k, v in protocols.items()),
@@ -276,7 +276,7 @@ class KafkaCluster:
             "transaction.state.log.min.isr": "1",
             "share.coordinator.state.topic.replication.factor": copies,
             "share.coordinator.state.topic.min.isr": "1",
-            "group.initial.rebalance.delay.ms": "0",  # nobody else is about to start
+            "group.initial.rebalance.delay.ms": "0",  # no other broker is about to start
             "log.cleaner.dedupe.buffer.size": "2097152",
         }
         if secured:
@@ -335,11 +335,11 @@ class KafkaCluster:
 
 
 class _PortTaken(BrokerUnavailable):
-    """Someone else listens on a port that was free a moment ago."""
+    """Another process listens on a port that was free a moment ago."""
 
 
 def prepared_jars(cache: Path | None = None) -> Jars:
-    """Return the jars with an archive of loaded classes beside them, made by a first start if need be.
+    """Return the jars with their archive of loaded classes, which a first start makes if need be.
 
     Raises:
         ConfigError: Java or Maven is missing, or Kafka cannot be fetched.
@@ -348,7 +348,7 @@ def prepared_jars(cache: Path | None = None) -> Jars:
     jars = kafka_jars(cache)
     with locked(jars.archive):
         if not jars.archive.exists():
-            # Java writes the archive when it ends in order; it counts once it is complete.
+            # Java writes the archive when it ends in order; only a complete one counts.
             partial = jars.archive.with_suffix(".partial")
             settings = ClusterSettings(jars=jars, jvm=[f"-XX:ArchiveClassesAtExit={partial}"])
             with KafkaCluster(settings=settings) as training:
@@ -359,5 +359,5 @@ def prepared_jars(cache: Path | None = None) -> Jars:
 
 
 def _archive_options(jars: Jars) -> list[str]:
-    # A Java that cannot use the archive goes on without it.
+    # A Java that cannot use the archive runs without it.
     return [f"-XX:SharedArchiveFile={jars.archive}"] if jars.archive.exists() else []

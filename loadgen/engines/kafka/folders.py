@@ -1,4 +1,4 @@
-"""Folders of Apache Kafka's brokers: what has to lie in them before the first start."""
+"""Folders of Apache Kafka's brokers, prepared for the first start."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _TIMEOUT_S = 60.0
 def format_folders(folders: Sequence[Path], jars: Jars, java: Sequence[str], users: Sequence[str]) -> None:
     """Make ``data`` in each broker's folder, where ``server.properties`` lies; its index is the node's id.
 
-    Kafka's own tool does it, a Java of its own for each folder. Unless there are users, all that differs
-    from one cluster to the next are ids: then what it wrote once is copied.
+    Kafka's own tool does it, in a separate Java process for each folder. Without users, clusters differ only
+    in their ids: then the files that the tool wrote once are copied.
 
     Args:
         folders: one for each broker.
-        jars: what to run; what can be copied lies beside them.
+        jars: Kafka's jars; the files to copy lie beside them.
         java: the command that starts Java, up to the name of the class.
         users: options of the tool that create users.
 
     Raises:
-        BrokerUnavailable: the tool failed; says why.
+        BrokerUnavailable: the tool failed; the text says why.
     """
     cluster = _new_id()
     if users or not jars.checkpoint.exists():
@@ -45,7 +45,7 @@ def format_folders(folders: Sequence[Path], jars: Jars, java: Sequence[str], use
 
 
 def reason_in(log: str) -> str:
-    """Return the line of what Kafka said that says what went wrong, or the last one."""
+    """Return the line of Kafka's output that states the error, or the last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     reasons = [line for line in lines if "Exception" in line and not line.startswith("at ")]
     reasons += [line for line in lines if " ERROR " in line or " FATAL " in line]
@@ -70,16 +70,16 @@ def _run_tool(cluster: str, folders: Sequence[Path], java: Sequence[str], users:
             child.stop()
 
 
-def _keep(written: Path, kept: Path) -> None:
-    # Under another name until all of it is there: other processes may look for it at the same time.
-    partial = kept.with_name(f"{kept.name}.{os.getpid()}")
+def _keep(written: Path, target: Path) -> None:
+    # Under another name until complete: other processes may look for it at the same time.
+    partial = target.with_name(f"{target.name}.{os.getpid()}")
     shutil.copy(written, partial)
-    partial.replace(kept)
+    partial.replace(target)
 
 
 def _new_id() -> str:
     """Return a new id, of a cluster or a folder: 16 bytes in Base64.
 
-    The first of them is 0: an id that begins with a hyphen may be taken for an option.
+    The first byte is 0, since an id that begins with a hyphen may be parsed as an option.
     """
     return base64.urlsafe_b64encode(b"\0" + os.urandom(15)).decode().rstrip("=")

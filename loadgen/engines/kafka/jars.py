@@ -18,7 +18,7 @@ from pipeline.processes import run_bounded
 POM = Path(__file__).with_name("pom.xml")
 
 _FETCH_TIMEOUT_S = 900.0
-_MOST_BYTES = 16 * 1024**2  # of what Maven prints
+_MOST_BYTES = 16 * 1024**2  # characters of Maven's output
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +30,29 @@ class Jars:
 
     @property
     def classpath(self) -> str:
-        """Every jar, in an order that never changes: the archive of classes is bound to it."""
+        """Every jar in a constant order, since the archive of classes depends on it."""
         return os.pathsep.join(os.fspath(jar) for jar in sorted(self.folder.glob("*.jar")))
 
     @property
     def archive(self) -> Path:
-        """Where the archive of loaded classes lies that makes a start faster, if one was made."""
+        """Path of the archive of loaded classes, which makes a start faster; it may be missing."""
         return self.folder / "classes.jsa"
 
     @property
     def checkpoint(self) -> Path:
-        """Where what a new log of metadata begins with lies, if Kafka's own tool wrote it once."""
+        """Path of the beginning of a new metadata log, as Kafka's own tool wrote it; it may be missing."""
         return self.folder / "bootstrap.checkpoint"
 
 
 def kafka_version() -> str:
     """Return the version of Apache Kafka that ``pom.xml`` names."""
-    found = re.search(r"<kafka\.version>([^<]+)</kafka\.version>", POM.read_text())
-    assert found is not None, "pom.xml names no version"
-    return found[1]
+    match = re.search(r"<kafka\.version>([^<]+)</kafka\.version>", POM.read_text())
+    assert match is not None, "pom.xml names no version"
+    return match[1]
 
 
 def missing_programs() -> list[str]:
-    """Return which programs cannot be found: ``java``, and ``mvn``, which only the first start needs."""
+    """Return the missing programs among ``java`` and ``mvn``; only the first start needs ``mvn``."""
     return [name for name in ("java", "mvn") if shutil.which(name) is None]
 
 
@@ -62,7 +62,7 @@ def default_cache() -> Path:
 
 
 def kafka_jars(cache: Path | None = None) -> Jars:
-    """Return the jars, fetching them first if this pom was never fetched. Others wait meanwhile.
+    """Return the jars, fetched first if this pom was never fetched; other processes wait meanwhile.
 
     Raises:
         ConfigError: ``java`` is missing, or the jars are not there yet and ``mvn`` is missing or could not
@@ -90,7 +90,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _fetch(folder: Path) -> None:
-    # Under another name until all of it is there: an interrupted fetch leaves no half folder behind.
+    # Under another name until complete: an interrupted fetch leaves no incomplete folder.
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()

@@ -1,4 +1,4 @@
-"""What a cluster asks its machine and its brokers: which ports are free, and who is there."""
+"""Probes of a machine and of brokers: free ports, and known brokers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _METADATA = struct.pack(">hhihi", 3, 1, 0, -1, 0)  # api key, version, correlati
 
 
 def free_ports(host: str, count: int) -> list[int]:
-    """Return ports that nobody listens on, from a random one on, so that two runs rarely meet.
+    """Return free ports, from a random one on, so that concurrent runs rarely collide.
 
     Raises:
-        BrokerUnavailable: there are not as many.
+        BrokerUnavailable: there are too few free ports.
     """
-    found: list[int] = []
+    ports: list[int] = []
     first = random.randrange(len(_PORTS))
     for step in range(len(_PORTS)):
         port = _PORTS[(first + step) % len(_PORTS)]
@@ -32,14 +32,14 @@ def free_ports(host: str, count: int) -> list[int]:
                 probe.bind((host, port))
             except OSError:
                 continue
-        found.append(port)
-        if len(found) == count:
-            return found
+        ports.append(port)
+        if len(ports) == count:
+            return ports
     raise BrokerUnavailable(f"no {count} free ports on {host}")
 
 
 def known_brokers(host: str, port: int) -> set[int]:
-    """Ask one broker which brokers there are; none if it does not answer."""
+    """Return the brokers that one broker knows; none if it does not answer."""
     try:
         with socket.create_connection((host, port), timeout=_ANSWER_TIMEOUT_S) as connection:
             connection.sendall(struct.pack(">i", len(_METADATA)) + _METADATA)

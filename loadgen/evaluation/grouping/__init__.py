@@ -1,1 +1,1 @@
-"""How well ways of grouping put causes together."""
+"""Quality of ways of grouping candidates by cause."""

@@ -1,4 +1,4 @@
-"""What dedup is asked to group, in simulated fleets: each scan's candidates and what is known of them."""
+"""Cases of dedup in simulated fleets: each scan's candidates with their stacks, changes and values."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ within an hour of the truth in most cases."""
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Candidates of one scan that may have one cause by their times."""
+    """Candidates of one scan that are near enough in time to have one cause."""
 
     scan: Scan
     candidates: tuple[Candidate, ...]
-    stacks: StackMatrix  # around the change points; those without any candidate are left out
-    changes: tuple[tuple[Change, ...], ...]  # (candidates,) deployed about when each began to rise
+    stacks: StackMatrix  # around the change points; stacks without any candidate are left out
+    changes: tuple[tuple[Change, ...], ...]  # (candidates,) deployed about when each series began to rise
     values: FloatArray  # (candidates, windows) gCPU, NaN without samples
 
 
@@ -54,9 +54,9 @@ class Fleet:
 
 
 def collect_fleet(preset: str, seed: int, workload: Workload) -> Fleet:
-    """Simulate a fleet and run detect and filter over it; what they pass on are the cases.
+    """Simulate a fleet and run detect and filter over it; the candidates that pass form the cases.
 
-    Neither looks at what dedup does, so the cases are those of a whole run.
+    Neither stage depends on dedup, so the cases are those of a whole run.
     """
     dataset = simulate(load_scenario(preset), seed).dataset
     store = ArrayStore(dataset)
@@ -78,9 +78,9 @@ def _filtered(dataset: Dataset, store: Store, workload: Workload) -> list[Scan]:
 
 
 def _cases(store: Store, scan: Scan, workload: Workload, changes: Sequence[Change]) -> list[Case]:
-    """Return a case for all sudden changes of a scan, and one for the slow ones of each day or so.
+    """Return the cases of a scan: clusters of sudden changes, and of slow ones within about a day.
 
-    Estimates of one change point lie up to hours apart, so that time alone must not separate.
+    Estimates of one change point lie up to hours apart, so that time alone must not separate candidates.
     """
     sudden = [candidate for candidate in scan.candidates if candidate.kind == "short_term"]
     slow = [candidate for candidate in scan.candidates if candidate.kind != "short_term"]

@@ -38,7 +38,7 @@ Grouping = Callable[[Case], Sequence[Group]]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one grouping does on one preset, all seeds together."""
+    """Result of one grouping on one preset, over all seeds."""
 
     preset: str
     grouping: str
@@ -77,7 +77,7 @@ def by_exclusive_stacks(case: Case) -> Sequence[Group]:
 
 
 def by_cause(case: Case) -> Sequence[Group]:
-    """Group by what can have caused the rises."""
+    """Group by possible causes of the rises."""
     (workload,) = load_workloads([WORKLOAD])
     deployed = Deployed([*{change.id: change for some in case.changes for change in some}.values()])
     cluster = Cluster(case.candidates, StackEvidence(index_stacks(case.stacks)))
@@ -96,7 +96,7 @@ GROUPINGS: Mapping[str, Grouping] = {
 def measure_grouping(
     presets: Sequence[str], seeds: Sequence[int], *, advance: Callable[[], None] | None = None
 ) -> list[Measured]:
-    """Measure every grouping on every preset; the last of each are those of all presets together."""
+    """Measure every grouping on every preset; the last results of each preset set pool all presets."""
     (workload,) = load_workloads([WORKLOAD])
     scores = {(preset, name): GroupingScore() for preset in presets for name in GROUPINGS}
     seconds = dict.fromkeys(scores, 0.0)
@@ -110,12 +110,12 @@ def measure_grouping(
                 scores[preset, name] += score_grouping(fleet, groups, tolerance_s=tolerance_s(workload))
             if advance:
                 advance()
-    found = [Measured(*key, scores[key], seconds[key]) for key in scores]
+    results = [Measured(*key, scores[key], seconds[key]) for key in scores]
     for name in GROUPINGS:
-        own = [one for one in found if one.grouping == name and one.preset in presets]
-        total = sum((one.score for one in own), GroupingScore())
-        found.append(Measured("all", name, total, sum(one.seconds for one in own)))
-    return found
+        own = [result for result in results if result.grouping == name and result.preset in presets]
+        total = sum((result.score for result in own), GroupingScore())
+        results.append(Measured("all", name, total, sum(result.seconds for result in own)))
+    return results
 
 
 COLUMNS: tuple[Column[Measured], ...] = (
@@ -149,7 +149,7 @@ def grouping(request: _GroupingRequest) -> Experiment[Measured]:
     """
     names = [name for name in request.presets.split(",") if name]
     for name in names:
-        load_scenario(name)  # a mistake is found before the work
+        load_scenario(name)  # report mistakes before the work
     seeds = range(request.first_seed, request.first_seed + request.seeds)
     return Experiment(
         lambda advance: measure_grouping(names, seeds, advance=advance),

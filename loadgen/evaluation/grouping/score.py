@@ -1,4 +1,4 @@
-"""How well candidates are grouped by cause, pair by pair, against the truth of simulated fleets."""
+"""Score of groupings by cause, pair by pair, against the truth of simulated fleets."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ Rows = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class GroupingScore:
-    """Pairs of candidates of one scan, counted; add scores up to pool fleets.
+    """Counts of pairs of candidates of one scan; add scores to pool fleets.
 
-    A pair in one group is right if some row explains both, and does not count where none explains either
-    one. A pair belongs together if both are explained best by the same row.
+    A pair in one group is right if some row explains both, and does not count if no row explains one of them.
+    A pair belongs together if the same row explains both best.
     """
 
     right: Rate = Rate(0, 0)  # of pairs in one group
     together: Rate = Rate(0, 0)  # of pairs that belong together
-    unexplained: int = 0  # pairs in one group of which no row explains one
+    unexplained: int = 0  # pairs in one group with a candidate that no row explains
     groups: int = 0
-    causes: Rate = Rate(0, 0)  # causes by scan, of the groups that hold any of theirs
+    causes: Rate = Rate(0, 0)  # causes by scan, of the groups that hold any of their candidates
     nearest: Rate = Rate(0, 0)  # groups of several whose representative is nearest their row's cause
-    split: Counter[str] = field(default_factory=Counter)  # pairs not together, by the row's kind
+    split: Counter[str] = field(default_factory=Counter)  # pairs in two groups, by the row's kind
     merged: Counter[str] = field(default_factory=Counter)  # wrong pairs in one group, by both kinds
 
     def __add__(self, other: GroupingScore) -> GroupingScore:
-        """Return both as one."""
+        """Return the sum of both scores."""
         return GroupingScore(
             self.right + other.right,
             self.together + other.together,
@@ -50,7 +50,7 @@ class GroupingScore:
 
     @property
     def groups_per_cause(self) -> float | None:
-        """Return into how many groups a cause falls in a scan on average."""
+        """Return the mean number of groups per cause in a scan."""
         return self.causes.of / self.causes.hits if self.causes.hits else None
 
 
@@ -112,7 +112,7 @@ def _score_scan(
                 [case.candidates[i] for i in everyone], [behind[i] for i in everyone], rows
             )
             number += 1
-    held = {(best, group) for group, found in items if (best := _best(found))}
+    held = {(best, group) for group, explaining in items if (best := _best(explaining))}
     causes = Rate(len({best for best, _ in held}), len(held))
     return _score_pairs(items, rows) + GroupingScore(groups=number, causes=causes, nearest=nearest)
 
@@ -121,17 +121,17 @@ def _score_pairs(items: Sequence[tuple[int, Rows]], rows: Mapping[str, TruthRow]
     right = wrong = together = apart = unexplained = 0
     split: Counter[str] = Counter()
     merged: Counter[str] = Counter()
-    for (group, found), (other_group, other_found) in combinations(items, 2):
-        one = group == other_group
-        best, other_best = _best(found), _best(other_found)
+    for (group, causes), (other_group, other_causes) in combinations(items, 2):
+        same_group = group == other_group
+        best, other_best = _best(causes), _best(other_causes)
         if best and best == other_best:
-            together, apart = together + one, apart + (not one)
-            split[rows[best].kind] += not one
-        if one and not (best and other_best):
+            together, apart = together + same_group, apart + (not same_group)
+            split[rows[best].kind] += not same_group
+        if same_group and not (best and other_best):
             unexplained += 1
-        elif one and found.keys() & other_found.keys():
+        elif same_group and causes.keys() & other_causes.keys():
             right += 1
-        elif one:
+        elif same_group:
             wrong += 1
             merged[" + ".join(sorted((rows[best].kind, rows[other_best].kind)))] += 1
     return GroupingScore(
@@ -146,8 +146,8 @@ def _score_pairs(items: Sequence[tuple[int, Rows]], rows: Mapping[str, TruthRow]
 def _is_nearest(
     candidates: Sequence[Candidate], behind: Sequence[Rows], rows: Mapping[str, TruthRow]
 ) -> Rate:
-    """Return whether the first of a group is the nearest to the cause that most of the group has."""
-    votes = Counter(best for found in behind if (best := _best(found)))
+    """Return whether a group's first candidate is the nearest to the cause of most of the group."""
+    votes = Counter(best for causes in behind if (best := _best(causes)))
     if len(candidates) < 2 or not votes:
         return Rate(0, 0)
     series = rows[min(votes, key=lambda row: (-votes[row], row))].series
@@ -155,5 +155,5 @@ def _is_nearest(
     return Rate(int(positions[0] == min(positions)), 1)
 
 
-def _best(found: Rows) -> str:
-    return min(found, key=lambda row: (found[row], row), default="")
+def _best(causes: Rows) -> str:
+    return min(causes, key=lambda row: (causes[row], row), default="")

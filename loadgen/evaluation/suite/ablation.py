@@ -1,4 +1,4 @@
-"""What each step of the pipeline is worth: the accuracy suite again without it, on the same fleets."""
+"""Worth of each step of the pipeline: the accuracy suite again without it, on the same fleets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN: tuple[Figure, ...] = tuple(figure for figure in FIGURES if figure.name !=
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """One step: all runs without it as one, and the paired differences to the runs with it."""
+    """Worth of one step: the pooled runs without it, and the paired differences to the runs with it."""
 
     step: str
     without: Mapping[str, Any]  # pooled
@@ -49,21 +49,25 @@ def parse_steps(given: str) -> tuple[str, ...]:
 
 
 def ablation_jobs(jobs: Sequence[Job], steps: Sequence[str] = STEPS) -> list[Job]:
-    """Return the jobs as they are, and each of them again without each step in turn."""
+    """Return the jobs, and each of them again without each step in turn."""
     return [*jobs, *(replace(job, without=(step,)) for step in steps for job in jobs)]
 
 
 def worth_of_steps(runs: Sequence[Run]) -> list[Worth]:
-    """Pair the runs of ``ablation_jobs`` by scenario and seed, and return what each step is worth."""
+    """Pair the runs of ``ablation_jobs`` by scenario and seed, and return the worth of each step."""
     whole = {(run["scenario"], run["seed"]): run for run in runs if not run["without"]}
-    found = []
+    worth = []
     for step in dict.fromkeys(run["without"][0] for run in runs if run["without"]):
         lacking = [run for run in runs if run["without"] == [step]]
         pairs = [(whole[run["scenario"], run["seed"]], run) for run in lacking]
-        found.append(Worth(step, pooled(lacking), tuple(_difference(figure, pairs) for figure in SHOWN)))
-    return found
+        worth.append(Worth(step, pooled(lacking), tuple(_difference(figure, pairs) for figure in SHOWN)))
+    return worth
 
 
 def _difference(figure: Figure, pairs: Sequence[tuple[Run, Run]]) -> Mean | None:
-    values = [(figure_of(one, figure), figure_of(other, figure)) for one, other in pairs]
-    return mean_of(other - one for one, other in values if one is not None and other is not None)
+    values = [(figure_of(whole, figure), figure_of(without_step, figure)) for whole, without_step in pairs]
+    return mean_of(
+        without_step - whole
+        for whole, without_step in values
+        if whole is not None and without_step is not None
+    )

@@ -1,4 +1,4 @@
-"""Two results of the accuracy suite, run by run: the same fleets, so every difference is the code's."""
+"""Comparison of two results of the accuracy suite, run by run: on equal fleets only the code differs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POOLED = ("precision", "recall", "repeated", "false_positive_rate", "top_1", "to
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One figure of one scenario that is not what it was: the mean of the paired differences."""
+    """A figure of a scenario that changed: the mean of the paired differences."""
 
     scenario: str
     figure: Figure
@@ -25,19 +25,19 @@ class Moved:
 
     @property
     def better(self) -> bool:
-        """Whether it moved the way it should."""
+        """Whether the figure moved in the better direction."""
         return (self.difference.value > 0) == self.figure.higher_is_better
 
     @property
     def sure(self) -> bool:
-        """Whether the interval of the difference leaves 0 out."""
+        """Whether the interval of the difference excludes 0."""
         low, high = self.difference.low, self.difference.high
         return low is not None and high is not None and (low > 0 or high < 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What moved between two results, over the runs that both have."""
+    """Changes between two results, over the runs that both have."""
 
     common: int
     moved: tuple[Moved, ...]
@@ -60,42 +60,46 @@ class Comparison:
             "all": {name: {"old": self.old[name], "new": self.new[name]} for name in POOLED},
             "moved": [
                 {
-                    "scenario": one.scenario,
-                    "figure": one.figure.name,
-                    "old": one.old,
-                    "new": one.new,
-                    "difference": mean_json(one.difference),
-                    "better": one.better,
-                    "sure": one.sure,
+                    "scenario": change.scenario,
+                    "figure": change.figure.name,
+                    "old": change.old,
+                    "new": change.new,
+                    "difference": mean_json(change.difference),
+                    "better": change.better,
+                    "sure": change.sure,
                 }
-                for one in self.moved
+                for change in self.moved
             ],
         }
 
 
 def compare_suites(old: Sequence[Run], new: Sequence[Run]) -> Comparison:
-    """Pair runs of the same scenario and seed, and return what moved."""
+    """Pair runs of the same scenario and seed, and return the changed figures."""
     before = {(run["scenario"], run["seed"]): run for run in old}
     pairs = [(before[key], run) for run in new if (key := (run["scenario"], run["seed"])) in before]
     moved = []
     for scenario in dict.fromkeys(run["scenario"] for _, run in pairs):
         for figure in FIGURES:
-            found = _moved(scenario, figure, [pair for pair in pairs if pair[1]["scenario"] == scenario])
-            if found is not None:
-                moved.append(found)
+            change = _moved(scenario, figure, [pair for pair in pairs if pair[1]["scenario"] == scenario])
+            if change is not None:
+                moved.append(change)
     return Comparison(
         common=len(pairs),
         moved=tuple(moved),
-        old=pooled([one for one, _ in pairs]),
-        new=pooled([one for _, one in pairs]),
+        old=pooled([fleet_run for fleet_run, _ in pairs]),
+        new=pooled([fleet_run for _, fleet_run in pairs]),
     )
 
 
 def _moved(scenario: str, figure: Figure, pairs: Sequence[tuple[Run, Run]]) -> Moved | None:
-    values = [(figure_of(one, figure), figure_of(other, figure)) for one, other in pairs]
-    known = [(one, other) for one, other in values if one is not None and other is not None]
-    difference = mean_of(other - one for one, other in known)
-    if difference is None or all(one == other for one, other in known):
+    values = [(figure_of(old_value, figure), figure_of(new_value, figure)) for old_value, new_value in pairs]
+    both = [
+        (old_value, new_value)
+        for old_value, new_value in values
+        if old_value is not None and new_value is not None
+    ]
+    difference = mean_of(new_value - old_value for old_value, new_value in both)
+    if difference is None or all(old_value == new_value for old_value, new_value in both):
         return None
-    old, new = (sum(side) / len(known) for side in zip(*known, strict=True))
+    old, new = (sum(side) / len(both) for side in zip(*both, strict=True))
     return Moved(scenario, figure, old, new, difference)

@@ -97,32 +97,32 @@ def accuracy(context: click.Context, request: _AccuracyRequest) -> int:
 
 
 def _measure(request: _AccuracyRequest) -> dict[str, Any]:
-    """Make all runs, and those without each of the steps, and store what they come to."""
+    """Make all runs, and the runs without each step, and store the result."""
     jobs, steps = _planned(request)
     out, resume = request.out, request.resume
     if resume and not out:
         raise click.UsageError("--resume needs --out")
-    kept = KeptRuns(out) if out and (out.is_file() or not out.exists()) else None
+    runs_file = KeptRuns(out) if out and (out.is_file() or not out.exists()) else None
     everything = _run(
         ablation_jobs(jobs, steps),
         request.processes or os.cpu_count() or 1,
-        kept,
-        kept.read() if kept and resume else {},
+        runs_file,
+        runs_file.read() if runs_file and resume else {},
     )
     result = suite_to_json(everything[: len(jobs)], jobs[0].workloads)
     if steps:
-        result["ablation"] = [one.to_json() for one in worth_of_steps(everything)]
+        result["ablation"] = [worth.to_json() for worth in worth_of_steps(everything)]
     if out:
         write_output(out, _encoded(result, packed=out.suffix == PACKED))
-    if kept:
-        kept.discard()
+    if runs_file:
+        runs_file.discard()
     return result
 
 
 def _planned(request: _AccuracyRequest) -> tuple[list[Job], Sequence[str]]:
-    """Return the runs to make, and the steps each of which they are made again without."""
+    """Return the runs to make, and the steps for the ablation."""
     chosen = request.workloads or (WORKLOAD,)
-    least = min(load_workloads(chosen), key=lambda workload: workload.least_s)  # mistakes are found first
+    least = min(load_workloads(chosen), key=lambda workload: workload.least_s)  # report mistakes first
     count = request.seeds or (LONG_SEEDS if request.long else SEEDS)
     steps = parse_steps(request.without) if request.without is not None else ()
     names = _scenarios(request.scenarios, long_run=request.long, world=request.world, hosts=request.hosts)
@@ -133,21 +133,21 @@ def _planned(request: _AccuracyRequest) -> tuple[list[Job], Sequence[str]]:
 
 
 def _refuse_to_run(context: click.Context) -> None:
-    """Refuse options that say what to run beside those that show what was."""
+    """Refuse options of a run beside options that show a stored result."""
     source = click.core.ParameterSource.COMMANDLINE
-    given = {name for name in context.params if context.get_parameter_source(name) == source}
-    if given - {"shown", "page", "against", "as_json"}:
+    parameters = {name for name in context.params if context.get_parameter_source(name) == source}
+    if parameters - {"shown", "page", "against", "as_json"}:
         raise click.UsageError("--from runs nothing; it goes with --page, --against and --json")
 
 
 def _read_shown(shown: Sequence[Path]) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Return the first of the results, and the one that has an ablation."""
+    """Return the first result, and the first with an ablation."""
     results = [read_suite(path) for path in shown]
-    return results[0], next((one for one in results if one.get("ablation")), None)
+    return results[0], next((result for result in results if result.get("ablation")), None)
 
 
 def suite_to_json(runs: Sequence[Run], workloads: Sequence[str]) -> dict[str, Any]:
-    """Return a suite's result as it is stored."""
+    """Return a suite's result in its stored form."""
     means = {
         scenario: {name: mean_json(mean) for name, mean in figures.items()}
         for scenario, figures in scenario_means(runs).items()
@@ -164,10 +164,10 @@ def suite_to_json(runs: Sequence[Run], workloads: Sequence[str]) -> dict[str, An
 
 
 def read_suite(path: Path) -> dict[str, Any]:
-    """Read what ``--out`` wrote; it is unpacked if the name ends in .gz.
+    """Read a file that ``--out`` wrote; it is unpacked if the name ends in .gz.
 
     Raises:
-        ConfigError: it cannot be read, or the key that is wrong.
+        ConfigError: the file cannot be read, or a key is wrong.
     """
     try:
         raw = fields.parse_object(_read(path))
@@ -194,15 +194,15 @@ def read_suite(path: Path) -> dict[str, Any]:
     return raw
 
 
-def _scenarios(given: str | None, *, long_run: bool, world: bool, hosts: bool = False) -> tuple[str, ...]:
-    if world + hosts + (given is not None) > 1:
+def _scenarios(scenarios: str | None, *, long_run: bool, world: bool, hosts: bool = False) -> tuple[str, ...]:
+    if world + hosts + (scenarios is not None) > 1:
         raise click.UsageError("give one of --hosts, --world and --scenarios")
     if world or hosts:
         return WORLD if world else HOSTS
-    if given is None:
+    if scenarios is None:
         left_out = (*LEFT_OUT, *WORLD, *HOSTS, *(() if long_run else SLOW))
         return tuple(name for name in preset_names() if name not in left_out)
-    names = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+    names = tuple(dict.fromkeys(name.strip() for name in scenarios.split(",") if name.strip()))
     if not names:
         raise click.UsageError("--scenarios names nothing")
     for name in names:
@@ -211,7 +211,7 @@ def _scenarios(given: str | None, *, long_run: bool, world: bool, hosts: bool = 
 
 
 def _check_lengths(scenarios: Sequence[str], least: Workload) -> None:
-    """Refuse scenarios in which no workload can find anything, when all figures would be 0."""
+    """Refuse scenarios too short for any workload: all figures would be 0."""
     for name in scenarios:
         if (lasts_s := load_scenario(name).duration_s) < least.least_s:
             raise ConfigError(
@@ -220,17 +220,19 @@ def _check_lengths(scenarios: Sequence[str], least: Workload) -> None:
             )
 
 
-def _run(jobs: Sequence[Job], processes: int, kept: KeptRuns | None, known: dict[Job, Run]) -> list[Run]:
-    if kept:
-        kept.start(known)
-    with progress("runs", len(jobs), sum(job in known for job in jobs)) as done:
+def _run(
+    jobs: Sequence[Job], processes: int, runs_file: KeptRuns | None, done_runs: dict[Job, Run]
+) -> list[Run]:
+    if runs_file:
+        runs_file.start(done_runs)
+    with progress("runs", len(jobs), sum(job in done_runs for job in jobs)) as done:
 
         def advance(job: Job, run: Run) -> None:
             done()
-            if kept:
-                kept.add(job, run)
+            if runs_file:
+                runs_file.add(job, run)
 
-        return run_suite(jobs, processes=processes, known=known, advance=advance)
+        return run_suite(jobs, processes=processes, known=done_runs, advance=advance)
 
 
 def _print(
@@ -251,7 +253,7 @@ def _read(path: Path) -> bytes:
 
 
 def _encoded(result: Mapping[str, Any], *, packed: bool) -> bytes:
-    """Return a result as JSON: indented for readers, or compressed to the same bytes at any time."""
+    """Return a result as JSON: indented for readers, or compressed to reproducible bytes."""
     if packed:
         return gzip.compress(orjson.dumps(result), mtime=0)
     return orjson.dumps(result, option=orjson.OPT_INDENT_2)

@@ -1,4 +1,4 @@
-"""The goals of each scenario: what its runs come to, against what Smidgen wants to reach on every fleet."""
+"""Goals of each scenario: rates of its runs against bounds that Smidgen wants to reach on every fleet."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A rate over all seeds of a scenario, and the bound that it is to reach."""
+    """A rate over all seeds of a scenario, and its bound."""
 
     name: str
-    path: tuple[str, ...]  # where it stands in a score, or the kind of truth whose recall it is
+    path: tuple[str, ...]  # path in a score, or the kind of truth whose recall it is
     bound: float
     at_least: bool = True
 
     def rate(self, runs: Iterable[Run]) -> Rate:
-        """Return hits and cases of all runs together; none where no run has it."""
+        """Return hits and cases of all runs together; none if no run has the rate."""
         total = Rate(0, 0)
         for run in runs:
-            found = self._found(run["score"])
-            if found:
-                total += Rate(found["hits"], found["of"])
+            part = self._found(run["score"])
+            if part:
+                total += Rate(part["hits"], part["of"])
         return total
 
     def met(self, rate: Rate) -> bool | None:
@@ -45,10 +45,10 @@ class Goal:
         if self.path[0] == "kinds":
             rows = (row["reported"] for row in score["kinds"] if row["kind"] == self.path[1])
             return next(rows, None)
-        found: Any = score
+        value: Any = score
         for key in self.path:
-            found = None if found is None else found.get(key)
-        return found if isinstance(found, Mapping) else None
+            value = None if value is None else value.get(key)
+        return value if isinstance(value, Mapping) else None
 
 
 GOALS = (
@@ -70,31 +70,31 @@ ROLLOUT_GOALS = (
 
 
 def goals_of(runs: Sequence[Run]) -> tuple[Goal, ...]:
-    """Return the goals that runs are held against."""
+    """Return the goals for some runs."""
     return (*GOALS, *(goal for goal in ROLLOUT_GOALS if goal.rate(runs).of))
 
 
 def goals_json(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
-    """Return scenario → goal → hits, cases, bound, and whether it is met; all runs together last."""
+    """Return scenario → goal → hits, cases, bound, and whether it is met; last, all runs together."""
     scenarios = sorted({run["scenario"] for run in runs})
     chosen = {name: [run for run in runs if run["scenario"] == name] for name in scenarios}
     chosen[ALL] = list(runs)
-    found: dict[str, dict[str, Any]] = {}
+    goals: dict[str, dict[str, Any]] = {}
     for name, some in chosen.items():
-        found[name] = {}
+        goals[name] = {}
         for goal in goals_of(runs):
             rate = goal.rate(some)
-            found[name][goal.name] = {
+            goals[name][goal.name] = {
                 "hits": rate.hits,
                 "of": rate.of,
                 "bound": goal.bound,
                 "met": goal.met(rate),
             }
-    return found
+    return goals
 
 
 def goals_table(runs: Sequence[Run]) -> Table:
-    """Return one line a scenario: hits of cases, and a mark where the goal is not met."""
+    """Return one line a scenario: hits of cases, and a mark at each missed goal."""
     table = titled_table("Goals, all seeds together (✗: not met)")
     table.add_column("scenario", no_wrap=True)
     for goal in goals_of(runs):

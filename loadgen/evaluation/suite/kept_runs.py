@@ -1,4 +1,4 @@
-"""The runs of an accuracy suite that are done, kept beside its result until that is written."""
+"""Finished runs of an accuracy suite, kept beside its result until the result is written."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pipeline.model.errors import ConfigError, InvalidMessage, file_errors
 
 
 class KeptRuns:
-    """A file of one JSON object a line: the job, and the run that came of it."""
+    """File with one JSON object a line: the job and its run."""
 
     def __init__(self, out: Path) -> None:
         self._path = out.with_name(f"{out.name}.runs")
 
     def read(self) -> dict[Job, Run]:
-        """Return what was kept; a last line that was cut short is none.
+        """Return the kept runs; a truncated last line is ignored.
 
         Raises:
-            ConfigError: there is nothing, or something else.
+            ConfigError: there is no such file, or it holds something else.
         """
         try:
             *lines, _ = read_file(self._path).split(b"\n")
@@ -33,7 +33,7 @@ class KeptRuns:
             raise ConfigError(f"{self._path}: {error}") from None
 
     def start(self, known: dict[Job, Run]) -> None:
-        """Begin the file anew with what is known.
+        """Begin the file anew with the runs ``known``.
 
         Raises:
             ConfigError: it cannot be written.
@@ -50,7 +50,7 @@ class KeptRuns:
             file.write(_lines({job: run}))
 
     def discard(self) -> None:
-        """Remove the file: the result holds all of it."""
+        """Remove the file: the result holds all runs."""
         self._path.unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""The accuracy suite's records as pages in Markdown: the terminal's tables, in words."""
+"""Records of the accuracy suite as pages in Markdown."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ interval. Some steps matter to one scenario alone, so their mean over all scenar
 
 
 def accuracy_page(result: Mapping[str, Any], ablated: Mapping[str, Any] | None = None) -> str:
-    """Return the page of a suite's result, and of another one's ablation.
+    """Return the page of a suite's result, and of an ablation.
 
     Args:
         result: as ``suite_to_json`` returns it.
-        ablated: the same of another run, or this one, that has an ``ablation``.
+        ablated: a result with an ``ablation``, of this run or of another one.
     """
     runs = result["runs"]
     record = record_of(runs)
@@ -91,7 +91,7 @@ def accuracy_page(result: Mapping[str, Any], ablated: Mapping[str, Any] | None =
 
 
 def record_of(runs: Sequence[Mapping[str, Any]]) -> Record:
-    """Return which record runs belong to: that of ``--world`` or ``--hosts`` if all are its presets."""
+    """Return the record of some runs: that of ``--world`` or ``--hosts`` if all are its presets."""
     scenarios = {run["scenario"] for run in runs}
     if scenarios <= set(HOSTS):
         return HOSTS_RECORD

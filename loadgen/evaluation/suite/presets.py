@@ -1,4 +1,4 @@
-"""The simulator's presets as the accuracy suite divides them."""
+"""Presets of the simulator, as the accuracy suite divides them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The accuracy suite: scenarios × seeds, each simulated, backtested and scored, and what comes of all."""
+"""Accuracy suite: scenarios × seeds, each simulated, backtested and scored, and their summaries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One column of the suite's table: where it stands in a score, and which way is better."""
+    """One column of the suite's table: its path in a score, and its better direction."""
 
     name: str
     path: tuple[str, ...]
@@ -77,7 +77,7 @@ def run_suite(
     known: Mapping[Job, Run] | None = None,
     advance: Callable[[Job, Run], None] | None = None,
 ) -> list[Run]:
-    """Make every run that is not known, several at a time, and return all in the order of ``jobs``.
+    """Make every run not in ``known``, several at a time, and return all in the order of ``jobs``.
 
     Raises:
         SmidgenError: a scenario or workload is wrong, or a process died.
@@ -98,8 +98,8 @@ def run_suite(
 def run_fleet(jobs: Sequence[Job]) -> list[Run]:
     """Make runs of one scenario, seed and workloads, which differ in the steps that they leave out.
 
-    The fleet is simulated once, and scanned once for each set of the detector's parts: later steps do not
-    come back to detection, so that runs without one of them judge the same change points.
+    The fleet is simulated once, and scanned once for each set of the detector's parts. Later steps do not
+    affect detection, so that runs without one of them judge the same change points.
     """
     began = time.perf_counter()
     first = jobs[0]
@@ -122,8 +122,8 @@ def run_fleet(jobs: Sequence[Job]) -> list[Run]:
             began = time.perf_counter()
             without = frozenset(job.without)
             backtests = [
-                judge_scans(dataset, workloads, found, settings=Settings(), without=without)
-                for dataset, found in zip(datasets, detected, strict=True)
+                judge_scans(dataset, workloads, scans, settings=Settings(), without=without)
+                for dataset, scans in zip(datasets, detected, strict=True)
             ]
             scored = score_to_json(score_backtest(truth, _together(backtests), workloads))
             for detail in ("judged", "missed", "curves"):
@@ -152,7 +152,7 @@ def _lacking_parts(job: Job) -> Without:
 
 
 def figure_of(run: Run, figure: Figure) -> float | None:
-    """Return one figure of a run, None where it has no value."""
+    """Return one figure of a run; None if it has no value."""
     value: Any = run["score"]
     for key in figure.path:
         value = None if value is None else value.get(key)
@@ -180,9 +180,9 @@ def scenario_means(runs: Sequence[Run]) -> dict[str, dict[str, Mean | None]]:
 
 
 def pooled(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return all runs as one, counts added up; rates have Wilson's interval.
+    """Return all runs as one, with counts added up; rates have Wilson's interval.
 
-    Runs of large scenarios weigh more here than in the means, because they hold more.
+    Runs of large scenarios weigh more here than in the means, because they have more cases.
     """
     scores = [run["score"] for run in runs]
     rates = {
@@ -214,12 +214,12 @@ def _sum(rates: Iterable[Mapping[str, Any] | None]) -> Rate:
 
 
 def _by_name(scores: Sequence[Mapping[str, Any]], field: str, key: str) -> list[dict[str, Any]]:
-    found = []
+    rows = []
     for name, _, _ in SIZES:
         rate = _sum(row for score in scores for row in score[field] if row[key] == name)
         if rate.of:
-            found.append({key: name, **rate_to_json(rate)})
-    return found
+            rows.append({key: name, **rate_to_json(rate)})
+    return rows
 
 
 def _by_form(scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -236,21 +236,21 @@ def _kinds(scores: Sequence[Mapping[str, Any]]) -> dict[tuple[str, bool], Rate]:
 
 def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: Counter[str] = Counter()
-    for one in counts:
-        total.update(one)
+    for count in counts:
+        total.update(count)
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _funnel(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add funnels up; a step that a run does not have left everything there as it was."""
+    """Add up funnels; a step that a run lacks passes all of that run's candidates."""
     funnels = [score["funnel"] for score in scores]
     order = list(dict.fromkeys(step["step"] for funnel in funnels for step in funnel["steps"]))
     totals = dict.fromkeys(order, 0)
     for funnel in funnels:
         left = 0
-        known = {step["step"]: step["remaining"] for step in funnel["steps"]}
+        remaining = {step["step"]: step["remaining"] for step in funnel["steps"]}
         for step in order:
-            left = known.get(step, left)
+            left = remaining.get(step, left)
             totals[step] += left
     return {
         "scans": sum(funnel["scans"] for funnel in funnels),

@@ -1,4 +1,4 @@
-"""The accuracy suite's tables in the terminal."""
+"""Tables of the accuracy suite in the terminal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def suite_tables(runs: Sequence[Run]) -> Iterator[Table]:
 
 
 def scenario_table(runs: Sequence[Run]) -> Table:
-    """Return the mean over seeds of what the goals of a scenario do not show, without intervals."""
+    """Return the means over seeds of the figures that are not goals, without intervals."""
     table = _table("By scenario: mean over seeds", "scenario", *(figure.name for figure in _BRIEF))
     for scenario, means in scenario_means(runs).items():
         shown = ((figure, means[figure.name]) for figure in _BRIEF)
@@ -56,7 +56,7 @@ def scenario_table(runs: Sequence[Run]) -> Table:
 
 def pooled_tables(runs: Sequence[Run]) -> Iterator[Table]:
     """Yield the tables of all runs together: rates, sizes, kinds and the funnel."""
-    found = pooled(runs)
+    figures = pooled(runs)
     table = _table("All runs together", "", "cases", "share", "95 % interval")
     for name in (
         *POOLED,
@@ -66,27 +66,27 @@ def pooled_tables(runs: Sequence[Run]) -> Iterator[Table]:
         "group_precision",
         "group_recall",
     ):
-        table.add_row(name.replace("_", " "), *_cells(found[name]))
+        table.add_row(name.replace("_", " "), *_cells(figures[name]))
     yield table
-    yield _by("Recall by size", "size", found["recall_by_size"])
-    yield _by("Precision by size", "size", found["precision_by_size"])
+    yield _by("Recall by size", "size", figures["recall_by_size"])
+    yield _by("Precision by size", "size", figures["precision_by_size"])
     table = _table("By kind of truth", "kind", "wanted", "reported", "share", "95 % interval")
-    for row in found["kinds"]:
+    for row in figures["kinds"]:
         table.add_row(row["kind"], "yes" if row["expected"] else "no", *_cells(row["reported"]))
     yield table
-    if found["cost_shifts_by_form"]:
-        yield _by("Cost shifts that were reported, by form", "form", found["cost_shifts_by_form"])
+    if figures["cost_shifts_by_form"]:
+        yield _by("Cost shifts that were reported, by form", "form", figures["cost_shifts_by_form"])
     table = _table("False positives: what happened instead", "kind", "events")
-    for name, count in found["false_positive_kinds"].items():
+    for name, count in figures["false_positive_kinds"].items():
         table.add_row(name, f"{count:,}")
     yield table
-    funnel = found["funnel"]
+    funnel = figures["funnel"]
     steps = tuple(FunnelStep(step["step"], step["remaining"]) for step in funnel["steps"])
     yield funnel_table(Funnel(funnel["scans"], funnel["series"], steps))
 
 
 def print_against(console: Console, comparison: Comparison) -> None:
-    """Print what moved against an earlier result."""
+    """Print the figures that changed against an earlier result."""
     console.print()
     table = _table(f"Against the earlier result, {comparison.common} common runs", "", "before", "now")
     for name in POOLED:
@@ -98,37 +98,37 @@ def print_against(console: Console, comparison: Comparison) -> None:
         return
     console.print()
     table = _table("What moved (mean of paired differences)", "scenario", "figure", "before", "now", "by")
-    for one in comparison.moved:
-        style = ("green" if one.better else "red") if one.sure else ""
-        mean = one.difference
+    for change in comparison.moved:
+        style = ("green" if change.better else "red") if change.sure else ""
+        mean = change.difference
         table.add_row(
-            one.scenario,
-            one.figure.name,
-            _value(one.figure, one.old),
-            _value(one.figure, one.new),
-            Text(("better " if one.better else "worse ") + _mean(one.figure, mean), style=style),
+            change.scenario,
+            change.figure.name,
+            _value(change.figure, change.old),
+            _value(change.figure, change.new),
+            Text(("better " if change.better else "worse ") + _mean(change.figure, mean), style=style),
         )
     console.print(table)
 
 
 def worth_table(whole: Mapping[str, Any], worth: Sequence[Mapping[str, Any]]) -> Table:
-    """Return what all runs come to without each step: the figure, and the mean of the paired differences.
+    """Return the pooled figures of all runs without each step, with the means of the paired differences.
 
     Args:
         whole: all runs with every step, as ``pooled`` returns them.
         worth: as ``Worth.to_json`` writes each step.
     """
     # A record of a former version has fewer figures.
-    shown = [figure for figure in SHOWN if all(figure.name in one["difference"] for one in worth)]
+    shown = [figure for figure in SHOWN if all(figure.name in step["difference"] for step in worth)]
     table = _table("Without a step (difference to all steps)", "without", *(f.name for f in shown))
     table.add_row("nothing", *(share(whole[_key(figure)]["value"]) for figure in shown))
-    for one in worth:
+    for step in worth:
         cells = []
         for figure in shown:
-            value = share(one["all"][_key(figure)]["value"])
-            difference = one["difference"][figure.name]
+            value = share(step["all"][_key(figure)]["value"])
+            difference = step["difference"][figure.name]
             cells.append(f"{value}\n{_change(figure, Mean(**difference) if difference else None)}")
-        table.add_row(one["without"], *cells)
+        table.add_row(step["without"], *cells)
     return table
 
 
@@ -171,7 +171,7 @@ def _value(figure: Figure, value: float) -> str:
 
 
 def _bare(figure: Figure, value: float) -> str:
-    """Write an interval's bound as short as a narrow table demands; the figure has the unit."""
+    """Write an interval's bound in short form, without the unit, which the figure has."""
     if figure.unit == "time":
         return f"{value / 3600:.1f}"
     return f"{value * 100:.2g}" if abs(value) < 0.995 else f"{value * 100:.0f}"

@@ -1,1 +1,1 @@
-"""What can be injected into a fleet: one function a kind, each returns an ``Injected``."""
+"""Kinds of injections into a fleet: one function a kind, each returns an ``Injected``."""

@@ -1,4 +1,4 @@
-"""Cost shifts: refactorings that move cost between subroutines and leave the sum as it was."""
+"""Cost shifts: refactorings that move cost between subroutines and leave the sum unchanged."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from loadgen.fleet.names import owner_of
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Which cost goes where: (from, to, share of what ``from`` costs).
+    """Moves of cost: (from, to, share of the cost of ``from``).
 
-    ``modified`` are the subroutines that the change touches, ``claims`` those whose series it breaks.
+    ``modified`` are the subroutines that the change modifies, ``claims`` those whose series it breaks.
     """
 
     moves: tuple[tuple[Stack, Stack, float], ...]
@@ -27,21 +27,21 @@ class Moves:
 
 
 def inject_cost_shift(order: Order, site: Site) -> Injected:
-    """Refactor a subroutine so that its cost shows elsewhere, by about the drawn delta where it can.
+    """Refactor a subroutine so that its cost shows elsewhere, by about the drawn delta if possible.
 
-    The main series is the one that rises most; inlining makes none rise, since a caller's gCPU holds its
-    callees' already, and its main series is the one that vanishes.
+    The main series is the one that rises most. Inlining raises none, since a caller's gCPU already holds that
+    of its callees; its main series is the one that vanishes.
     """
     delta, (at, _) = order.size(), order.deployed(site.timeline)
     plan = _PLANS[order.type]
-    own = order.type in ("move", "extract")  # the others move what is called from there along
+    own = order.type in ("move", "extract")  # the others also move the callees
     costs = {name: site.own_share(name) if own else site.share(name) for name in site.subroutines}
 
     def can(name: str) -> bool:
         moves = plan(site, name)
         return bool(moves.moves) and site.is_free(moves.claims, (move[0] for move in moves.moves))
 
-    # A refactoring moves what there is: choose a subroutine that costs about as much as is to move.
+    # A refactoring moves present cost: choose a subroutine whose cost is about that to move.
     nearest = sorted(site.subroutines, key=lambda name: abs(math.log(costs[name] / delta)))
     likely = set(nearest[: max(len(nearest) // 10, 10)])
     subroutine = site.choose(order.rng, delta, lambda name: name in likely and can(name), can)
@@ -49,7 +49,7 @@ def inject_cost_shift(order: Order, site: Site) -> Injected:
     site.take(moves.claims, (move[0] for move in moves.moves))
     profile = site.timeline.step(at)
     effects = tuple(MoveEffect(source, goal, share, profile) for source, goal, share in moves.moves)
-    acting = sorted(site.acting(moves=effects), key=lambda item: item[1] < 0)  # what rises first
+    acting = sorted(site.acting(moves=effects), key=lambda item: item[1] < 0)  # rising series first
     main = max(acting, key=lambda item: item[1]) if acting[0][1] > 0 else acting[0]
     cause = refactor(order.rng, site.service, at, moves.modified)
     row = truth_row(
@@ -90,7 +90,7 @@ def _renamed(site: Site, names: Mapping[str, str]) -> Moves:
 
 
 def _inline(site: Site, subroutine: str) -> Moves:
-    """Inline a subroutine into its callers: it is gone from every stack, and its own work is theirs."""
+    """Inline a subroutine into its callers: it leaves every stack, and its own work becomes theirs."""
     rows = site.rows(subroutine)
     pairs = [(s, tuple(label for label in s if label != subroutine)) for s in _stacks(site, rows)]
     callers = sorted({caller_of(stack) for stack in _stacks(site, site.own_rows(subroutine))})
@@ -100,14 +100,14 @@ def _inline(site: Site, subroutine: str) -> Moves:
 def _split(site: Site, subroutine: str) -> Moves:
     """Split a subroutine in two that its callers call one after the other."""
     parts = (f"{subroutine}_first", f"{subroutine}_second")
-    found = []
+    moves = []
     for stack in _stacks(site, site.rows(subroutine)):
         first, second = (tuple(part if label == subroutine else label for label in stack) for part in parts)
         ends = stack[-1] == subroutine
-        found.append((stack, first, 0.6 if ends else 1.0))
+        moves.append((stack, first, 0.6 if ends else 1.0))
         if ends:
-            found.append((stack, second, 0.4))  # of the whole, together with the first
-    return Moves(tuple(found), (subroutine, *parts), (subroutine,))
+            moves.append((stack, second, 0.4))  # of the whole, together with the first
+    return Moves(tuple(moves), (subroutine, *parts), (subroutine,))
 
 
 def _extract(site: Site, subroutine: str) -> Moves:

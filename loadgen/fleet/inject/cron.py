@@ -14,13 +14,13 @@ from loadgen.fleet.names import methods, pick, vocabulary
 from pipeline.model.units import DAY_S, WEEK_S
 
 _SCHEDULER: Stack = ("jobs.main.run", "jobs.scheduler.Scheduler.fire")
-_SMALLEST, _LARGEST = 4, 12  # subroutines of a job
+_SMALLEST, _LARGEST = 4, 12  # number of subroutines of a job
 
 
 def inject_cron(order: Order, site: Site) -> Injected:
-    """Run a job every day or week from a moment on, and nothing of it in between.
+    """Run a job every day or week from a moment on; in between it has no samples.
 
-    Its delta is its gCPU while it runs. It also calls one library subroutine of those that requests call.
+    Its delta is its gCPU while it runs. It also calls one library subroutine that requests call too.
     """
     delta, at, length_s = order.size(), order.moment(site.timeline), order.length_s()
     period_s = DAY_S if order.type == "daily" else WEEK_S
@@ -40,7 +40,7 @@ def inject_cron(order: Order, site: Site) -> Injected:
 
 
 def _job(order: Order, site: Site) -> list[Stack]:
-    """Draw a job's stacks: a tree below the scheduler, its first subroutine first."""
+    """Draw a job's stacks: a tree under the scheduler, its first subroutine first."""
     package = f"jobs.{pick(order.rng, vocabulary().areas)}_{order.id.replace('-', '_')}"
     count = int(order.rng.integers(_SMALLEST, _LARGEST + 1))
     stacks: list[Stack] = []

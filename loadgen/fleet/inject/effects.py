@@ -1,4 +1,4 @@
-"""What an injection does to a fleet, and what it says about it."""
+"""Effects of an injection on a fleet, and its truth."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pipeline.model import Change, FloatArray
 
 @dataclass(frozen=True, slots=True)
 class StackEffect:
-    """Adds cost to one stack, which may be new: ``cost`` × ``profile``.
+    """Cost added to one stack, which may be new: ``cost`` × ``profile``.
 
-    ``cost`` is a share of the service's cost before any injection, negative where cost goes away. New work
-    costs more on some generations of servers than on others. Where it acts on some hosts more than on others,
-    ``profile`` is its mean over the load.
+    ``cost`` is a share of the service's cost before any injection, negative if cost is removed. New work
+    costs more on some generations of servers than on others. If the effect differs between hosts, ``profile``
+    is its mean over the load.
     """
 
     stack: Stack
@@ -28,9 +28,9 @@ class StackEffect:
 
 @dataclass(frozen=True, slots=True)
 class MoveEffect:
-    """Moves ``share`` × ``profile`` of whatever one stack costs to another one, which may be new.
+    """Cost moved from one stack to another, which may be new: ``share`` × ``profile`` of the source's cost.
 
-    Both serve the same endpoint, so that the sum stays as it is under any load.
+    Both stacks serve the same endpoint, so that the sum stays unchanged under any load.
     """
 
     source: Stack
@@ -41,7 +41,7 @@ class MoveEffect:
 
 @dataclass(frozen=True, slots=True)
 class ReshapeEffect:
-    """Moves ``profile`` of what every stack costs to the stack of the form that it takes on."""
+    """Cost moved from every stack to its new form: ``profile`` of the stack's cost."""
 
     form: Callable[[Stack], Stack]
     profile: FloatArray  # (windows,)
@@ -49,7 +49,7 @@ class ReshapeEffect:
 
 @dataclass(frozen=True, slots=True)
 class EndpointEffect:
-    """Multiplies the traffic of an endpoint by 1 + ``gain`` × ``profile``."""
+    """Factor of the traffic of an endpoint: 1 + ``gain`` × ``profile``."""
 
     endpoint: str
     gain: float
@@ -58,7 +58,7 @@ class EndpointEffect:
 
 @dataclass(frozen=True, slots=True)
 class HostEffect:
-    """Takes a share of the servers away: ``lost`` × ``profile``."""
+    """Servers taken away: the share ``lost`` × ``profile``."""
 
     lost: float
     profile: FloatArray  # (windows,)
@@ -66,7 +66,7 @@ class HostEffect:
 
 @dataclass(frozen=True, slots=True)
 class MetricEffect:
-    """Multiplies a service-level metric by 1 + ``gain`` × ``profile``."""
+    """Factor of a service-level metric: 1 + ``gain`` × ``profile``."""
 
     metric: str
     gain: float
@@ -75,7 +75,7 @@ class MetricEffect:
 
 @dataclass(frozen=True, slots=True)
 class SetupMetric:
-    """A metric that describes how the service is set up, and so may explain: follows ``profile``."""
+    """A metric that describes the service's setup, and so may explain a regression: follows ``profile``."""
 
     metric: str
     profile: FloatArray  # (windows,)
@@ -83,9 +83,9 @@ class SetupMetric:
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """Names that code has from ``at`` (epoch seconds) on, by those it had before.
+    """Names that code has from ``at`` (epoch seconds) on, by its former names.
 
-    ``in_source`` says whether changes name it so too; what a runtime makes up, no source knows.
+    ``in_source`` says whether changes use these names too; names made by a runtime are in no source.
     """
 
     at: float
@@ -100,7 +100,7 @@ class Injected:
     truth: tuple[Mapping[str, Any], ...]
     stacks: tuple[StackEffect, ...] = ()
     moves: tuple[MoveEffect, ...] = ()
-    reshapes: tuple[ReshapeEffect, ...] = ()  # after all moves, on what those have made too
+    reshapes: tuple[ReshapeEffect, ...] = ()  # after all moves, on the stacks that the moves made, too
     endpoints: tuple[EndpointEffect, ...] = ()
     hosts: tuple[HostEffect, ...] = ()
     metrics: tuple[MetricEffect, ...] = ()

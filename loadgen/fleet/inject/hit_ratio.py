@@ -1,4 +1,4 @@
-"""Regressions without any change: a cache hits less often, and code costs as much more as it misses."""
+"""Regressions without any change: a cache hits less often, and code costs more by its misses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CORRELATION_S = 7200.0
 
 
 def inject_hit_ratio(order: Order, site: Site) -> Injected:
-    """Let the hit ratio of a cache drop for good; a subroutine's cost follows its misses in all they do."""
+    """Let the hit ratio of a cache drop permanently; a subroutine's cost follows the cache's misses."""
     delta, timeline = order.size(), site.timeline
     at = order.moment(timeline)
     subroutine = site.choose(
@@ -25,7 +25,7 @@ def inject_hit_ratio(order: Order, site: Site) -> Injected:
     )
     normal, drop = float(order.rng.uniform(0.85, 0.98)), float(order.rng.uniform(0.1, 0.3))
     rest = _wander(order.rng, timeline.windows, timeline.window_s)
-    more = timeline.step(at) + WANDERS * rest  # misses beyond the usual ones, in drops
+    more = timeline.step(at) + WANDERS * rest  # misses beyond the usual ones, relative to the drop
     metric = f"cache.{order.id.replace('-', '_')}.hit_ratio"
     effects = site.change_cost(subroutine, delta, more, new_work=False)
     facts = {"subkind": "hit_ratio", "explanation": metric}

@@ -1,4 +1,4 @@
-"""A slower library: one subroutine of it or all cost more, in each service that calls them."""
+"""Slower libraries: one subroutine or all of a library cost more in each service that calls it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from loadgen.fleet.inject.site import NothingFits, Site
 from loadgen.fleet.streams import Streams
 from pipeline.model import SeriesKey
 
-_RELEASES = 4  # within how many releases all services have it
+_RELEASES = 4  # number of releases within which all services have it
 
 
 def inject_library(order: Order, site: Site) -> Injected:
     """Make a library cost more by a factor, from a release of the service on.
 
-    Draws are the same in all services of a scenario, so they get the same change of the same library, each
-    with one of its next releases. Modified code names the one subroutine that gets slower; an upgrade makes
-    all of them slower and names none.
+    Draws are the same in all services of a scenario, so all services get the same change of the same library,
+    each with one of its next releases. Modified code names the one subroutine that gets slower; an upgrade
+    slows all subroutines of the library and names none.
 
     Raises:
         NothingFits: the service calls no library that is free.

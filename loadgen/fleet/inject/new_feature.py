@@ -1,4 +1,4 @@
-"""New features: cost that is spread over many subroutines, old and new, with no single root cause."""
+"""New features: cost spread over many subroutines, old and new, without a single root cause."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LARGEST_TEAM = 40
 def inject_new_feature(order: Order, site: Site) -> Injected:
     """Spread a rise over ten to forty subroutines, a quarter of them new, by as many changes.
 
-    It is a regression that is to be reported (FBDetect §5.5.3 calls such ones expected to cost more), but
-    no single change explains it: ``change`` is null and ``changes`` lists all of them.
+    The regression should be reported (FBDetect §5.5.3 calls such regressions expected to cost more), but no
+    single change explains it: ``change`` is null and ``changes`` lists all of them.
     """
     delta, (at, _) = order.size(), order.deployed(site.timeline)
     count = min(int(order.rng.integers(10, _LARGEST_TEAM + 1)), len(site.subroutines) // 2)
@@ -53,7 +53,7 @@ def inject_new_feature(order: Order, site: Site) -> Injected:
 
 
 def _parts_first(acting: list[tuple[SeriesKey, float]], touched: set[str]) -> list[tuple[SeriesKey, float]]:
-    """Begin with the part that grew most."""
+    """Order the parts by their rise, the largest first."""
     parts = [item for item in acting if item[0].name in touched]
     main = max(parts, key=lambda item: item[1]) if parts else acting[0]
     return [main, *(item for item in acting if item is not main)]

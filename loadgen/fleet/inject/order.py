@@ -1,4 +1,4 @@
-"""One injection as it is ordered: its number in a group, and the draws every kind makes in the same way."""
+"""Order of one injection: its number in a group, and the draws that all kinds have in common."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Order:
 
     @property
     def id(self) -> str:
-        """The id of its truth row."""
+        """The id of the injection's truth row."""
         return f"{self.spec.key}-{self.ordinal + 1:03d}"
 
     @property
     def type(self) -> str:
-        """The type whose turn it is."""
+        """The type of this injection: types take turns."""
         return self.spec.type_of(self.ordinal)
 
     def size(self) -> float:
@@ -51,11 +51,11 @@ class Order:
         return log_uniform(self.rng, *self.spec.lengths_s)
 
     def moment(self, timeline: Timeline) -> float:
-        """Draw when something starts that no deployment starts."""
+        """Draw the start of an injection that does not depend on a deployment."""
         return timeline.at(float(self.rng.uniform(*self.spec.between)))
 
     def deployed(self, timeline: Timeline) -> tuple[float, bool]:
-        """Draw when a change starts to act, and whether it is one of configuration.
+        """Draw the time at which a change takes effect, and whether it is a configuration change.
 
         Code is deployed with the releases, configuration at any time.
         """
@@ -70,9 +70,9 @@ class Order:
     def cause(
         self, site: Site, at: float, profile: FloatArray, subroutines: Sequence[str], *, by_config: bool
     ) -> tuple[Cause, tuple[SetupMetric, ...]]:
-        """Deploy what caused a regression at ``at``, or nothing for one without a root cause.
+        """Deploy the cause of a regression at ``at``, or nothing for a regression without a root cause.
 
-        A gate comes with a set-up metric that shows how far it is open.
+        A gate has a set-up metric that shows how far it is open.
         """
         if self.rng.random() < self.spec.no_culprit:
             return Cause(), ()
@@ -87,7 +87,7 @@ class Order:
 
 
 def _caller(site: Site, subroutine: str) -> str:
-    """Return who calls a subroutine most, itself if it is not called."""
+    """Return the most frequent caller of a subroutine, or the subroutine itself if it has none."""
     heaviest = max(site.own_rows(subroutine), key=lambda row: site.graph.weights[row])
     return caller_of(site.graph.stacks[heaviest]) or subroutine
 
@@ -106,12 +106,12 @@ def truth_row(
     metrics: Sequence[MetricEffect] = (),
     **extra: Any,
 ) -> Mapping[str, Any]:
-    """Write the truth about an injection.
+    """Return the truth row of an injection.
 
-    ``delta`` is that of ``main``, by default the nearest series; ``subroutines`` are the names of all series,
-    of whatever kind, that move the same way, nearest the cause first; ``series`` has those that move the
-    other way too, each with its kind and its own change. Service-level metrics come last: those of
-    ``metrics``, and those that follow where the whole service costs noticeably more by ``cost``; their
+    ``delta`` is that of ``main``, by default the nearest series. ``subroutines`` are the names of all series,
+    of any kind, that move in the same direction, nearest the cause first. ``series`` also has series that
+    move in the other direction, each with its kind and its own change. Service-level metrics come last: those
+    of ``metrics``, and those that follow if ``cost`` makes the whole service noticeably more expensive; their
     changes are relative.
     """
     follows = {effect.metric: effect.gain for effect in metrics}
@@ -119,7 +119,7 @@ def truth_row(
         follows = {**dict.fromkeys(_RISE_WITH_COST, cost), "throughput": -cost / (1 + cost), **follows}
     metric_kind, name = main = main or acting[0][0]
     delta = dict(acting)[main]
-    names = [other for (_, other), change in acting if change * delta > 0 and other != name]
+    names = [label for (_, label), change in acting if change * delta > 0 and label != name]
     return {
         "id": order.id,
         "kind": kind,
@@ -142,7 +142,7 @@ def truth_row(
 def subroutine_row(
     order: Order, site: Site, kind: str, subroutine: str, effects: Sequence[StackEffect], **facts: Any
 ) -> Mapping[str, Any]:
-    """Write the truth about a change of one subroutine's cost; ``facts`` as ``truth_row`` takes them."""
+    """Return the truth row of a change of one subroutine's cost; ``facts`` as ``truth_row`` takes them."""
     main = SeriesKey("subroutine", subroutine)
     return truth_row(order, site, kind, site.acting(effects), main=main, cost=cost_of(effects), **facts)
 
@@ -157,9 +157,9 @@ def regression(
     kind: str = "regression",
     **facts: Any,
 ) -> Injected:
-    """Deploy what makes a subroutine cost more, at the moment that ``Order.deployed`` drew.
+    """Deploy a change that makes a subroutine cost more, at the moment that ``Order.deployed`` drew.
 
-    It is felt from then on unless ``facts`` name another ``start``.
+    The effect starts then unless ``facts`` have another ``start``.
     """
     at, by_config = deployed
     cause, setup = order.cause(site, at, site.timeline.step(at), [subroutine], by_config=by_config)
@@ -169,5 +169,5 @@ def regression(
 
 
 def cost_of(effects: Sequence[StackEffect]) -> float:
-    """Return by how much a service costs more with all of ``effects``, relative to before."""
+    """Return the relative rise of the service's cost with all of ``effects``."""
     return sum(effect.cost for effect in effects)

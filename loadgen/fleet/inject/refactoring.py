@@ -1,4 +1,4 @@
-"""Refactorings of any size: names and frames change for a part of the service or all of it; work does not."""
+"""Refactorings of any size: names and frames of a part of the service or all of it change; work does not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Form = Callable[[Stack], Stack]
 
 @dataclass(frozen=True, slots=True)
 class _Phase:
-    """Which form stacks have while ``profile`` is 1, and the names behind that, if it is names."""
+    """Form of stacks while ``profile`` is 1, and the renames behind it, if it is renamed."""
 
     form: Form
     profile: FloatArray
@@ -30,8 +30,8 @@ class _Phase:
 def inject_refactoring(order: Order, site: Site) -> Injected:
     """Rename or wrap a share of the service, as the order's type says, from a release on.
 
-    The change says what it does, but its modified subroutines are few: those of a tracer, or none, as where
-    a build tool or a runtime changed the names.
+    The change describes itself, but lists few modified subroutines: those of a tracer, or none if a build
+    tool or a runtime changed the names.
     """
     share, (at, _) = order.size(), order.deployed(site.timeline)
     phases = _TYPES[order.type](order, site, share, at)
@@ -72,14 +72,14 @@ def _modules(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
 
 
 def _package(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
-    """Give every name a prefix, whatever share was asked for, those of another package too."""
+    """Prefix every name, including those of other packages, whatever the requested share."""
     prefixed = {name: f"monorepo.{name}" for name in _names(site)}
     moved = {f"moved.{name}": f"monorepo.moved.{name}" for name in _names(site)}
     return _renaming(site, prefixed | moved, at)
 
 
 def _runtime(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
-    """Upgrade the runtime: a share of the names that many callers share is spelt in another way."""
+    """Upgrade the runtime: a share of the names with many callers is spelt differently."""
     shared = [name for name in _names(site) if len(site.rows(name)) > 2]
     chosen = _some(order, shared, share)
     return _renaming(site, {name: f"{owner_of(name)}.rt311.{name.rpartition('.')[2]}" for name in chosen}, at)
@@ -96,7 +96,7 @@ def _middleware(order: Order, site: Site, share: float, at: float) -> list[_Phas
 
 
 def _restless(order: Order, site: Site, share: float, at: float) -> list[_Phase]:
-    """Name a share of the subroutines anew with every daily restart, from the first day on."""
+    """Rename a share of the subroutines with every daily restart, from the first day on."""
     free = [name for name in site.subroutines if site.is_free([name], ())]
     chosen = sorted(_some(order, free, share))
     site.take(chosen, ())
@@ -124,7 +124,7 @@ _TYPES: Mapping[str, Callable[[Order, Site, float, float], list[_Phase]]] = {
 
 
 def _names(site: Site) -> list[str]:
-    """Return every subroutine, the root and the handlers too, sorted."""
+    """Return every subroutine, including the root and the handlers, sorted."""
     labels = {label for stack in site.graph.stacks for label in stack}
     return sorted(label for label in labels if series_of(label)[0] == "subroutine")
 

@@ -1,4 +1,4 @@
-"""Kinds of injection by name, and how a scenario's list of groups becomes injections."""
+"""Kinds of injection by name, and injections from a scenario's list of groups."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ COMMON = ("library",)
 def inject_all(scenario: Scenario, site: Site, streams: Streams) -> list[Injected]:
     """Carry out every group of a scenario, in order.
 
-    Each injection has its own stream of random numbers. Only who was chosen before matters to it, so that
-    two injections never meet in one subroutine while others are free.
+    Each injection has its own stream of random numbers. It depends only on the subroutines chosen before, so
+    that two injections never share a subroutine while others are free.
     """
     done: list[Injected] = []
     ordered = [(group, ordinal) for group in scenario.inject for ordinal in range(group.count)]

@@ -57,7 +57,7 @@ def inject_gradual(order: Order, site: Site) -> Injected:
 def inject_spike_then_step(order: Order, site: Site) -> Injected:
     """Let a spike of two to four times the regression come and go some hours before the regression.
 
-    A filter that took the spike for the normal level would believe that the regression went away.
+    A filter that takes the spike for the normal level would decide that the regression went away.
     """
     delta, (at, by_config) = order.size(), order.deployed(site.timeline)
     length_s, gap_s = order.length_s(), float(order.rng.uniform(3, 12)) * 3600.0
@@ -110,7 +110,7 @@ def inject_improvement(order: Order, site: Site) -> Injected:
 
 
 def _scopes(site: Site, subroutine: str, kind: str) -> list[str]:
-    """Return the endpoints or metadata values under which a subroutine runs itself."""
+    """Return the endpoints or metadata values under which a subroutine is the leaf."""
     return sorted({s for row in site.own_rows(subroutine) for s in _labels(site.graph.stacks[row], kind)})
 
 

@@ -1,4 +1,4 @@
-"""Steps that do not act on all hosts the same way: staged rollouts, some hosts only, and experiments."""
+"""Steps that act on hosts unequally: staged rollouts, changes on some hosts only, and experiments."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from loadgen.fleet.inject.site import NothingFits, Site
 from pipeline.model import FloatArray
 
 _ROOM = 0.9
-"""How much of the time until the next one a rollout or an experiment may take."""
+"""Largest share of the time until the next one that a rollout or an experiment takes."""
 
 
 def inject_rollout(order: Order, site: Site) -> Injected:
     """Make a subroutine cost more with a release that reaches the hosts in stages.
 
-    Rollouts of a group follow each other, since a service has one at a time. One that is aborted goes back
-    to the former release on all hosts at once.
+    Rollouts of a group follow each other, since a service has one at a time. An aborted rollout restores the
+    former release on all hosts at once.
     """
     hosts, spec = _hosts(site), order.spec.rollout or RolloutSpec()
     delta = order.size()
@@ -43,7 +43,7 @@ def inject_rollout(order: Order, site: Site) -> Injected:
 def inject_only(order: Order, site: Site) -> Injected:
     """Make a subroutine cost more on the hosts with some labels; ``delta`` is that of the whole service.
 
-    What is deployed while those hosts have no load begins when they have some.
+    A change deployed while those hosts have no load takes effect when they have some.
     """
     hosts = _hosts(site)
     delta, deployed = order.size(), order.deployed(site.timeline)
@@ -66,7 +66,7 @@ def inject_only(order: Order, site: Site) -> Injected:
 def inject_experiment(order: Order, site: Site) -> Injected:
     """Run a variant that costs more on some hosts, or for some requests, for a while.
 
-    What it costs is known by its label, and goes with it: it may be reported.
+    The label identifies the variant's cost, which ends with the variant: it may be reported.
     """
     hosts = _hosts(site)
     delta, (begin, length_s) = order.size(), _span(order, hosts, order.length_s())
@@ -94,7 +94,7 @@ def inject_experiment(order: Order, site: Site) -> Injected:
 
 
 def _plan(order: Order, hosts: Hosts, spec: RolloutSpec) -> Rollout:
-    """Draw when a rollout reaches which hosts."""
+    """Draw the times at which a rollout reaches each host."""
     takes = float(order.rng.uniform(*spec.length_s))
     aborted = np.floor((order.ordinal + 1) * spec.aborted) > np.floor(order.ordinal * spec.aborted)
     shares = _shares(hosts, spec)
@@ -106,7 +106,7 @@ def _plan(order: Order, hosts: Hosts, spec: RolloutSpec) -> Rollout:
     times = [_window(hosts, begin + number * apart_s) for number in range(stages)]
     end = _window(hosts, begin + length_s) if aborted or spec.style == "blue_green" else times[-1] + 1
     windows = np.arange(hosts.timeline.windows)
-    reached = np.searchsorted(np.array(times), windows, side="right")  # stages begun
+    reached = np.searchsorted(np.array(times), windows, side="right")  # number of stages begun
     reached[windows >= end] = 0 if aborted else len(shares)
     share = np.array([0.0, *shares])[reached]
     chosen = np.zeros(hosts.load.shape, dtype=np.bool_)
@@ -151,7 +151,7 @@ def _shares(hosts: Hosts, spec: RolloutSpec) -> tuple[float, ...]:
 
 
 def _turns(order: Order, hosts: Hosts, spec: RolloutSpec) -> FloatArray:
-    """Return when it is each host's turn: (slots,) ranks; those that arrive later come last."""
+    """Return the order of the hosts: (slots,) ranks; hosts that arrive later come last."""
     count = hosts.spec.count
     rank = np.full(len(hosts.slots), float(count))
     ranked = order.rng.permutation(count)
@@ -163,7 +163,7 @@ def _turns(order: Order, hosts: Hosts, spec: RolloutSpec) -> FloatArray:
 
 
 def _span(order: Order, hosts: Hosts, wanted_s: float) -> tuple[float, float]:
-    """Draw when something begins that has to be over before the next one of its group, and its length."""
+    """Draw the begin and the length of a rollout or experiment that ends before the next one of its group."""
     low, high = (hosts.timeline.at(share) for share in order.spec.between)
     room = (high - low) / max(order.spec.count, 1)
     length_s = min(wanted_s, _ROOM * room) if room else wanted_s
@@ -180,16 +180,16 @@ def _effects(
     share: FloatArray,
     peak: float,
 ) -> list[StackEffect]:
-    """Return what costs ``delta`` where it acts, and ``peak`` of it in the mean of all hosts.
+    """Return effects that cost ``delta`` where they act, and ``peak`` of it in the mean of all hosts.
 
     Args:
         hosts: The hosts.
-        site: Where it happens.
-        subroutine: What costs more.
+        site: Place of the injection.
+        subroutine: Subroutine that costs more.
         delta: Change of gCPU on the hosts where it acts.
-        reach: (halves, slots, windows) where it acts.
-        share: (slots, windows) how much of each host that is.
-        peak: The largest share of all hosts, of which the truth speaks.
+        reach: (halves, slots, windows) share of each half of a host where the effects act.
+        share: (slots, windows) share of each host where the effects act.
+        peak: Largest share of all hosts, to which the truth refers.
     """
     mean = hosts.mean(share)
     return [
@@ -205,7 +205,7 @@ def _hosts(site: Site) -> Hosts:
 
 
 def _window(hosts: Hosts, at: float) -> int:
-    """Return the first window that begins at a time or after it, at most the last one."""
+    """Return the first window that begins at or after a time, at most the last window."""
     timeline = hosts.timeline
     window = int(np.ceil((at - timeline.start) / timeline.window_s - 1e-9))
     return min(max(window, 0), timeline.windows - 1)

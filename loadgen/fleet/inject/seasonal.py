@@ -1,4 +1,4 @@
-"""Seasonality: what comes back every day or week, placed so that it rises at the edge of a window."""
+"""Seasonality: cost that returns every day or week, placed so that it rises at the edge of a window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where injections happen: the call graph with what is asked of it, and who has been chosen already."""
+"""Site of injections: the call graph with queries on it, and the subroutines chosen so far."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.model import FloatArray, SeriesKey
 from pipeline.model.frames import series_of
 
 LARGEST_RISE = 10.0
-"""A step may make its subroutine cost at most about this many times what it did, where there is a choice."""
+"""Largest factor of a subroutine's cost by a step, if there is a choice."""
 
 
 class NothingFits(Exception):
@@ -24,7 +24,7 @@ class NothingFits(Exception):
 
 
 class Site:
-    """A call graph, its time, and the subroutines that earlier injections took."""
+    """A call graph, its timeline, and the subroutines that earlier injections took."""
 
     def __init__(
         self, service: str, graph: CallGraph, timeline: Timeline, hosts: Hosts | None = None
@@ -40,10 +40,10 @@ class Site:
     @cached_property
     def owners(self) -> dict[str, list[str]]:
         """The subroutines of each class or module."""
-        found: dict[str, list[str]] = {}
+        by_owner: dict[str, list[str]] = {}
         for name in self.subroutines:
-            found.setdefault(owner_of(name), []).append(name)
-        return found
+            by_owner.setdefault(owner_of(name), []).append(name)
+        return by_owner
 
     @cached_property
     def row_of(self) -> dict[Stack, int]:
@@ -51,13 +51,13 @@ class Site:
         return {stack: row for row, stack in enumerate(self.graph.stacks)}
 
     def is_free(self, subroutines: Iterable[str], stacks: Iterable[Stack]) -> bool:
-        """Return whether no injection has any of the subroutines, and no move any of the stacks."""
+        """Return whether no injection has taken any of the subroutines, and no move any of the stacks."""
         return self._taken.isdisjoint(subroutines) and self._moved.isdisjoint(
             self.row_of[stack] for stack in stacks
         )
 
     def take(self, subroutines: Iterable[str], stacks: Iterable[Stack]) -> None:
-        """Keep subroutines from further injections, and stacks from further moves."""
+        """Reserve subroutines against further injections, and stacks against further moves."""
         self._taken.update(subroutines)
         self._moved.update(self.row_of[stack] for stack in stacks)
 
@@ -70,11 +70,11 @@ class Site:
     @cached_property
     def entries(self) -> frozenset[str]:
         """The frames above the endpoints, and the endpoints' handlers."""
-        found: set[str] = set()
+        frames: set[str] = set()
         for stack in self.graph.stacks:
-            found.update(stack[: endpoint_index(stack)])
-            found.update(stack[endpoint_index(stack) + 1 : endpoint_index(stack) + 2])
-        return frozenset(found)
+            frames.update(stack[: endpoint_index(stack)])
+            frames.update(stack[endpoint_index(stack) + 1 : endpoint_index(stack) + 2])
+        return frozenset(frames)
 
     def rows(self, label: str) -> list[int]:
         """Return the rows of the stacks that hold a label."""
@@ -93,14 +93,15 @@ class Site:
         return float(self.graph.weights[self.own_rows(subroutine)].sum())
 
     def callers(self, subroutine: str) -> int:
-        """Count the distinct subroutines that call one directly."""
+        """Return the number of distinct direct callers of a subroutine."""
         return len({caller_of(self.graph.stacks[row]) for row in self.own_rows(subroutine)})
 
     def choose(self, rng: np.random.Generator, delta: float, *preferences: Callable[[str], bool]) -> str:
-        """Choose a subroutine that no other injection has, for a change of gCPU of about ``delta``.
+        """Choose a subroutine without injection, for a change of gCPU of about ``delta``.
 
-        It is a random one of those that fit the first preference which any fits, large enough for the
-        change to be plausible and small enough to stand out; if none is free, one that fits is taken twice.
+        The choice is random among the subroutines that fit the first preference with any fit. It is large
+        enough for the change to be plausible and small enough to stand out, if there is such a subroutine. If
+        none is free, a subroutine that fits is chosen twice.
 
         Raises:
             NothingFits: no subroutine fits any preference.
@@ -125,7 +126,7 @@ class Site:
     def spread_cost(
         self, rows: Sequence[int], cost: float, profile: FloatArray, *, new_work: bool = True
     ) -> list[StackEffect]:
-        """Add ``cost`` to stacks in proportion to what they cost already."""
+        """Add ``cost`` to stacks in proportion to their present cost."""
         weights = self.graph.weights[rows]
         parts = cost * weights / weights.sum()
         return [
@@ -143,7 +144,7 @@ class Site:
 
         Noticeable is a tenth of the largest change, or a twentieth of the series itself.
         The change is that of the gCPU ratio between none and all of the effects (profile 0 and 1), without
-        noise. Nearest is what stands deepest in the affected stacks; series that move against the main
+        noise. The nearest series are deepest in the affected stacks; series that move against the main
         direction of the injection come last.
         """
         added: dict[Stack, float] = {}
@@ -184,8 +185,8 @@ class Site:
             larger = max(self.share(label), self.share(label) + changes[label])
             return change > 0.1 * largest or change > max(0.05 * larger, 1e-6)
 
-        kept = [label for label in changes if noticeable(label)]
-        return [(series_of(label), changes[label]) for label in sorted(kept, key=order)]
+        labels = [label for label in changes if noticeable(label)]
+        return [(series_of(label), changes[label]) for label in sorted(labels, key=order)]
 
 
 def cost_for(delta: float, share: float) -> float:
@@ -194,7 +195,7 @@ def cost_for(delta: float, share: float) -> float:
 
 
 def caller_of(stack: Stack) -> str:
-    """Return the subroutine that calls the leaf of a stack, annotations passed over."""
+    """Return the subroutine that calls the leaf of a stack, skipping annotations."""
     for label in reversed(stack[:-1]):
         if series_of(label).kind == "subroutine":
             return label

@@ -1,4 +1,4 @@
-"""Transients: troubles of production that come, last for seconds to many hours, and go (FBDetect §1)."""
+"""Transients: production troubles that last for seconds to many hours, and go (FBDetect §1)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from loadgen.fleet.inject.order import Order, cost_of, truth_row
 from loadgen.fleet.inject.site import NothingFits, Site
 from pipeline.model import FloatArray
 
-_WAVES = 6  # in how many steps a rolling update restarts the fleet
+_WAVES = 6  # number of steps in which a rolling update restarts the fleet
 
 
 def inject_transient(order: Order, site: Site) -> Injected:
-    """Let trouble of the type whose turn it is come and go, with a recovery that takes its time."""
+    """Inject a transient trouble of the type whose turn it is, with a gradual recovery."""
     begin, length_s, delta = order.moment(site.timeline), order.length_s(), order.size()
     end = min(begin + length_s, site.timeline.end)
     return _KINDS[order.type](_Trouble(order, site, begin, end, delta))
@@ -23,7 +23,7 @@ def inject_transient(order: Order, site: Site) -> Injected:
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
-    """One transient as it was drawn."""
+    """One transient as drawn."""
 
     order: Order
     site: Site
@@ -46,7 +46,7 @@ class _Trouble:
         return self.site.timeline.pulse(self.begin, self.end, rise_s=rise_s, fall_s=fall_s)
 
     def rise(self, delta: float, profile: FloatArray, *, libraries: bool = False) -> list[StackEffect]:
-        """Let one subroutine, of a library if need be, cost more."""
+        """Make one subroutine, of a library if need be, cost more."""
 
         def fits(name: str) -> bool:
             return name.startswith("lib.") or not libraries
@@ -88,7 +88,7 @@ class _Trouble:
 
 
 def _server_failure(trouble: _Trouble) -> Injected:
-    """Servers fail: fewer report, the others retry and err more."""
+    """Servers fail: fewer report, the other servers retry and have more errors."""
     pulse, lost = trouble.pulse(), trouble.draw(0.02, 0.2)
     changes = {"throughput": -lost, "error_rate": 30 * lost, "latency_p99_ms": 2 * lost}
     return trouble.inject(
@@ -99,7 +99,7 @@ def _server_failure(trouble: _Trouble) -> Injected:
 
 
 def _maintenance(trouble: _Trouble) -> Injected:
-    """Servers are drained in an orderly way; the others carry their load."""
+    """Servers are drained in order; the other servers carry their load."""
     fifth_s = (trouble.end - trouble.begin) / 5
     pulse = trouble.pulse(rise_s=fifth_s, fall_s=fifth_s)
     lost = trouble.draw(0.05, 0.3)
@@ -111,7 +111,7 @@ def _maintenance(trouble: _Trouble) -> Injected:
 
 
 def _load_spike(trouble: _Trouble) -> Injected:
-    """One endpoint has a multiple of its traffic."""
+    """The traffic of one endpoint multiplies."""
     pulse, endpoint = trouble.pulse(), trouble.endpoints()[0]
     gain = min(trouble.delta / trouble.site.share(f"endpoint={endpoint}"), 4.0)
     return trouble.inject(
@@ -121,7 +121,7 @@ def _load_spike(trouble: _Trouble) -> Injected:
 
 
 def _rolling_update(trouble: _Trouble) -> Injected:
-    """Servers restart wave by wave, each with cold caches: several subroutines cost more for a while."""
+    """Servers restart wave by wave with cold caches: several subroutines cost more for a while."""
     wave_s = (trouble.end - trouble.begin) / _WAVES
     knots: list[tuple[float, float]] = []
     for wave in range(_WAVES):
@@ -133,7 +133,7 @@ def _rolling_update(trouble: _Trouble) -> Injected:
 
 
 def _canary(trouble: _Trouble) -> Injected:
-    """A few servers run a release that regressed, which is then given up."""
+    """A few servers run a regressed release, which is then rolled back."""
     share = trouble.draw(0.02, 0.1)
     pulse = trouble.pulse(rise_s=0.0, fall_s=0.0)
     return trouble.inject(trouble.rise(max(share * trouble.delta, 1e-6), pulse), canary_share=share)

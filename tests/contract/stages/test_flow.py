@@ -1,4 +1,4 @@
-"""The five stages over a real store, and over arrays where only decisions count: what profiles become."""
+"""The five stages on profiles, over a real store, and over arrays where only decisions count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the last stage says of a regression after it was reported: over every store, replayed, restarted."""
+"""Updates of a regression after its report by the last stage: over every store, replayed, restarted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each way of grouping that a workload may ask for runs in the dedup stage, and its ledger adds up."""
+"""Ways of grouping that a workload may choose: each runs in the dedup stage, and its ledger adds up."""
 
 from __future__ import annotations
 

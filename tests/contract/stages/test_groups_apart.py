@@ -1,4 +1,4 @@
-"""What is another regression than one reported before, though its stacks or its time are near."""
+"""Regressions that are not joined to one reported before, though their stacks or their times are near."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a real backtest writes of grouping and deduplication: numbers and bounds agree with the decisions."""
+"""Ledger of grouping and deduplication in a real backtest: numbers and bounds agree with the decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service whose scan the store refuses stops no other, and its refused scan is on the record."""
+"""A scan that the store refuses: it stops no other service, and it is recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stages when the store fails, partitions fall silent, or workers are configured apart."""
+"""Stages when the store fails, partitions fall silent, or workers have different configurations."""
 
 from __future__ import annotations
 

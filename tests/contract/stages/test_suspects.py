@@ -1,4 +1,4 @@
-"""What is found out about a regression's cause, over every store."""
+"""Suspects of a regression, over every store."""
 
 from __future__ import annotations
 
