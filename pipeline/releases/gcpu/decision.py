@@ -1,4 +1,4 @@
-"""Which series a release made slower or faster, which it did not, and for which that is still open."""
+"""Decision on each series of a release: slower, faster, steady, or open."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from pipeline.releases.gcpu.contrast import Contrast
 State = Literal["slower", "faster", "steady", "open"]
 
 _FURTHEST = 37.0
-"""Standard errors beyond which a p-value is no double."""
+"""Standard errors beyond which a p-value underflows."""
 
 _WITHOUT = 0.5
-"""Share of a change that is left without any one host, or it is that host's and not the release's."""
+"""Smallest share of a change that must remain without any one host; else it is that host's change."""
 
 _LEAST_THRESHOLD = 1e-9
-"""Rise of gCPU that no number of samples can show: a lower threshold is as this one."""
+"""Rise of gCPU that no number of samples can show: lower thresholds are raised to it."""
 
 _MARGIN = 1.1
-"""More samples that are asked for at least, where few are missing."""
+"""Factor by which the samples are raised at least, if few are missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompareConfig:
-    """What counts as slower, and how often a decision may be wrong."""
+    """Definition of slower, and the error rates of the decisions."""
 
     threshold: float = 0.005  # rise of gCPU
     relative: float = 0.0  # rise as a share of the series' level; the larger one of both counts
-    alpha: float = 0.05  # that any series counts as slower, of releases that do not differ
-    power: float = 0.9  # that a rise of the threshold is found, and that it does not count as none
-    sequential: bool = False  # whether both hold at all looks together
+    alpha: float = 0.05  # chance that any series counts as slower, of releases that do not differ
+    power: float = 0.9  # chance that a rise of the threshold is found, and that it does not count as none
+    sequential: bool = False  # whether both chances hold over all looks together
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What is decided of each series, (series,) each; intervals are of 1 - alpha, series by series."""
+    """Decisions on all series, (series,) each; intervals are of 1 - alpha, series by series."""
 
     baseline: FloatArray  # gCPU
     candidate: FloatArray  # gCPU
     lower: FloatArray  # of the change
     upper: FloatArray
-    p_value: FloatArray  # of no rise, after Holm for all series that are tested
-    detectable: FloatArray  # the smallest rise that had been found with the power
+    p_value: FloatArray  # p-value against no rise, after Holm for all tested series
+    detectable: FloatArray  # the smallest rise that would have been found with the power
     threshold: FloatArray  # rise that counts
     tested: BoolArray  # whether a rise of the threshold is possible at all
-    alone: BoolArray  # whether the change is significant, but one host makes most of it
+    alone: BoolArray  # whether the change is significant, but mostly of one host
     state: tuple[State, ...]
-    more_samples: float  # times the samples that would decide all; 1: enough, inf: more units, too
-    more_units: float  # times the units, where samples alone do not do
+    more_samples: float  # factor of samples that would decide all series; 1: enough, inf: it takes units, too
+    more_units: float  # factor of units, where more samples do not suffice
 
     @property
     def state_of_all(self) -> State:
@@ -107,10 +107,10 @@ def decide(found: Contrast, config: CompareConfig) -> Decided:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """How many standard errors are how unlikely."""
+    """Critical values in standard errors."""
 
     information: FloatArray  # (series,) 1 / variance
-    rho: FloatArray | None  # (series,) of bounds that hold at all looks; None: at one look
+    rho: FloatArray | None  # (series,) parameter of bounds that hold at all looks; None: at one look
     degrees_of_freedom: FloatArray  # (series,)
     critical: FloatArray  # (series,) standard errors that are significant if no other series is
     single: FloatArray  # (series,) standard errors that the power adds
@@ -123,7 +123,7 @@ class _Scale:
         return p_values(z, self.information, self.rho)
 
     def quantile(self, alpha: float) -> FloatArray:
-        """Return the standard errors that chance exceeds with a probability."""
+        """Return the standard errors that chance exceeds with the given probability."""
         return _quantile(alpha, self.information, self.rho, self.degrees_of_freedom)
 
 
@@ -145,7 +145,7 @@ def _scale(found: Contrast, config: CompareConfig, threshold: FloatArray, tested
 def _quantile(
     alpha: float, information: FloatArray, rho: FloatArray | None, degrees_of_freedom: FloatArray
 ) -> FloatArray:
-    """Return the standard errors that chance exceeds with a probability, at one look or at all."""
+    """Return the standard errors that chance exceeds with a probability, at one look or at all looks."""
     once: FloatArray = student.isf(alpha, degrees_of_freedom)
     if rho is None:
         return once
@@ -188,7 +188,7 @@ def _holm(p_value: FloatArray, tested: BoolArray) -> FloatArray:
 def _missing(
     found: Contrast, scale: _Scale, still_open: BoolArray, threshold: FloatArray, error: FloatArray
 ) -> tuple[float, float]:
-    """Return times the samples that would decide all series, and times the units if samples do not do."""
+    """Return the factor of samples that would decide all series, and that of units where it takes them."""
     if not still_open.any():
         return 1.0, 1.0
     rows = np.flatnonzero(still_open)

@@ -1,4 +1,4 @@
-"""Two releases under whatever load: is the new one slower, and by which requests?"""
+"""Comparison of two releases under any load: whether the new one is slower, and by which requests."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pipeline.releases.requests.periods import FEWEST_PERIODS, NotCompared, Rele
 from pipeline.releases.requests.support import unseen_load
 
 MOST_UNSEEN = 0.5
-"""Share of the new release's periods that may have load that the old one never saw."""
+"""Largest share of the new release's periods whose load the old release never saw."""
 
 POWER = 0.9
 
 _DRAWS_A_LEVEL = 6
-"""The smallest chance is a sixth of the level that a metric alone has to reach."""
+"""Smallest chance that is resolved: a sixth of the level that a metric alone has to reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class CompareConfig:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseComparison:
-    """What two releases' periods say of one metric.
+    """Comparison of two releases by one metric.
 
     Args:
         costs: What requests cost in each.
@@ -63,7 +63,7 @@ class ReleaseComparison:
 def compare_releases(
     metrics: Mapping[str, Releases], config: CompareConfig = CompareConfig()
 ) -> dict[str, ReleaseComparison | NotCompared]:
-    """Compare the releases by each metric; of each that cannot be compared, say why.
+    """Compare the releases by each metric; return the reason for each metric that cannot be compared.
 
     Chances are adjusted for how many metrics there are (Benjamini and Hochberg 1995).
 
@@ -79,12 +79,12 @@ def compare_releases(
 
 
 def draws_needed(metrics: int, alpha: float) -> int:
-    """Return the most draws of a bootstrap: one metric alone has to pass the bound of all of them."""
+    """Return the number of draws of a bootstrap that lets one metric alone pass the bound of all of them."""
     return max(DRAWS, math.ceil(_DRAWS_A_LEVEL * metrics / alpha))
 
 
 class _Judged(Protocol):
-    """What has a chance."""
+    """A result with a chance."""
 
     @property
     def p(self) -> float: ...
@@ -96,7 +96,7 @@ _T = TypeVar("_T", bound=_Judged)
 def judge_metrics(
     metrics: Mapping[str, Releases], judge: Callable[[Releases], _T]
 ) -> tuple[dict[str, _T | NotCompared], dict[str, tuple[_T, float]]]:
-    """Judge each metric; return what is said of each, and of those compared the adjusted chance besides.
+    """Judge each metric; return all results, and those of compared metrics with adjusted chances.
 
     Chances are adjusted for how many metrics there are (Benjamini and Hochberg 1995).
 

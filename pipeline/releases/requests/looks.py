@@ -1,12 +1,12 @@
-"""Looks at a rollout as its periods come: when, and what each decides.
+"""Looks at a rollout as its periods arrive: their times and decisions.
 
-Whoever looks again and again finds something at last. So LOOKS of them at most compare anything, each when
-the new release has run for about twice as many periods as at the look before, and each has its share of the
-level: the chance that a release that costs the same is reported is at most ``alpha`` over all looks, however
-much they have in common (Bonferroni; a spending function with as much for each, Lan and DeMets 1983). Within
-a look, chances hold for all types of requests together (see ``costs``), and are adjusted for the number of
-metrics (Benjamini and Hochberg 1995): of several metrics, that share is the one of false ones among those
-found. After a look that finds something there is none.
+Repeated testing inflates false positives, so at most LOOKS looks compare anything, each when the new release
+has run for about twice as many periods as at the look before, and each has its share of the level: the chance
+that a release that costs the same is reported is at most ``alpha`` over all looks, however much they have in
+common (Bonferroni; a spending function with as much for each, Lan and DeMets 1983). Within a look, chances
+hold for all types of requests together (see ``costs``), and are adjusted for the number of metrics (Benjamini
+and Hochberg 1995): of several metrics, that share is the one of false ones among those found. After a look
+that finds something there is none.
 
 While both releases run side by side, the metric is that of both. What is looked for is then what the requests
 of the new release cost more than the same of the old one: see ``Periods.own``.
@@ -32,7 +32,7 @@ FIRST_PERIODS = 30
 """Of the new release, at the first look; where there are many types, as many as a fit of them needs."""
 
 MOST_NAMED = 5
-"""Other types that are named for one change."""
+"""Largest number of other types that are named for one change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class LookConfig:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a look decided: regressions, and what was not judged or does not matter.
+    """Result of a look: regressions, and the metrics that were not judged or whose change does not matter.
 
     ``compared`` is of how many metrics.
     """
@@ -62,7 +62,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class LooksMade:
-    """The looks at a new release so far.
+    """Looks at a new release so far.
 
     Args:
         last: End of the last one, epoch seconds.
@@ -76,12 +76,12 @@ class LooksMade:
 
     @property
     def done(self) -> bool:
-        """Whether there are no more."""
+        """Whether the looks are over."""
         return self.found or self.many >= LOOKS
 
 
 def next_look(new_ends: FloatArray, types: int, made: LooksMade) -> float | None:
-    """Return the end of the look that is due, epoch seconds; None if none is.
+    """Return the end of the due look, epoch seconds; None if no look is due.
 
     Args:
         new_ends: (periods,) ends of the new release's periods so far, ascending.
@@ -93,7 +93,7 @@ def next_look(new_ends: FloatArray, types: int, made: LooksMade) -> float | None
 
 
 def periods_ahead(new_ends: FloatArray, types: int, made: LooksMade, begun: int = 0) -> int:
-    """Return how many periods there are at least until a look is due, of this release or of the next.
+    """Return a lower bound on the periods until a look is due, at this release or at the next.
 
     ``begun`` is in how many of them the next has run so far.
     """
@@ -103,7 +103,7 @@ def periods_ahead(new_ends: FloatArray, types: int, made: LooksMade, begun: int 
 
 
 def look_periods(types: int) -> list[int]:
-    """Return after how many periods of a new release there is a look, if each can compare."""
+    """Return after how many periods of a new release there is a look, if each look can compare."""
     return [_first_periods(types) * 2**look for look in range(LOOKS)]
 
 
@@ -121,7 +121,7 @@ def _next_periods(new_ends: FloatArray, types: int, made: LooksMade) -> int:
 
 
 def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfig()) -> Looked:
-    """Decide whether requests cost more in the new release, by each metric.
+    """Decide, by each metric, whether requests cost more in the new release.
 
     Args:
         rollout: Up to the look.
@@ -139,7 +139,7 @@ def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfi
 
 
 def _releases(rollout: Rollout, values: FloatArray, start: float) -> Releases:
-    """Return both releases with a metric: ``values`` of windows as long as a period, from then on."""
+    """Return both releases with a metric whose ``values`` are of windows of one period."""
     starts, width_s, new = rollout.starts, rollout.width_s, rollout.has_new
     metric = values[np.rint((starts - start) / width_s).astype(np.int64)]
     many = periods_a_point(width_s, width_s * np.flatnonzero(np.isfinite(values)).astype(np.float64))
@@ -196,7 +196,7 @@ def _wald(change: CostChange) -> float:
 
 
 def _dearer(rollout: Rollout, change: CostChange) -> Decision:
-    """Return what says that requests of a type cost more, or of one of the types that it may be, too."""
+    """Return the decision that requests of a type cost more, or of a type that it may be instead."""
     others = [type_ for type_ in change.likely if type_ != change.type][:MOST_NAMED]
     return CostlierRequests(
         type=spelt(change.type),

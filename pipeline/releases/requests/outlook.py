@@ -1,4 +1,4 @@
-"""How soon a rise of a type's cost will be seen in the next release, by the load and the noise of this one.
+"""Forecast of the periods after which a rise of a type's cost is seen in the next release.
 
 The next release is taken to get load as different as that of both halves of this one. A change of a type's
 cost between those, which is none, has a standard error (see ``costs``). That of o periods of this release and
@@ -22,7 +22,7 @@ from pipeline.releases.requests.periods import FEWEST_PERIODS, NotCompared, Peri
 from pipeline.releases.requests.rollout import Run
 
 _PARTS = (2, 4, 8)
-"""Into how many parts a run is cut, of which every second is taken for the next release.
+"""Numbers of parts into which a run is cut; every second part stands for the next release.
 
 More of them have more similar load. They are tried where the load of fewer cannot be compared, such as of day
 and night.
@@ -31,7 +31,7 @@ and night.
 
 @dataclass(frozen=True, slots=True)
 class TypeOutlook:
-    """What can be seen of one type of request.
+    """Detectability of one type of request.
 
     Args:
         type: Of request.
@@ -48,7 +48,7 @@ class TypeOutlook:
 
 @dataclass(frozen=True, slots=True)
 class RequestOutlook:
-    """What can be seen by one metric.
+    """Detectability by one metric.
 
     Args:
         types: Those that cost most first.
@@ -65,7 +65,7 @@ class RequestOutlook:
     r_squared: float
 
     def rise_after(self, one: TypeOutlook, periods: int, beside: float = 1.0) -> float | None:
-        """Return the relative rise of a type's cost that so many periods of the next release show.
+        """Return the relative rise of a type's cost that `periods` periods of the next release show.
 
         None of a type whose cost is not known to be above 0, or that cannot be kept apart.
 
@@ -80,14 +80,14 @@ class RequestOutlook:
         return self.bound * error / (one.cost * beside)
 
     def periods_for(self, one: TypeOutlook, rise: float, beside: float = 1.0) -> int | None:
-        """Return how many periods of the next release show such a rise; None: no number of them does."""
+        """Return the periods of the next release that show such a rise; None: no number of periods does."""
         if not one.cost > 0.0 or not one.error > 0.0:
             return None
         inverse = (rise * one.cost * beside / (self.bound * one.error)) ** 2 - 1.0 / self.periods
         return max(FEWEST_PERIODS, math.ceil(1.0 / inverse)) if inverse > 0.0 else None
 
     def look_for(self, one: TypeOutlook, rise: float, beside: float = 1.0) -> int | None:
-        """Return the periods of the look that reports such a rise; None: none does."""
+        """Return the number of periods at the look that reports such a rise; None: no look does."""
         needed = self.periods_for(one, rise, beside)
         if needed is None or self.is_small(one, rise, beside):
             return None
@@ -99,7 +99,7 @@ class RequestOutlook:
 
 
 def foresee(run: Run, metrics: SeriesMatrix, config: LookConfig) -> dict[str, RequestOutlook | NotCompared]:
-    """Return by metric what looks at the next release will see; of one that cannot be compared, why.
+    """Return by metric the detectability at the next release; the reason where a metric cannot be compared.
 
     Args:
         run: Of the release that runs now.

@@ -11,14 +11,14 @@ import numpy as np
 from pipeline.model import BoolArray, FloatArray, IntArray, is_time_column, time_column
 
 FEWEST_PERIODS = 20
-"""Of each release; with fewer nothing is said."""
+"""Fewest periods of each release that are compared."""
 
 
 NotComparedCode = Literal["few_periods", "constant", "no_common_type", "nothing_varies", "unseen_load"]
 
 
 class NotCompared(ValueError):
-    """Two releases cannot be compared; the text says why, in one line.
+    """Two releases cannot be compared; the text gives the reason in one line.
 
     Args:
         text: The line.
@@ -56,12 +56,12 @@ class Periods:
 
     @property
     def served(self) -> FloatArray:
-        """The requests that the release got itself: (periods, types)."""
+        """Requests that the release got itself: (periods, types)."""
         return self.counts if self.own is None else self.own
 
     @property
     def share(self) -> FloatArray:
-        """How much of the requests that is: (periods,)."""
+        """Share of the requests that the release got itself: (periods,)."""
         if self.own is None:
             return np.ones(len(self))
         return np.asarray(self.own.sum(axis=1) / np.maximum(self.counts.sum(axis=1), 1.0))
@@ -70,12 +70,12 @@ class Periods:
         return len(self.metric)
 
     def at(self, chosen: BoolArray | IntArray | slice) -> Periods:
-        """Return some of the periods."""
+        """Return the selected periods."""
         starts = None if self.starts is None else self.starts[chosen]
         return replace(self._with(lambda array: array[chosen], self.metric[chosen]), starts=starts)
 
     def of_types(self, columns: IntArray) -> Periods:
-        """Return the periods with some of the types."""
+        """Return the periods with the selected types."""
         return self._with(lambda array: array[:, columns], self.metric)
 
     def _with(self, part: Callable[[FloatArray], FloatArray], metric: FloatArray) -> Periods:

@@ -1,4 +1,4 @@
-"""Periods that are as long as a metric's points are apart."""
+"""Periods joined to the spacing of a metric's points."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pipeline.releases.requests.periods import Periods
 
 
 def periods_a_point(width_s: float, times: FloatArray) -> int:
-    """Return how many periods the points of a metric are apart, 1 at least.
+    """Return the spacing of a metric's points in periods, 1 at least.
 
     Args:
         width_s: Of a period.
         times: (points,) of those with a value, epoch seconds, ascending.
     """
-    # Half of the gaps at least are as long: neither a missing point nor one that is late counts.
+    # The median gap ignores missing points and late ones.
     return max(1, int(np.median(np.diff(times)) / width_s + 0.01)) if len(times) > 1 else 1
 
 

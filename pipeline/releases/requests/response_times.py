@@ -1,4 +1,4 @@
-"""Which types of requests take longer to answer in the new release: evidence on which of them costs more.
+"""Types of requests that take longer to answer in the new release: evidence on which of them costs more.
 
 A request that costs more mostly takes longer, too. Response times alone are no verdict: they rise with the
 load, and with all that a service waits for (Liao et al., §2). So types are compared with one another: what
@@ -18,15 +18,15 @@ from pipeline.model import FloatArray
 from pipeline.releases.requests.periods import Periods
 
 FEWEST_PERIODS = 5
-"""Of each release, with response times of a type; with fewer its shift is not known."""
+"""Fewest periods of each release with response times of a type; with fewer its shift is not known."""
 
 _FALSE_SHIFTS = 0.05
-"""Share of false ones among types that count as shifted."""
+"""False discovery rate among types that count as shifted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shifts:
-    """By how much response times of types differ between two releases, beyond what all types differ by.
+    """Differences of types' response times between two releases, beyond the difference of all types.
 
     Args:
         shift: (types,) of the logarithm: 0.1 is 10 % longer in the new release. NaN if it is not known.
@@ -85,7 +85,7 @@ def log_evidence(shifts: Shifts, sign: FloatArray) -> FloatArray:
 
 
 def _within_period(times: FloatArray, level: FloatArray) -> FloatArray:
-    """Return response times without what the types of a period have in common: (periods, types)."""
+    """Return response times without the common part of each period's types: (periods, types)."""
     above = times - level
     came = np.isfinite(above).any(axis=1)
     common = np.zeros(len(times))
@@ -103,7 +103,7 @@ def _mean(times: FloatArray, requests: FloatArray) -> FloatArray:
 
 
 def _variance_of_mean(times: FloatArray, requests: FloatArray) -> FloatArray:
-    """Return the variance of each type's mean, by how periods differ: (types,); NaN if they are few."""
+    """Return the variance of each type's mean, estimated between periods: (types,); NaN with few periods."""
     left = times - _mean(times, requests)
     variance = np.full(times.shape[1], np.nan)
     for column in range(times.shape[1]):

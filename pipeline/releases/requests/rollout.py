@@ -1,6 +1,6 @@
-"""A new release of a service beside the one before: which requests each got, period by period.
+"""A new release of a service beside the one before: the requests of each, period by period.
 
-Which releases those are, and which periods count, all requests together say. Types are read afterwards.
+The sum of all requests determines the releases and the periods that count. Types are read afterwards.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pipeline.model import BoolArray, FloatArray, IntArray, RequestPeriods
 from pipeline.releases.requests.periods import FEWEST_PERIODS
 
 MOST_FOREIGN = 0.01
-"""Share of a period's requests that other releases may get, and that is too few to count for the new one."""
+"""Share of a period's requests up to which other releases are ignored, and the new one does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Succession:
 
     @property
     def new_ends(self) -> FloatArray:
-        """When the periods of the new release end: (of the new one,) epoch seconds."""
+        """Ends of the new release's periods: (of the new one,) epoch seconds."""
         return np.asarray(self.starts[self.has_new] + self.width_s)
 
     def between(self, start: float, end: float) -> Succession:
@@ -74,16 +74,16 @@ class Rollout:
 
     @property
     def has_new(self) -> BoolArray:
-        """In which periods the new release got requests: (periods,)."""
+        """Mask of the periods in which the new release got requests: (periods,)."""
         return np.asarray(self.own.any(axis=1))
 
     @property
     def new_ends(self) -> FloatArray:
-        """When the periods of the new release end: (of the new one,) epoch seconds."""
+        """Ends of the new release's periods: (of the new one,) epoch seconds."""
         return np.asarray(self.starts[self.has_new] + self.width_s)
 
     def until(self, end: float) -> Rollout:
-        """Return the periods that end by then, with the types that came in them."""
+        """Return the periods that end at or before ``end``, with the types that came in them."""
         kept = self.starts + self.width_s <= end
         came = np.flatnonzero(self.counts[kept].any(axis=0))
         types = tuple(self.types[column] for column in came.tolist())
@@ -111,7 +111,7 @@ class Run:
 
 
 def find_succession(totals: RequestPeriods) -> Succession | None:
-    """Return the latest release with the one before it; None where a service has none of a later beginning.
+    """Return the latest release with the one before it; None if no release of the service began later.
 
     A release runs in periods of whose requests it gets MOST_FOREIGN or more. The latest is the one that began
     to run last, of those with FEWEST_PERIODS: nothing is said of a release with fewer, so one that gets stray
@@ -146,7 +146,7 @@ def find_succession(totals: RequestPeriods) -> Succession | None:
 
 
 def periods_begun(totals: RequestPeriods) -> int:
-    """Return in how many periods a release ran that is to be established: the most of all, 0 without one."""
+    """Return for how many periods a not yet established release has run: the maximum, 0 without one."""
     ran = (len(_running(totals.requests, row)) for row, name in enumerate(totals.releases) if name)
     return max((periods for periods in ran if periods < FEWEST_PERIODS), default=0)
 
@@ -161,7 +161,7 @@ def build_rollout(succession: Succession, requests: RequestPeriods) -> Rollout:
     width_s, starts = succession.width_s, succession.starts
     types = tuple(sorted(set(requests.types)))
     column = {name: number for number, name in enumerate(types)}
-    # Both are multiples: what is within a millionth of one is the same.
+    # Starts are multiples of the width: one that rounding put a millionth below counts as the multiple.
     own_starts = np.floor(requests.starts / width_s + 1e-6) * width_s
     period = np.searchsorted(starts, own_starts)
     known = np.flatnonzero(np.isin(own_starts, starts))

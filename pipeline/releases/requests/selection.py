@@ -1,4 +1,4 @@
-"""Which types of request a model of the load needs: none that others stand for (Liao et al., §5, step 2)."""
+"""Types of request that a model of the load needs, without redundant ones (Liao et al., §5, step 2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.releases.requests.periods import NotCompared, Releases
 MOST_CORRELATED = 0.7
 MOST_EXPLAINED = 0.9
 _NOISE = 1e-9
-"""Share of each type's variance that nothing explains."""
+"""Share of each type's variance that counts as unexplained noise, so that the matrix stays invertible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _explained(correlations: FloatArray, kept: list[int]) -> list[tuple[int, lis
     """Take columns that the rest explains out of ``kept``; return each with those that explain it most."""
     found = []
     while len(kept) > 1:
-        # An exact sum of others would leave no inverse.
+        # Without noise, a type that is an exact sum of others would make the matrix singular.
         inverse = np.linalg.inv(correlations[np.ix_(kept, kept)] + _NOISE * np.eye(len(kept)))
         diagonal = np.diag(inverse)
         explained = 1.0 - 1.0 / np.maximum(diagonal, 1.0)

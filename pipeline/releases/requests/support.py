@@ -1,4 +1,4 @@
-"""Load that the old release never saw: a model says nothing about it."""
+"""Load that the old release never saw: a model cannot predict its cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pipeline.model import BoolArray, FloatArray
 
 
 def unseen_load(old: FloatArray, new: FloatArray) -> BoolArray:
-    """Return which periods of the new release lie outside what the old one was fitted to: (new periods,).
+    """Return the mask of new periods whose load lies outside that of the old release: (new periods,).
 
     The measure is leverage, which sees combinations that are new though each type alone is not: a period
     whose leverage is above the largest in the old release is an extrapolation (hidden extrapolation, in
