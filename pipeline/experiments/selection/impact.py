@@ -1,4 +1,4 @@
-"""What a change touches in production: gCPU of its subroutines, and the endpoints that reach them."""
+"""Impact of a change on production: gCPU of its subroutines, and the endpoints that reach them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class EndpointImpact:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What a change touches.
+    """Impact of a change on production.
 
     Args:
         share: Of the service's samples, those whose stack holds any touched subroutine.
@@ -55,7 +55,7 @@ def touched_share(index: StackIndex, subroutines: Collection[str]) -> float:
 
 
 def score_of(chance: Chance, share: float, subroutines: Collection[str]) -> float:
-    """Return what is expected to be at stake: the chance of a regression times the share that is touched.
+    """Return the expected share at stake: the chance of a regression times the touched share.
 
     0 if no subroutine is modified. One that does not run in production may, once it is changed.
     """
@@ -63,7 +63,7 @@ def score_of(chance: Chance, share: float, subroutines: Collection[str]) -> floa
 
 
 def impact_of(index: StackIndex, subroutines: Collection[str], least: float = 0.01) -> Impact:
-    """Return what a change touches in the later of two spans of a service's stacks.
+    """Return the impact of a change on the later of two spans of a service's stacks.
 
     Args:
         index: Stacks of production.
@@ -101,7 +101,7 @@ def _endpoints(
 
 
 def _held(index: StackIndex, names: Collection[str]) -> BoolArray:
-    """Return which stacks hold any of some labels: (stacks,)."""
+    """Return the mask of stacks that hold any of the labels: (stacks,)."""
     rows = [index.labels[name] for name in names if name in index.labels]
     if not rows:
         return np.zeros(index.stacks, dtype=np.bool_)

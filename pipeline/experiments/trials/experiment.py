@@ -1,4 +1,4 @@
-"""An experiment as far as its trials have come: which are whole, and whether it is time for a verdict."""
+"""State of an experiment: its whole trials, and whether a verdict is due."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pipeline.experiments.trials.verdict import Sides
 from pipeline.model import FloatArray, TrialMetric
 
 OVERDUE_S = 86_400.0
-"""After so much event time without a trial an experiment that is not complete gets its verdict."""
+"""Event time without a trial after which an incomplete experiment gets its verdict."""
 
 HISTORY_S = 14 * 86_400.0
 """How far back A/A trials count (ServiceLab §4.2: two weeks)."""
 
 THRESHOLD = 0.01
-"""Relative difference that is a regression where the trials name none."""
+"""Relative difference that is a regression, if the trials name none."""
 
 MOST_CELLS = 20_000_000
-"""Most points of one side of a metric, trials times those of the longest: of longer ones the first count."""
+"""Most points of one side of a metric, trials times the longest: beyond it only the first points count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What came of one side of a trial, without its points. Times are epoch seconds."""
+    """One side of a trial without its points. Times are epoch seconds."""
 
     trial: str
     side: str
@@ -43,7 +43,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """All that came of an experiment, in any order: sides of trials, and that it has ended."""
+    """Messages of an experiment in any order: sides of trials, and its end."""
 
     service: str
     name: str
@@ -52,7 +52,7 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class WholeTrial:
-    """A trial of which both sides are there: A, then B."""
+    """A trial with both sides: A, then B."""
 
     name: str
     sides: tuple[Side, Side]
@@ -65,7 +65,7 @@ class WholeTrial:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far an experiment is."""
+    """State of an experiment."""
 
     experiment: Experiment
     whole: tuple[WholeTrial, ...]  # in the order of time
@@ -88,7 +88,7 @@ class Standing:
 
 
 def standing_of(experiment: Experiment, now: float) -> Standing:
-    """Return how far an experiment is when the event time of its service is ``now``.
+    """Return the state of an experiment when the event time of its service is ``now``.
 
     It does not matter in which order its messages came, nor how often: of one side of a trial the message
     with the latest time counts. An experiment is complete with as many whole trials as any message says, or
@@ -119,7 +119,7 @@ def standing_of(experiment: Experiment, now: float) -> Standing:
 
 
 def bounds_of(metrics: Iterable[TrialMetric], alpha: float) -> Bounds:
-    """Return what counts as a regression of a metric: the strictest that its trials say.
+    """Return the bounds of a metric: the strictest of its trials.
 
     Less is worse if any of them says so.
     """
@@ -134,7 +134,7 @@ Measured = Mapping[tuple[str, str], TrialMetric]
 
 
 def metrics_of(trials: Sequence[WholeTrial], measured: Measured) -> dict[str, list[TrialMetric]]:
-    """Return what trials measured by metric, sides A and B in turn; of metrics that both sides have."""
+    """Return the measurements of trials by metric, sides A and B in turn, of metrics that both sides have."""
     names = {name for _, name in measured}
     found: dict[str, list[TrialMetric]] = defaultdict(list)
     for trial in trials:
@@ -146,7 +146,7 @@ def metrics_of(trials: Sequence[WholeTrial], measured: Measured) -> dict[str, li
 
 
 def sides_of(pairs: Sequence[TrialMetric]) -> tuple[Sides, tuple[int, ...]]:
-    """Return the points of a metric without what the sender marks as warm-up, and how many that is.
+    """Return the points of a metric without the sender's warm-up, and the number of dropped points.
 
     Both sides of a trial lose as many. A trial that is marked whole has no points.
 

@@ -1,4 +1,4 @@
-"""How many trials a threshold takes (ServiceLab, Figure 6)."""
+"""Number of trials that a threshold takes (ServiceLab, Figure 6)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_TRIALS = 10_000
 
 
 def half_widths(history: FloatArray, trials: IntArray, confidence: float = 0.95) -> FloatArray:
-    """Return half of the interval of a mean over so many trials: (trials,), relative.
+    """Return half of the interval of a mean over each number of trials: (trials,), relative.
 
     The figure's rule, two standard deviations, with Student's quantile for the few tests that there are.
 
@@ -52,5 +52,5 @@ def trials_needed(
 
 
 def _deviation(history: FloatArray) -> float:
-    """Return the spread around 0, the true mean: which side is called A is chance."""
+    """Return the spread around 0, the true mean: sides of A/A trials are assigned by chance."""
     return float(np.sqrt(np.mean(np.square(history))))

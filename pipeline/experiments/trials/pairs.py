@@ -11,7 +11,7 @@ from pipeline.experiments.trials.student import SampleMeans, of_means, paired_t_
 from pipeline.model import FloatArray, IntArray
 
 FEWEST_BATCHES = 50
-"""Batches of consecutive pairs at least, where there are as many pairs: at most twice as many."""
+"""Fewest batches of consecutive pairs, if there are as many pairs; there are at most twice as many."""
 
 
 _LAG_ERRORS = 0.5  # standard errors: so much more holds 5 % of 60 pairs with a lag of 0.8
@@ -23,7 +23,7 @@ class RequestCounts:
     """How many requests both sides served, and one alone."""
 
     pairs: int
-    """That are compared: neither point is warm-up."""
+    """Pairs that are compared: neither point is warm-up."""
     only_a: int
     only_b: int
 
@@ -100,7 +100,7 @@ def paired_by_request(experiments: Experiments, alpha: float) -> Estimates:
     differences = b - a
     count = (~np.isnan(differences)).sum(axis=1)
     total = np.nansum(a, axis=1)
-    level = np.where(total > 0, total, np.inf)  # pairs that cost nothing say nothing
+    level = np.where(total > 0, total, np.inf)  # pairs without cost carry no information
     mean = np.nansum(differences, axis=1) / np.maximum(count, 1)
     sums, batches = batch_sums(differences - mean[:, None])
     inflation = inflation_of(sums, batches)
@@ -112,7 +112,7 @@ def paired_by_request(experiments: Experiments, alpha: float) -> Estimates:
 
 
 def count_requests(requests: tuple[IntArray, IntArray], match: IntArray, compared: int) -> RequestCounts:
-    """Return the counts of trials, of which so many pairs are compared.
+    """Return the counts of requests of trials.
 
     Args:
         requests: Numbers of requests of side A and side B: (trials, points) each, -1 for none.
@@ -125,7 +125,7 @@ def count_requests(requests: tuple[IntArray, IntArray], match: IntArray, compare
 
 
 def _occurrence(keys: IntArray) -> IntArray:
-    """Return how many equal keys come before each: (keys,)."""
+    """Return the number of equal keys before each key: (keys,)."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     first = np.searchsorted(ordered, ordered, side="left")
@@ -151,7 +151,7 @@ def batch_sums(values: FloatArray) -> tuple[FloatArray, IntArray]:
 
 
 def inflation_of(sums: FloatArray, batches: IntArray) -> FloatArray:
-    """Return by how much the variance of a sum exceeds that of independent summands: 1 or more, (rows,)."""
+    """Return how much larger a sum's variance is than that of independent values: 1 or more, (rows,)."""
     squares = (sums**2).sum(axis=1)
     following = (sums[:, 1:] * sums[:, :-1]).sum(axis=1)
     first = np.divide(following, squares, out=np.zeros(len(sums)), where=squares > 0)

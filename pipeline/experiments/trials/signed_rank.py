@@ -11,7 +11,7 @@ from pipeline.experiments.trials.estimate import Estimates
 from pipeline.model import FloatArray
 
 EXACT_UP_TO = 100
-"""Trials; of more the sum of ranks is taken to be normal."""
+"""Largest number of trials with the exact distribution; for more the sum of ranks is taken as normal."""
 
 _ROUNDING = 1e-12
 _MOST_KEPT = 4_000_000  # means of pairs, which bounds memory
@@ -46,7 +46,7 @@ def _by_ranks(differences: FloatArray, alpha: float) -> tuple[FloatArray, FloatA
     """Return difference, low, high and p-value of experiments whose trials are all known."""
     first, second = np.triu_indices(differences.shape[1])
     means = (differences[:, first] + differences[:, second]) / 2.0
-    # Differences that cancel leave what rounding leaves: a mean of 0 counts on neither side.
+    # Differences that cancel leave a rounding error: a mean of 0 counts on neither side.
     means[np.abs(means) <= _ROUNDING * np.abs(differences).max(axis=1, keepdims=True)] = 0.0
     means.sort(axis=1)
     at_most = _chances(differences.shape[1])

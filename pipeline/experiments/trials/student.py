@@ -1,4 +1,4 @@
-"""Student's t-test between the points of both sides, plain and with what outliers need (§4.2)."""
+"""Student's t-test between the points of both sides, plain and with outliers removed or capped (§4.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.model import FloatArray
 Outliers = Literal["none", "elim", "cap"]
 
 ROUNDING = 1e-12
-"""Share of the largest number that the error of a mean has by rounding alone."""
+"""Relative error of a mean by rounding alone, as a share of the largest number."""
 
 UPPER_SHARE = 0.05
 """Share of a side's points, the largest, that count as outliers: ServiceLab leaves the percentile open."""
@@ -32,8 +32,8 @@ class Means:
 def trimmed_means(values: FloatArray, share: float) -> Means:
     """Return each row's mean without its largest values.
 
-    The variance is that of Yuen (1974), from winsorised values: the plain formula over what is left says too
-    little, and calls equal sides different.
+    The variance is that of Yuen (1974), from winsorised values: the plain formula over the remaining values
+    is too small, and produces false positives.
 
     Args:
         values: (rows, points), NaN where there is no point.
@@ -99,23 +99,23 @@ def paired_t_test(differences: FloatArray, alpha: float) -> Estimates:
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.sqrt(squares.sum(axis=1) / (trials - 1.0) / trials)
     scale = np.abs(np.where(known, differences, 0.0)).max(axis=1, initial=0.0)
-    # Differences without a spread show no noise, yet of equal sides their signs alone are chance.
+    # Differences without a spread show no noise, yet their signs are random if sides are equal.
     return of_means(SampleMeans(mean, error, trials - 1.0, scale, 2.0 ** (1.0 - trials)), alpha)
 
 
 @dataclass(frozen=True, slots=True)
 class SampleMeans:
-    """Means that are 0 if sides are equal, with what Student's test needs: (experiments,) each."""
+    """Means that are 0 if sides are equal, with the input of Student's test: (experiments,) each."""
 
     mean: FloatArray
     error: FloatArray
     """Standard error."""
     degrees: FloatArray
-    """Of freedom; with less than one nothing bounds the mean."""
+    """Degrees of freedom; with less than one nothing bounds the mean."""
     scale: FloatArray
-    """Largest number that it is a mean of: what is tiny beside that is rounding."""
+    """Largest value that entered the mean: a mean that is tiny beside it is rounding."""
     chance: FloatArray
-    """p-value of a mean whose error is 0, and which is not 0 itself."""
+    """p-value of a mean that is not 0 although its error is 0."""
 
 
 def of_means(found: SampleMeans, alpha: float) -> Estimates:

@@ -1,4 +1,4 @@
-"""How a typical pair differs: a trimmed mean of ratios, where the noise of requests has long tails."""
+"""Difference of a typical pair: a trimmed mean of ratios, for requests whose noise has long tails."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def paired_by_request_trimmed(experiments: Experiments, alpha: float) -> Estimat
 
 
 def cut_of(count: IntArray) -> IntArray:
-    """Return how many values are left out at each end of so many."""
+    """Return the number of values to leave out at each end."""
     result: IntArray = np.floor(TRIMMED * count).astype(np.int64)
     return result
 

@@ -1,4 +1,4 @@
-"""What an experiment says of all its metrics: warm-up discarded, a model chosen, false discoveries held."""
+"""Verdict of an experiment on all metrics, without warm-ups, by chosen models, at a false discovery rate."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from pipeline.experiments.trials.warmup import discard_warm_up
 from pipeline.model import FloatArray, IntArray
 
 FEWEST_EXPERIMENTS = 20
-"""A/A experiments by which a model is chosen: fewer cannot show that it holds 5 %."""
+"""Fewest A/A experiments that choose a model: fewer cannot show that it holds 5 %."""
 
 _OF_TRIALS = "paired-t-test"
 
 FEWEST_TRIALS = 3
-"""Trials whose own spread is compared with, where no history is."""
+"""Fewest trials that are compared by their own spread, if there is no history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Sides:
     requests: tuple[IntArray, IntArray] | None = None
     """Numbers of the requests of A's and of B's points, -1 for none; None if they are not known."""
     covariate: Covariate | None = None
-    """What should explain how trials differ."""
+    """Covariate that may explain the differences of trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The sides of one metric, and how they differ; differences are relative to side A."""
+    """The sides of one metric, and their differences relative to side A."""
 
     mean_a: float
     mean_b: float
@@ -60,7 +60,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said of one metric, and by what."""
+    """Verdict on one metric, and its basis."""
 
     metric: str
     decision: Decision
@@ -69,23 +69,23 @@ class Verdict:
     """Its p-value is adjusted for the number of metrics (Benjamini and Hochberg)."""
     model: str
     choice: Choice | None
-    """How the model was chosen; None if it was given, or there are too few A/A tests."""
+    """Choice of the model; None if the model was given, or there are too few A/A tests."""
     trials: int
     trials_needed: int | None
-    """To exclude a regression of the threshold, as far as trials or history say; None if unknown."""
+    """Trials that exclude a regression of the threshold, by trials or history; None if unknown."""
     warm_up: tuple[int, ...]
-    """Points of each trial that were discarded."""
+    """Discarded points of each trial."""
     unsteady: tuple[int, ...]
-    """Indexes of trials that never became stationary, and were left out."""
+    """Indexes of trials that never became stationary and were left out."""
     requests: RequestCounts | None = None
-    """Of trials that count; None if requests are not known."""
+    """Request counts of trials that count; None if requests are not known."""
     adjustment: Adjustment | None = None
-    """What the covariate did; None if there is none."""
+    """Effect of the covariate; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A metric whose warm-up is gone."""
+    """A metric without its warm-up."""
 
     experiments: Experiments
     warm_up: tuple[int, ...]
@@ -96,18 +96,18 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """By which models metrics are judged."""
+    """Models that judge metrics."""
 
     models: Mapping[str, Model] = field(default_factory=lambda: MODELS)
-    """To choose from, by name."""
+    """Names of the models to choose from."""
     model: str | None = None
-    """Name of the one for all metrics, instead of the best of each."""
+    """Name of one model for all metrics, instead of the best of each."""
     sequential: bool = False
-    """Whether one looks after every trial: the errors hold for all looks together."""
+    """Whether there is a look after every trial: the errors hold for all looks together."""
     kept: Mapping[str, Choice] = field(default_factory=dict)
-    """Choices of metrics that still hold: these are not made again."""
+    """Choices of metrics that are still valid: these are not made again."""
     missed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By metric and model, regressions that passed and production found."""
+    """By metric and model, regressions that passed trials and that production found."""
 
 
 def judge_trials(
@@ -143,7 +143,7 @@ def judge_trials(
 def differences_by_trial(sides: Sides) -> FloatArray:
     """Return the relative difference of each trial without its warm-up: (trials,).
 
-    It is NaN of a trial that never becomes steady, and of all where all that is left of side A is 0.
+    It is NaN for a trial that never becomes steady, and for all trials if the rest of side A is 0.
     """
     prepared = _prepare(sides)
     found = np.full(len(sides.a), np.nan)
@@ -161,7 +161,7 @@ def steady_differences(sides: Sides) -> FloatArray:
 
 
 def with_marked(verdict: Verdict, marked: Sequence[int]) -> Verdict:
-    """Return a verdict whose warm-up counts points, too, that were left out before: one number a trial."""
+    """Return a verdict whose warm-up includes the points that were left out before: one number a trial."""
     lost = (found + before for found, before in zip(verdict.warm_up, marked, strict=True))
     return replace(verdict, warm_up=tuple(lost))
 
@@ -185,7 +185,7 @@ def _prepare(sides: Sides) -> Prepared:
 
 
 def _has_level(experiments: Experiments) -> bool:
-    """Return whether trials are left whose side A is not 0: differences are a share of it."""
+    """Return whether any trials are left and side A is not 0: differences are a share of it."""
     return experiments.trials > 0 and bool(np.nanmax(experiments.a) > 0)
 
 
@@ -242,7 +242,7 @@ def _compare(
     bounds: Bounds,
     config: ModelConfig,
 ) -> _Compared:
-    """Compare the sides by the model that is given or chosen, or by the test of every look."""
+    """Compare the sides by the given or chosen model, or by the sequential test."""
     if config.sequential:
         estimates = anytime_valid(trial_differences(experiments), bounds.alpha)
         return _Compared("anytime-valid t-test", None, estimates)
@@ -255,7 +255,7 @@ def _compare(
 
 
 def _strays(experiments: Experiments, past: Experiments | None, *, by_request: bool) -> FloatArray:
-    """Return how trials of equal sides differ: those of the past, or else as these do from each other."""
+    """Return the differences of trials of equal sides: past ones, or else contrasts of these trials."""
     found = request_differences if by_request else trial_differences
     if past is not None:
         usual: FloatArray = found(past)[0]
@@ -282,7 +282,7 @@ def _contrasts(differences: FloatArray) -> FloatArray:
 def _choose(
     past: Experiments | None, trials: int, config: ChoiceConfig, models: Mapping[str, Model]
 ) -> Choice | None:
-    """Choose by A/A trials, in groups as large as the experiment; every other one is their history."""
+    """Choose by every other A/A trial, in groups of the experiment's size; the others are the history."""
     if past is None:
         return None
     tested, kept = (slice(first, None, 2) for first in (0, 1))
@@ -302,7 +302,7 @@ def _choose(
 
 
 def _usual_model(experiments: Experiments) -> str:
-    """Return the model where no history chooses one: of pairs, if half of the points have one.
+    """Return the model if no history chooses one: that of pairs, if half of the points have a pair.
 
     Otherwise trials against each other, if there are some.
     """
@@ -321,7 +321,7 @@ def _undecided(name: str, bounds: Bounds, sides: Sides, prepared: Prepared) -> V
 
 
 def _decided(verdict: Verdict, p_value: float) -> Verdict:
-    """Return the decision by a p-value that is adjusted, and trials needed only if there are not as many."""
+    """Return the decision by an adjusted p-value, and the trials needed only if there are fewer."""
     measured = replace(verdict.measured, p_value=p_value)
     figures = (measured.difference, measured.low, measured.high, p_value)
     (decision,) = decide(Estimates(*(np.array([figure]) for figure in figures)), verdict.bounds)
