@@ -1,8 +1,8 @@
-"""Two settings side by side in the list (KDD 2018 §3.3): what each reports of the ledger's candidates.
+"""Two settings side by side (KDD 2018 §3.3): the candidates of the ledger that each reports.
 
-The ledger holds size, p-value and the step that dropped each candidate, so what another bound of threshold
-and significance drops is computed. What later steps would have said of a candidate that a bound did drop is
-not known without another run of them: such a line is ``open``, at most one more event.
+The ledger holds size, p-value and the step that dropped each candidate, so the effect of other bounds of
+threshold and significance can be computed. Later steps never judged a candidate that a bound dropped: such a
+line is ``open``, at most one more event.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pipeline.analysis.filters.threshold import judge_threshold
 from pipeline.model import Candidate, SeriesKey, Verdict
 
 TRIED = ("threshold", "significance")
-"""Steps with a bound that can be tried on the ledger, in the order in which they are asked."""
+"""Steps with a bound that can be tried on the ledger, in the order of the pipeline."""
 
 Fate = Literal["reported", "open", "silent"]
-"""Of a regression under a setting; open: it passes what dropped it, and later steps were never asked."""
+"""State of a regression under a setting; open: it passes the step that dropped it, later steps never ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +36,20 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class LedgerCandidate:
-    """A candidate as the ledger has it; ``step`` dropped it, empty if it was reported."""
+    """A candidate of the ledger; ``step`` dropped it, empty if it was reported."""
 
     id: str
     service: str
     workload: str
     candidate: Candidate
     scan_end: float  # epoch seconds
-    scan_series: int  # how many series its scan looked at
+    scan_series: int  # number of series in its scan
     step: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What becomes of a regression under one setting, and the step that drops it if one does."""
+    """State of a regression under one setting, and the step that drops it, if any."""
 
     fate: Fate
     step: str = ""
@@ -73,7 +73,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What people say of an event, for lines of the same series and time."""
+    """People's answer to an event, for lines of the same series and time."""
 
     event: str
     service: str
@@ -85,7 +85,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many lines, and what people say of them."""
+    """Number of lines, by people's answers."""
 
     lines: int
     right: int
@@ -100,7 +100,7 @@ def compare_settings(
     same_s: float,
     answers: Sequence[Answer] = (),
 ) -> tuple[Line, ...]:
-    """Return what two settings make of candidates, the latest change first.
+    """Return the lines of candidates under two settings, the latest change first.
 
     Candidates that a step before the threshold dropped are left out: neither setting changes them.
 
@@ -142,12 +142,12 @@ def _line(
 
 
 def _outcome(seen: Sequence[LedgerCandidate], setting: Setting) -> Outcome:
-    """Return what becomes of a regression that several scans saw."""
+    """Return the state of a regression that several scans saw."""
     each = [_outcome_of(one, setting) for one in seen]
     for fate in ("reported", "open"):
         if any(one.fate == fate for one in each):
             return Outcome(fate)
-    # What dropped a later sight of it as known does so no more where the earlier one is silent.
+    # A later sight was dropped as known; that ends if the setting drops the earlier sight.
     if any(not one.step for one in seen) and any(one.step == "same_regression" for one in each):
         return Outcome("open")
     return each[-1]
@@ -182,7 +182,7 @@ def _regressions(found: Iterable[LedgerCandidate], same_s: float) -> list[list[L
 
 
 def _answer(shown: LedgerCandidate, answers: Sequence[Answer], same_s: float) -> Answer | None:
-    """Return what was said of a line's event, else of the nearest event of its series."""
+    """Return the answer to a line's event, or to the nearest event of its series."""
     near = [
         (
             answer.event != shown.id,

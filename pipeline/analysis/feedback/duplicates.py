@@ -15,8 +15,8 @@ def merge_duplicates(
 ) -> list[OpenRegression]:
     """Return open regressions without those that are duplicates of another one of them.
 
-    Their series become members of that one's group: what escalates there is an update of it. A duplicate
-    of what is not open any more is followed by itself.
+    Their series become members of the original's group, so that their escalations are its updates. A
+    duplicate of a regression that is no longer open is followed by itself.
 
     Args:
         followed: Of one service.
@@ -31,7 +31,7 @@ def merge_duplicates(
 
 
 def follow_originals(scan: Scan, followed: Sequence[OpenRegression], states: Mapping[str, Verdict]) -> Scan:
-    """Return a scan in which what joined a duplicate has joined the regression that stands for it."""
+    """Return a scan whose candidates join the originals of duplicates."""
     originals = _originals({one.id: one for one in followed}, states)
     if not any(one.regression in originals for one in scan.joined):
         return scan
@@ -40,7 +40,7 @@ def follow_originals(scan: Scan, followed: Sequence[OpenRegression], states: Map
 
 
 def _originals(known: Mapping[str, OpenRegression], states: Mapping[str, Verdict]) -> dict[str, str]:
-    """Return which open regression stands for each other one, by id."""
+    """Return the id of each open regression's original."""
     found = {name: original_of(name, states) for name in known}
     return {name: original for name, original in found.items() if original != name and original in known}
 

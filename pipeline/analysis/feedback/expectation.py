@@ -1,4 +1,4 @@
-"""Expectations that follow from verdicts: what somebody called expected stays silent, up to its own cost."""
+"""Expectations from verdicts: a regression that somebody called expected stays silent, up to its cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.units import DAY_S
 
 EXPECTED_S = 90 * DAY_S
-"""How long an expected regression stays silent where nobody says until when."""
+"""Duration of the silence if the verdict gives no end."""
 
 
 def expectation_of(said: Verdict, candidate: Candidate) -> Silence | None:

@@ -1,4 +1,4 @@
-"""The updates that one scan makes of open regressions: escalated, joined by further series, resolved."""
+"""Updates by one scan of open regressions: escalated, joined by further series, resolved."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from pipeline.model.metric_kind import is_gcpu
 
 @dataclass(frozen=True, slots=True)
 class LifecycleConfig:
-    """What a workload says of spans and sizes; exactly one threshold is given."""
+    """Settings of a workload: spans and sizes; exactly one threshold is set."""
 
     resolution_s: float
     historical_s: float
     absolute: float | None = None  # detection threshold, in the series' unit
-    relative: float | None = None  # or as a share of the level reported last
+    relative: float | None = None  # or as a share of the level that was reported last
     recovery: ReturnConfig = field(default_factory=ReturnConfig)
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleEvidence:
-    """What one scan has to decide on."""
+    """Input of the decision of one scan."""
 
     scan: Scan
     followed: tuple[OpenRegression, ...]  # of the scan's workload, newest first
-    elsewhere: tuple[OpenRegression, ...]  # of other workloads, which candidates of the scan have joined
+    elsewhere: tuple[OpenRegression, ...]  # of other workloads, joined by candidates of the scan
     courses: Courses | None  # of those followed, from ``courses_start`` on; None if that asks for none
 
 
@@ -55,12 +55,12 @@ class Fallback:
 
 
 def judged_since(scan: Scan, config: LifecycleConfig) -> float:
-    """Return from when on a series must have returned to count as resolved at a scan."""
+    """Return the time from which on a series must have returned to count as resolved at a scan."""
     return scan.end - span_s(scan.end - scan.analysis_start, config.historical_s)
 
 
 def courses_start(scan: Scan, followed: Sequence[OpenRegression], config: LifecycleConfig) -> float | None:
-    """Return from when on the decision needs the courses of regressions' own metrics; None if it does not."""
+    """Return the start of the courses that the decision needs; None if it needs none."""
     since = judged_since(scan, config)
     starts = [
         min(one.candidate.change_time, since - _shift_s(one, scan, config)) for one in _old(followed, since)
@@ -72,7 +72,7 @@ def courses_start(scan: Scan, followed: Sequence[OpenRegression], config: Lifecy
 
 
 def find_fallbacks(evidence: LifecycleEvidence, config: LifecycleConfig) -> list[Fallback]:
-    """Return the regressions whose series seem to have returned: the share factor may yet explain it."""
+    """Return regressions whose series seem to have returned; the share factor may still explain it."""
     found = []
     for one in _old(evidence.followed, judged_since(evidence.scan, config)):
         returned = _judge_returned(evidence, one, config)
@@ -85,7 +85,7 @@ def find_fallbacks(evidence: LifecycleEvidence, config: LifecycleConfig) -> list
 def confirm_fallbacks(
     evidence: LifecycleEvidence, fallbacks: Sequence[Fallback], config: LifecycleConfig
 ) -> list[Fallback]:
-    """Return the fallbacks that hold with their share factors filled in: those are resolved."""
+    """Return the fallbacks that hold after division by their share factors: these are resolved."""
     return [
         fallback
         for fallback in fallbacks
@@ -96,7 +96,7 @@ def confirm_fallbacks(
 def decide_updates(
     evidence: LifecycleEvidence, fallbacks: Sequence[Fallback], config: LifecycleConfig
 ) -> list[Update]:
-    """Return one update for each regression of which a scan has news, the resolved ones last.
+    """Return one update for each regression with news in a scan, the resolved ones last.
 
     Args:
         evidence: What was gathered.
@@ -122,12 +122,12 @@ def fixing_changes(
 
 
 def _old(followed: Sequence[OpenRegression], since: float) -> list[OpenRegression]:
-    """Return the regressions that had begun before the span in which a return must hold."""
+    """Return the regressions that began before the span in which a return must hold."""
     return [one for one in followed if one.candidate.change_time <= since]
 
 
 def _shift_s(one: OpenRegression, scan: Scan, config: LifecycleConfig) -> float:
-    """Return how much earlier the course of the same hours before a regression lies; 0 if there is none."""
+    """Return how far before the scan the reference course of the same hours lies; 0 if there is none."""
     change_time = one.candidate.change_time
     earliest = change_time - config.historical_s
     return reference_shift_s(judged_since(scan, config), scan.end, change_time, earliest) or 0.0
@@ -152,7 +152,7 @@ def _judge_returned(
 
 
 def _drop_time(evidence: LifecycleEvidence, one: OpenRegression, config: LifecycleConfig) -> float | None:
-    """Return when a series fell back by a large part of a regression; None if it never did at one time."""
+    """Return the time when a series fell by a large part of a regression at once; None if it never did."""
     scan, reported = evidence.scan, one.candidate
     values, weights = _known(evidence.courses).of(reported, reported.change_time, scan.end)
     upward = values if reported.delta > 0 else -values
@@ -179,9 +179,10 @@ def _resolution(scan: Scan, fallback: Fallback) -> Update:
 
 
 def _escalating(scan: Scan) -> list[Candidate]:
-    """Return what may have escalated, what did most first.
+    """Return the candidates that may escalate a regression, the largest rise first.
 
-    The filter stage says so of what goes beyond one candidate, dedup of what joined a regression once more.
+    The filter stage reports candidates beyond an earlier one, the dedup stage those that join a regression
+    again.
     """
     every = [*scan.grown, *(joined.candidate for joined in scan.joined)]
     return sorted(every, key=lambda c: (-abs(c.delta), c.series))
@@ -193,13 +194,13 @@ def _escalations(
     """Return one update for each regression of which a series has escalated beyond what was reported."""
     scan = evidence.scan
     updates: dict[str, Update] = {}
-    # What grew most speaks for a group; but a regression's own metric goes before its group's.
+    # The series that rose most represents a group; but a regression's own metric precedes its group.
     elsewhere = {joined.candidate: joined.regression for joined in scan.joined}
     for candidate in _escalating(scan):
         series = candidate.series
-        # The newest regression of a series is the one that has escalated.
+        # If several regressions have the series, the newest one has escalated.
         regression = next((one for one in left if one.member(series)), None)
-        # A metric that has joined another one got worse with that.
+        # A metric that has joined another regression has escalated with that one.
         if (
             regression
             and not is_gcpu(series.kind)
@@ -240,9 +241,9 @@ def _level_since(evidence: LifecycleEvidence, one: OpenRegression, time: float) 
 
 
 def _with_joined(scan: Scan, found: Sequence[OpenRegression], updates: Sequence[Update]) -> list[Update]:
-    """Return the updates of a scan with the series that joined regressions, one update a regression.
+    """Return the updates of a scan for series that joined regressions, one update a regression.
 
-    A series that is part of a regression already, as another workload may see it, is no news.
+    A series that already belongs to the regression, for instance by another workload, is no news.
     """
     by_id = {update.regression.id: update for update in updates}
     for one in found:

@@ -1,8 +1,8 @@
-"""Decisions on silences: which regressions people expected or muted, and which go beyond what they said.
+"""Decisions on silences: regressions that people expected or muted, and those beyond that.
 
-An expectation silences as much as it announces: the regressions that it is about are added up, each with
-its uncertainty, and what makes the sum significantly larger than the announced cost is reported. A mute
-silences whatever it names until it ends; what rises beside that in a group is not hidden by it.
+An expectation silences as much as it announces: the regressions that it is about are added up, each with its
+uncertainty, and what makes the sum significantly larger than the announced cost is reported. A mute silences
+the series that it names until it ends; other rising members of a group stay visible.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from pipeline.model.frames import element
 from pipeline.model.metric_kind import is_gcpu
 
 ERRORS = 2.0
-"""Standard errors by which a rise must go beyond an announced cost to be reported."""
+"""Standard errors by which a rise must exceed an announced cost to be reported."""
 
 OTHERS_ERRORS = 3.0
 """Standard errors by which a member must rise beside muted subroutines: a group has many members."""
 
 SHORTEST_CHANGE = 7
-"""Shortest beginning of a change's id that names it, in characters, as git shortens ids."""
+"""Fewest characters that name a change's id, as git shortens ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What one regression takes of an announced cost."""
+    """Part of an announced cost that one regression uses."""
 
     regression: str  # its id
     silence: str  # id of the expectation
@@ -41,7 +41,7 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class SilenceEvidence:
-    """What one scan has to decide on silences with."""
+    """Input of one scan's decisions on silences."""
 
     now: float  # end of the scan, epoch seconds
     silences: tuple[Silence, ...]
@@ -60,7 +60,7 @@ class SilenceEvidence:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SilenceCase:
-    """A regression as silences look at it."""
+    """A regression with the properties that silences depend on."""
 
     id: str
     candidate: Candidate  # with its group
@@ -70,21 +70,21 @@ class SilenceCase:
 
 @dataclass(frozen=True, slots=True)
 class SilenceDecision:
-    """What silences say of a regression: decisions in order, of which the last may have dropped it."""
+    """Decisions of silences on a regression, in order; the last may have dropped it."""
 
     decisions: tuple[Decision, ...]
     applied: tuple[AppliedSilence, ...]  # as many; each decision's silence
-    size: float = 0.0  # what it takes of an expectation
+    size: float = 0.0  # part of an expectation that it uses
     error: float = 0.0
 
     @property
     def silent(self) -> bool:
-        """Whether the regression is not to be reported."""
+        """Whether the regression is silenced."""
         return any(not decision.passed for decision in self.decisions)
 
 
 def decide_silence(case: SilenceCase, evidence: SilenceEvidence) -> SilenceDecision:
-    """Return what silences say of a regression; no decisions where none is about it."""
+    """Return the decisions of silences on a regression; none if no silence is about it."""
     size, error = size_of(case.candidate)
     found = [_expected(case, evidence)]
     if found[0] is None or found[0][0].passed:
@@ -95,7 +95,7 @@ def decide_silence(case: SilenceCase, evidence: SilenceEvidence) -> SilenceDecis
 
 
 def is_in_force(silence: Silence, now: float) -> bool:
-    """Return whether a scan that ends now knows of a silence."""
+    """Return whether a silence is known to a scan that ends now."""
     return silence.time <= now and (silence.removed is None or now < silence.removed)
 
 
@@ -105,7 +105,7 @@ def matches(silence: Silence, candidate: Candidate) -> bool:
 
 
 def running_mutes(evidence: SilenceEvidence) -> list[Silence]:
-    """Return the mutes of a service that have begun and not ended when the scan ends."""
+    """Return the mutes of a service that are running when the scan ends."""
     now = evidence.now
     return [
         one
@@ -118,7 +118,7 @@ def running_mutes(evidence: SilenceEvidence) -> list[Silence]:
 
 
 def asks_for_stacks(candidate: Candidate, evidence: SilenceEvidence) -> bool:
-    """Return whether the decision needs the stacks around a change point: a mute leaves members out."""
+    """Return whether the decision needs the stacks around a change point: to leave out muted members."""
     mutes = running_mutes(evidence)
     return any(matches(mute, candidate) for mute in mutes) and any(
         is_gcpu(member.metric_kind) and not any(matches(mute, member) for mute in mutes)
@@ -127,10 +127,10 @@ def asks_for_stacks(candidate: Candidate, evidence: SilenceEvidence) -> bool:
 
 
 def size_of(candidate: Candidate) -> tuple[float, float]:
-    """Return how large a regression is as a share of the service's CPU, and the standard error of that.
+    """Return the size of a regression as a share of the service's CPU, and its standard error.
 
-    It is the rise of the member that surely rises most: what stands for a group may rise by less than it. Of
-    a service-level metric it is its own change, in its own unit.
+    It is the rise of the member with the largest certain rise: the representative of a group may rise less.
+    For a service-level metric it is the change in its own unit.
     """
     own = standard_error(candidate)
     if not is_gcpu(candidate.metric_kind):
@@ -156,7 +156,7 @@ def standard_error(candidate: Candidate) -> float:
 
 
 def _expected(case: SilenceCase, evidence: SilenceEvidence) -> tuple[Decision, AppliedSilence] | None:
-    """Hold a regression against the costs that were announced for it; the one with most room left counts."""
+    """Compare a regression with its announced costs; the one with most room left counts."""
     candidate = case.candidate
     own_unit = not is_gcpu(candidate.metric_kind)
     if not own_unit and candidate.delta <= 0:
@@ -178,7 +178,7 @@ def _expected(case: SilenceCase, evidence: SilenceEvidence) -> tuple[Decision, A
 
 
 def _total(case: SilenceCase, expectation: Silence, evidence: SilenceEvidence) -> tuple[float, float]:
-    """Return what regressions take of an announced cost, this one too, and the most it may be."""
+    """Return the cost that regressions use of an announcement, this one included, and its upper bound."""
     size, error = size_of(case.candidate)
     others = [
         one for one in evidence.spendings if one.silence == expectation.id and one.regression != case.id
@@ -218,7 +218,7 @@ def _is_named(change: str, name: str) -> bool:
 
 
 def _muted(case: SilenceCase, mutes: Sequence[Silence]) -> tuple[Decision, AppliedSilence] | None:
-    """Hold a regression against the running mutes; the last to end speaks for all."""
+    """Compare a regression with the running mutes; the mute that ends last counts."""
     about = [mute for mute in mutes if matches(mute, case.candidate)]
     if not about:
         return None
@@ -235,7 +235,7 @@ def _muted(case: SilenceCase, mutes: Sequence[Silence]) -> tuple[Decision, Appli
 
 
 def _largest_beside(case: SilenceCase, mutes: Sequence[Silence]) -> tuple[Candidate, float, float] | None:
-    """Return the member that rises most beside what is muted, its rise there, and the noise of that."""
+    """Return the unmuted member that rises most, its unmuted rise, and the standard error of that."""
     every = (case.candidate, *case.candidate.group)
     muted = [one for one in every if any(matches(mute, one) for mute in mutes)]
     beside = [(one, *_rise_beside(one, muted, case)) for one in case.candidate.group if one not in muted]
@@ -243,7 +243,7 @@ def _largest_beside(case: SilenceCase, mutes: Sequence[Silence]) -> tuple[Candid
 
 
 def _rise_beside(member: Candidate, muted: Sequence[Candidate], case: SilenceCase) -> tuple[float, float]:
-    """Return by how much a member rises in stacks without any muted subroutine, and the noise of that.
+    """Return a member's rise in stacks without any muted subroutine, and its standard error.
 
     Without stacks, as of service-level metrics, nothing of its rise is known to be theirs; of gCPU, what
     the largest muted one rises by.

@@ -1,8 +1,8 @@
-"""What a change may have to do with a type of request that costs more, by call graphs of two kinds.
+"""Relation of changes to a type of request that costs more, by call graphs of two kinds.
 
 The source's is computed where the repository is, and comes with the change (``RouteReach``). The other one is
-what production shows: the stacks under the endpoint that answers the request. Where both are known, the one
-that shows more counts: source does not resolve every call, and stacks do not hold what rarely runs.
+what production shows: the stacks under the endpoint that answers the request. Where both are known, the
+larger attribution counts: source does not resolve every call, and stacks miss code that rarely runs.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ def request_types(candidate: Candidate) -> dict[str, float]:
 
 
 def route_reached(change: Change, type_: str) -> RouteReach | None:
-    """Return the route of a change's application that answers a type, None where none is known."""
+    """Return the route of a change's application that answers a type, None if no route does."""
     name = _route_of(type_, tuple(each.route for each in change.routes))
     return next((each for each in change.routes if each.route == name), None)
 
 
 @lru_cache(maxsize=1024)
 def _route_of(type_: str, names: tuple[str, ...]) -> str | None:
-    """Return which route answers a type: changes of one release name the same ones."""
+    """Return the route that answers a type: changes of one release name the same routes."""
     found = match_type(type_, map(route_named, names))
     return found.name if found else None
 
 
 def attribute_by_source(changes: Sequence[Change], type_: str) -> tuple[Attribution | None, ...]:
-    """Attribute a request to changes by what they say of its route; None where they say nothing of it."""
+    """Attribute a request to changes by their source's routes; None for a change without the route."""
     found = (route_reached(change, type_) for change in changes)
     return tuple(_attribution(each) if each else None for each in found)
 
@@ -79,7 +79,7 @@ class ObservedCalls:
     subroutines: frozenset[str]
 
     def reach(self, type_: str) -> RequestReach | None:
-        """Return what a type of request runs, None where no endpoint answers it."""
+        """Return the reach of a type of request, None if no endpoint answers it."""
         found = match_type(type_, self.routes)
         if found is None:
             return None
@@ -122,7 +122,7 @@ def _depths(ways: Iterable[Sequence[str]], common: set[str]) -> dict[str, int]:
 def attribute_request(
     changes: Sequence[Change], type_: str, observed: RequestReach | None
 ) -> tuple[Attribution | None, ...]:
-    """Attribute a request to changes by source and by stacks, whichever shows more; None: not known."""
+    """Attribute a request to changes by source and by stacks, the larger value of both; None: not known."""
     by_source = attribute_by_source(changes, type_)
     by_stacks = attribute_reach(observed, changes) if observed else (None,) * len(changes)
     return tuple(
