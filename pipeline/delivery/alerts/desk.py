@@ -1,4 +1,4 @@
-"""The desk: takes events in, keeps what is to be sent, and sends what is due, each target for itself."""
+"""The desk: takes events in, stores deliveries, and sends due ones, each target for itself."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ from pipeline.telemetry.metrics import Sample
 log = logging.getLogger(__name__)
 
 FOLLOWED_S = 45 * DAY_S
-"""How long a delivery is remembered: regressions are followed for 30 days."""
+"""Time for which a delivery is remembered: regressions are followed for 30 days."""
 
 SEND_S = 20.0
-"""How long one message may take, with all requests that it needs."""
+"""Longest time of one message, with all requests that it needs."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, HOUR_S / 4
-"""How long a target is left alone after it did not take a message; twice as long each time, up to this."""
+"""Pause of a target after it did not take a message; doubled each time, up to the second number."""
 
 REFRESH_S = 60.0
-"""How often a digest looks for what other processes have put into it."""
+"""Interval at which a digest reads the lines of other processes."""
 
 DIGEST_PART: Part = ("regressions", 0)
-"""Who has it sends the digests, so that there is one for all services."""
+"""Partition whose process sends the digests, so that there is one for all services."""
 
 
 class Desk:
@@ -65,9 +65,9 @@ class Desk:
         self._known: dict[str, Delivery] = {}
         self._mine: frozenset[Part] = frozenset()
         self._sending: dict[str, asyncio.Task[None]] = {}
-        self._paused: dict[str, tuple[float, float]] = {}  # target → until when, and how long the next time
+        self._paused: dict[str, tuple[float, float]] = {}  # target → end of its pause, length of the next one
         self._refreshed = 0.0
-        self._keeping = asyncio.Lock()  # what is taken in while partitions arrive is read with what was there
+        self._keeping = asyncio.Lock()  # arriving partitions read events together with stored deliveries
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -76,7 +76,7 @@ class Desk:
 
     @property
     def waiting(self) -> int:
-        """How many deliveries of this process's partitions wait."""
+        """Number of waiting deliveries of this process's partitions."""
         return sum(1 for each in self._known.values() if each.state == "waiting" and self._is_mine(each))
 
     def samples(self) -> list[Sample]:
@@ -86,7 +86,7 @@ class Desk:
         return self._numbers.samples(waiting, paused, self._clock())
 
     async def arrived(self, partitions: frozenset[Part]) -> None:
-        """Take partitions over, with what the processes before left of them."""
+        """Take partitions over, with the waiting deliveries of earlier processes."""
         await self.left(self._mine)
         async with self._keeping:
             self._known = settled(await self._record.load(self._clock() - FOLLOWED_S))
@@ -94,13 +94,13 @@ class Desk:
         self._refreshed = self._clock()
 
     async def left(self, _: frozenset[Part]) -> None:
-        """Send nothing more of any partition, once what is being sent has ended and is kept."""
+        """Stop sending for all partitions, once running deliveries have ended and are stored."""
         self._mine = frozenset()
         if self._sending:
             await asyncio.wait(self._sending.values())
 
     async def take(self, entries: Sequence[Entry]) -> None:
-        """Keep what events lead to, so that their offsets can be committed."""
+        """Store the deliveries of events, so that the events' offsets can be committed."""
         async with self._keeping:
             await self._take(entries)
 
@@ -131,7 +131,7 @@ class Desk:
         return replace(alert, owners=self._rules.owners.of(alert))
 
     async def tick(self) -> None:
-        """Begin to send what is due, by every target that is not being sent to."""
+        """Start sending due deliveries, to every target that is not being sent to."""
         await self._refresh()
         now = self._clock()
         mine = [each for each in self._known.values() if each.state == "waiting" and self._is_mine(each)]
@@ -149,14 +149,14 @@ class Desk:
             self._pause(target, 0.0)
 
     async def finish(self) -> None:
-        """End what is being sent."""
+        """Finish running deliveries."""
         await self.left(self._mine)
 
     def _is_mine(self, each: Delivery) -> bool:
         return (DIGEST_PART if each.manner == "digest" else each.part) in self._mine
 
     async def _refresh(self) -> None:
-        """Look for lines of digests that other processes have taken in since."""
+        """Read lines of digests that other processes have stored since."""
         now = self._clock()
         digests = any(target.digest for target in self._rules.targets.values())
         if digests and DIGEST_PART in self._mine and now >= self._refreshed + REFRESH_S:
@@ -165,14 +165,14 @@ class Desk:
             self._known = settled([*self._known.values(), *found])
 
     async def _send_all(self, target: str, due: Sequence[Delivery]) -> None:
-        """Send what is due to one target, until it is all sent or the target does not take more."""
+        """Send due deliveries to one target, until all are sent or the target takes no more."""
         if target not in self._rules.targets:
             await self._close(due, "dropped", detail="no such target any more")
             return
         now = self._clock()
         kind = self._rules.targets[target]
         due = [each for each in due if not await self._is_settled(each)]
-        sent = {  # what went in one message has one time and one thread
+        sent = {  # deliveries of one message have one time and one thread
             (each.changed, each.thread)
             for each in self._known.values()
             if each.target == target and each.state == "sent"
@@ -183,7 +183,7 @@ class Desk:
                 return
 
     async def _is_settled(self, each: Delivery) -> bool:
-        """Drop a delivery that nobody needs any more."""
+        """Drop a delivery that is no longer needed."""
         alert, now = each.alert, self._clock()
         given_up = now > each.due + self._rules.give_up_s
         reason = ""
@@ -205,7 +205,7 @@ class Desk:
         return await self._record.answered(alert.service, sorted({one.event for one in those}))
 
     async def _send(self, target: str, batch: Sequence[Delivery]) -> bool:
-        """Send one message; whether the next one may follow at once."""
+        """Send one message; return whether the next one may follow at once."""
         note = note_for(batch, self._rules.dashboard)
         thread = thread_of(self._known.values(), batch[0]) if len(batch) == 1 else ""
         try:
@@ -255,7 +255,7 @@ class Desk:
 
 
 def note_for(batch: Sequence[Delivery], dashboard: str) -> Note:
-    """Return what is said of a batch: of one what became of it, of several a digest."""
+    """Return the text of a batch: of one alert a note, of several a digest."""
     first = batch[0]
     if len(batch) == 1 and first.manner != "digest":
         reminds = first.manner == "unanswered"

@@ -1,4 +1,4 @@
-"""Dry runs: what rules would send of events, and a test message to each target."""
+"""Dry runs: messages that rules would send of events, and a test message to each target."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DryRun:
         return self._rules.plan.sources
 
     def lines(self, entry: Entry, now: float) -> Iterator[str]:
-        """Yield what one event leads to: to whom, when, and the message.
+        """Yield the deliveries of one event: target, time, and message.
 
         Raises:
             InvalidMessage: it is no event.
@@ -52,7 +52,7 @@ class DryRun:
 
 
 def example(now: float) -> Alert:
-    """Return an alert that nothing has led to."""
+    """Return an alert for tests, without an event."""
     return Alert(
         event=f"test-{int(now)}",
         kind="detected",
@@ -74,7 +74,7 @@ def example(now: float) -> Alert:
 
 
 async def send_test(rules: AlertRules, names: Sequence[str], now: float) -> dict[str, str]:
-    """Send a test message to targets and return what is wrong with each; empty where nothing is.
+    """Send a test message to targets and return each one's error; empty for those without one.
 
     Where a target has a state for each regression, the test is resolved at once.
     """

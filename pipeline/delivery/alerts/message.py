@@ -15,15 +15,15 @@ from pipeline.delivery.alerts.trial_message import trial_entry, trial_lines, tri
 Occasion = Literal["detected", "updated", "resolved", "unanswered", "digest", "test"]
 
 _MOST_LISTED = 30
-"""Lines of a digest; what is beyond is counted."""
+"""Most lines of a digest; further alerts are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is to be said to a target. ``alerts`` are those that it is about, one but for a digest."""
+    """A message for a target. ``alerts`` are its subjects: one, except for a digest."""
 
     occasion: Occasion
-    id: str  # repeats if it is said once more, so that a target can know it again
+    id: str  # the same if the message is sent again, so that a target can recognise it
     title: str
     lines: tuple[Line, ...]
     link: str  # empty if no dashboard is known
@@ -31,12 +31,12 @@ class Note:
 
     @property
     def alert(self) -> Alert:
-        """The one that it is about; of a digest the first."""
+        """The alert of the message; of a digest the first."""
         return self.alerts[0]
 
     @property
     def answerable(self) -> bool:
-        """Whether a person can say something of it: of a regression, until it is gone."""
+        """Whether a person can answer: a regression, until it is gone."""
         return self.occasion != "resolved" and self.alert.trial is None
 
 
@@ -57,7 +57,7 @@ def page_of(dashboard: str, alert: Alert) -> str:
 
 
 def note_of(alert: Alert, dashboard: str, *, occasion: Occasion | None = None) -> Note:
-    """Return what is said of one alert: what, by how much, since when and by whom."""
+    """Return the message of one alert: series, size, time and suspect."""
     said = occasion or alert.kind
     link = page_of(dashboard, alert)
     if alert.trial:
@@ -69,7 +69,7 @@ def note_of(alert: Alert, dashboard: str, *, occasion: Occasion | None = None) -
 
 
 def how_to_answer(event: str = "") -> Line:
-    """Return the line that says how a reply answers; with an event's id where a reply has to name it."""
+    """Return the line on how to reply; with an event's id if a reply has to name it."""
     command = f"/smidgen false {event}".rstrip()
     return (
         Span("Answer by a reply: "),
@@ -84,7 +84,7 @@ def how_to_answer(event: str = "") -> Line:
 
 
 def digest_of(alerts: Sequence[Alert], dashboard: str, note_id: str) -> Note:
-    """Return what is said of several alerts at once: a line each, the most expensive first."""
+    """Return the message of several alerts: a line each, the most expensive first."""
     order = sorted(
         alerts, key=lambda each: (-(each.waste_servers or 0), -abs(each.relative or 1), each.event)
     )

@@ -14,7 +14,7 @@ _LARGEST_LINE = 2000
 
 @dataclass(frozen=True, slots=True)
 class OwnerLine:
-    """A pattern with those who own what it matches; nobody owns it where there is none."""
+    """A pattern and its owners; nobody owns its matches if there are none."""
 
     pattern: str
     owners: tuple[str, ...]
@@ -22,7 +22,7 @@ class OwnerLine:
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Who owns subroutines, and files of which services. Later lines win, as CODEOWNERS has it."""
+    """Owners of subroutines, and of files by service. Later lines win, as in CODEOWNERS."""
 
     subroutines: tuple[OwnerLine, ...] = ()
     files: tuple[tuple[str, tuple[OwnerLine, ...]], ...] = ()  # glob of services, lines of a CODEOWNERS
@@ -80,8 +80,8 @@ def parse_owner_patterns(raw: Mapping[str, Sequence[str]]) -> tuple[OwnerLine, .
 def _matches_path(pattern: str, path: Sequence[str]) -> bool:
     """Return whether a pattern of CODEOWNERS is about a path, given as its folders and its file.
 
-    Its rules are those of gitignore without ! and [ ]. It takes time in proportion to both lengths: whoever
-    may write a CODEOWNERS could else have one pattern take for ever.
+    Its rules are those of gitignore without ! and [ ]. It takes time linear in both lengths, so that no
+    pattern of a CODEOWNERS can take for ever.
     """
     parts = pattern.strip("/").split("/")
     ends: set[int] = {0}  # how many parts of the path the pattern so far may be about

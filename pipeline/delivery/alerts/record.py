@@ -1,4 +1,4 @@
-"""Record of deliveries in the store: what is to be sent, what was sent, and whether anybody has answered."""
+"""Record of deliveries in the store: waiting, sent, and answered."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Record:
     async def load(self, since: float) -> list[Delivery]:
         """Return the deliveries of events from ``since`` (event time, epoch seconds) on, each state once.
 
-        One whose alert cannot be read is left out, and the log says so: the others are sent.
+        A delivery whose alert cannot be read is logged and left out; the others are sent.
         """
         found = await _patiently(lambda: self._store.rows(RowQuery("alerts", None, since, EVER[1])))
         return [read for row in found if (read := _readable(row))]
 
     async def write(self, deliveries: Sequence[Delivery]) -> None:
-        """Keep deliveries in the state that they are in."""
+        """Store deliveries with their states."""
         if deliveries:
             columns = columns_of([_row(each) for each in deliveries])
             await _patiently(lambda: self._store.insert("alerts", columns))
 
     async def answered(self, service: str, events: Sequence[str]) -> bool:
-        """Return whether a person has said something of one of these events."""
+        """Return whether a person has answered one of these events."""
         for event in events:
             asked = partial(self._store.rows, RowQuery("verdicts", service, *EVER, equal={"event": event}))
             if await _patiently(asked):
@@ -52,7 +52,7 @@ class Record:
 
 
 async def _patiently(call: Callable[[], _Found]) -> _Found:
-    """Call the store in a thread, as often as it takes until it answers."""
+    """Call the store in a thread, again until it answers."""
     said = False
     while True:
         try:

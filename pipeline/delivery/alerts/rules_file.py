@@ -1,4 +1,4 @@
-"""The file of rules: targets with their secrets, owners, and which alerts go where."""
+"""The file of rules: targets with their secrets, owners, and rules."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class _OwnersFile(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class AlertRules:
-    """What a file of rules says."""
+    """Content of a file of rules."""
 
     plan: Plan
     targets: Mapping[str, Target]
     owners: Owners
     dashboard: str
-    max_age_s: float  # older events, by event time, are not alerted
-    give_up_s: float  # after this time nothing is sent once more
+    max_age_s: float  # events with an older event time are not alerted
+    give_up_s: float  # after this time no failed message is sent again
     secrets: tuple[str, ...]
 
 

@@ -27,7 +27,7 @@ Secret = Annotated[SecretStr, BeforeValidator(_check)]
 
 
 def with_secrets(raw: Any, folder: Path, environ: Mapping[str, str], where: str) -> Any:
-    """Return what a file holds, with each ``{env: NAME}`` and ``{file: PATH}`` replaced by its secret.
+    """Return the content of a file, with each ``{env: NAME}`` and ``{file: PATH}`` replaced by its secret.
 
     Paths are relative to ``folder``.
 

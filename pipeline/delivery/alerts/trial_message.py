@@ -1,4 +1,4 @@
-"""Messages on experiments: what failed or is not decided, by how much, by what, and on which machines."""
+"""Messages on experiments: failed and undecided metrics, sizes, models, and machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def trial_title(outcome: TrialOutcome, service: str) -> str:
 
 
 def trial_lines(outcome: TrialOutcome, service: str) -> tuple[Line, ...]:
-    """Return what is said of an experiment: its decision, the metrics that led to it, sides and machines."""
+    """Return the text on an experiment: its decision, the metrics that led to it, sides and machines."""
     revision = f" (revision {outcome.revision})" if outcome.revision > 1 else ""
     what: Line = (
         Span(_OPENINGS[outcome.decision], "bold"),

@@ -35,7 +35,7 @@ class GitHub:
         return str((await self._call("POST", "/issues", json=body))["number"])
 
     async def close_issue(self, number: str) -> None:
-        """Close it as completed."""
+        """Close an issue as completed."""
         await self._call("PATCH", f"/issues/{number}", json={"state": "closed"})
 
     async def merge_request_of(self, commit: str) -> str:

@@ -1,4 +1,4 @@
-"""HTTP as targets need it: bounded answers, no redirects, and two kinds of failure."""
+"""HTTP for targets: bounded answers, no redirects, and two kinds of failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.model.units import DAY_S
 TIMEOUT_S = 10.0
 _MOST_BYTES = 4 * 1024**2
 _LATER = frozenset({408, 425, 429})
-"""Answers below 500 that are another one later."""
+"""Statuses under 500 that may change later."""
 
 
 class TargetUnavailable(SmidgenError):
@@ -52,7 +52,7 @@ class Http:
         """Send a request and return its answer: JSON as values, anything else as text.
 
         Raises:
-            TargetUnavailable: there is no answer, or one that says later.
+            TargetUnavailable: there is no answer, or a status that may change later.
             TargetRefused: any other answer but success.
         """
         if self._session is None:
@@ -81,13 +81,13 @@ class Http:
             return text
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         if self._session is not None:
             await self._session.close()
 
 
 def _seconds(header: str) -> float:
-    """Return for how long an answer asks to wait, at most a day; 0 where it says it in another way."""
+    """Return the seconds that an answer asks to wait, at most a day; 0 if in another format."""
     return min(float(header), DAY_S) if header.isascii() and header.isdecimal() else 0.0
 
 

@@ -28,7 +28,7 @@ class Jira(OneAlert):
     replies: bool = False
 
     async def send(self, note: Note, thread: str, http: Http) -> str:
-        """Open an issue, unless it is there; or comment on it, and move one whose regression is resolved."""
+        """Open an issue, unless it exists; or comment on it, and move it if its regression is resolved."""
         label = f"smidgen-{note.alert.regression}"
         key = thread or await self._find(label, http)
         if not key:
