@@ -160,7 +160,7 @@ def _with_silences(datasets: Sequence[Dataset], silences: Sequence[Silence]) -> 
 
 
 def _check_workloads(source: Path, datasets: Sequence[Dataset], workloads: Sequence[Workload]) -> None:
-    """Refuse workloads that would look at nothing, and say which service is too short to judge."""
+    """Refuse workloads that would detect nothing, and name services that are too short to judge."""
     for workload in workloads:
         if mistake := _mistake(source, datasets, workload):
             raise ConfigError(mistake)
@@ -174,7 +174,7 @@ def _check_workloads(source: Path, datasets: Sequence[Dataset], workloads: Seque
 
 
 def _check_length(source: Path, datasets: Sequence[Dataset], workloads: Sequence[Workload]) -> None:
-    """Refuse data that are too short for all workloads, which would find nothing whatever there is."""
+    """Refuse data that are too short for all workloads: nothing could be detected."""
     longest_s = max(one.end - one.start for one in datasets)
     least = min(workloads, key=lambda one: one.least_s)
     if longest_s < least.least_s:
@@ -185,7 +185,7 @@ def _check_length(source: Path, datasets: Sequence[Dataset], workloads: Sequence
 
 
 def _mistake(source: Path, datasets: Sequence[Dataset], workload: Workload) -> str:
-    """Return why a workload would look at nothing, or not as it should; empty if it would."""
+    """Return why a workload would detect nothing, or work wrongly; empty if it is fine."""
     if workload.series == "service":
         found = any(dataset.metrics for dataset in datasets)
         return "" if found else f"{source}: no metric values for workload {workload.name}"
@@ -228,7 +228,7 @@ def _write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def _events_in_words(types: Counter[str]) -> str:
-    """Write how many events there are, and how many of them say more of a regression reported before."""
+    """Write the number of events, and the number of updates among them."""
     text = counted(types.total(), "event")
     if not (later := types[UPDATED] + types[RESOLVED]):
         return text
@@ -257,7 +257,7 @@ def _summary(funnels: dict[str, Funnel], events: str) -> Table:
 
 
 def _share(left: int | None, detected: int) -> str:
-    """Write what is left as a count, with the ratio 1/n to what was detected, as Table 5 does."""
+    """Write the remaining candidates as a count, with the ratio 1/n to the detected ones, as in Table 5."""
     if left is None:
         return ""
     return f"{left:,} (1/{detected / left:.3g})" if left else "0"

@@ -1,4 +1,4 @@
-"""``smidgen dlq``: what could not be used, why, and sending it once more."""
+"""``smidgen dlq``: dead letters, their reasons, and sending them once more."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MAX_REASON = 100
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which dead letters are meant; None means any."""
+    """Choice of dead letters; None means any."""
 
     topic: str | None
     stage: str | None
@@ -44,7 +44,7 @@ class Filter:
     since: float | None  # seconds before now
 
     def chosen(self, found: Survey, topics: Topics, *, replayed_too: bool = False) -> list[DeadLetter]:
-        """Return the dead letters that are meant."""
+        """Return the chosen dead letters."""
         oldest = -math.inf if self.since is None else system_clock() - self.since
         names = {self.topic, topics[self.topic].name if self.topic and self.topic in topics else None}
         return [
@@ -167,7 +167,7 @@ async def _replay(
 
 
 async def _something_to_send(broker: Broker, topics: Topics, wanted: Filter, key: str | None) -> bool:
-    """Return whether it is worth to wait until nobody else replays, which takes seconds."""
+    """Return whether waiting for the end of other replays, which takes seconds, is worth it."""
     found = await survey(broker, topics, key)
     return bool(wanted.chosen(found, topics) or found.receipts.interrupted())
 
@@ -201,7 +201,7 @@ def _summarise(dead_letters: Iterable[DeadLetter], topics: Topics) -> None:
 
 
 def _kind(reason: str) -> str:
-    """Leave out of a reason what differs from one message to the next."""
+    """Remove from a reason the parts that differ between messages."""
     return _DIGITS.sub("#", _QUOTED.sub("'…'", reason))[:_MAX_REASON]
 
 
@@ -239,7 +239,7 @@ def _as_json(dead_letter: DeadLetter, status: Status, obstacle: str) -> dict[str
 
 
 def _position(dead_letter: DeadLetter) -> str:
-    """Return partition and offset of a dead letter."""
+    """Return the partition and the offset of a dead letter."""
     return "/".join(map(str, dead_letter.position))
 
 

@@ -1,4 +1,4 @@
-"""``smidgen doctor``: whether everything that Smidgen leans on is well, and what to do if it is not."""
+"""``smidgen doctor``: checks of everything that Smidgen depends on, with advice."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def doctor(settings: Settings, max_lag: int, worker: str | None, as_json: bool) 
 
 
 def diagnose(settings: Settings, max_lag: int = MAX_LAG) -> list[Finding]:
-    """Look at broker, topics, lag, dead letters, agents and store; what is found holds no secret."""
+    """Check broker, topics, lag, dead letters, agents and store; findings hold no secret."""
     return _without_secrets([*_of_broker(settings, max_lag), *_of_store(settings)], settings)
 
 
@@ -103,7 +103,7 @@ def ask_worker(url: str, token: str | None) -> Finding:
         raise ConfigError(f"--worker: should be http://host:port, not {url!r}")
     request = urllib.request.Request(f"{address.rstrip('/')}/ready")
     if token is not None:
-        # urllib writes headers in Latin-1; a token goes as UTF-8, as the worker reads it.
+        # urllib writes headers in Latin-1, the worker reads tokens as UTF-8.
         request.add_header("Authorization", f"Bearer {token}".encode().decode("latin-1"))
     advice = "see its log"
     try:
@@ -139,7 +139,7 @@ def _of_broker(settings: Settings, max_lag: int) -> Iterator[Finding]:
 
 
 def _checked(check: str, ask: Callable[[], list[Finding]]) -> list[Finding]:
-    """Turn a failure to ask into a finding, so that the checks after it are still made."""
+    """Turn a failed check into a finding, so that the next checks still run."""
     try:
         return ask()
     except ConfigError as error:  # it says what to do
@@ -160,7 +160,7 @@ _PARTITIONS = re.compile(r": (\d+) partitions instead of (\d+)$")
 
 
 def _difference(text: str) -> Finding:
-    """Return the finding of one way in which topics differ from topics.yaml."""
+    """Return the finding of one difference between a topic and topics.yaml."""
     if text.endswith(": missing"):
         return Finding("topics", "fail", text, "smidgen topics apply")
     if counts := _PARTITIONS.search(text):

@@ -1,4 +1,4 @@
-"""What ``smidgen detectable --requests`` shows: how soon a rise of each type's cost is seen."""
+"""Output of ``smidgen detectable --requests``: periods until a rise of each type's cost is seen."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from pipeline.stages.gather.rollouts import gather_metrics, gather_run
 from pipeline.storage.connect import open_store
 
 _SHOWN = 20
-"""Types of a table; JSON has all."""
+"""Most types in a table; JSON has all."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestsAsked:
-    """What is asked.
+    """Parameters of the forecast.
 
     Args:
         service: Whose requests.
-        end: Epoch seconds; what came before is looked at.
+        end: Epoch seconds; requests before it are read.
         rise: Of one type's cost, relative.
         beside: Share of the requests that the next release gets, beside this one.
     """
@@ -52,7 +52,7 @@ class RequestsAsked:
 
 
 def show_outlooks(settings: Settings, asked: RequestsAsked, *, as_json: bool) -> None:
-    """Print, by metric, after how many periods a rise is seen.
+    """Print, by metric, the number of periods after which a rise is seen.
 
     Raises:
         ConfigError: nothing was counted of the service, or it has no such metric.

@@ -1,4 +1,4 @@
-"""``smidgen stage``: where a stage goes on in its topics, and moving it while none of its workers runs."""
+"""``smidgen stage``: the positions of a stage in its topics, and moving them while no worker runs it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pipeline.worker.dlq import printable
 from pipeline.worker.standing import Batch, Standing, batches, move_past, offsets_since, seat, standings
 
 MOST_NAMED = 20
-"""Messages of a batch that are named one by one."""
+"""Most messages of a batch that are named one by one."""
 
 _STAGE = click.argument("stage", type=click.Choice(STAGES), metavar="STAGE")
 
@@ -49,19 +49,19 @@ def stage() -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Ledger:
-    """What the store has of the topics that it has a say in; see Positioned.stored_up_to."""
+    """Offsets that the store keeps for its topics; see Positioned.stored_up_to."""
 
     store: Store | None
-    streams: Mapping[str, str]  # by topic (logical name); of others Kafka's commits hold
+    streams: Mapping[str, str]  # by topic (logical name); other topics use Kafka's commits
 
     def stored_up_to(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
-        """Return the offset that comes next, by partition."""
+        """Return the next offset, by partition."""
         if self.store is None or topic not in self.streams:
             return {}
         return stored_up_to(self.store, self.streams[topic], topic, partitions)
 
     def note(self, topic: str, partition: int, last: int) -> None:
-        """Note the last offset that is done with."""
+        """Note the last finished offset."""
         if self.store is not None and topic in self.streams:
             columns = position_columns(self.streams[topic], topic, {partition: last}, system_clock())
             self.store.insert("positions", columns)
@@ -126,7 +126,7 @@ def skip(
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What is to be skipped."""
+    """Messages to skip."""
 
     position: tuple[str, int]
     messages: int
@@ -256,7 +256,7 @@ async def _rewind(
 
 @contextmanager
 def _ledger(settings: Settings, broker: Broker, topics: Topics, stage: str) -> Iterator[_Ledger]:
-    """Open what the store has of a stage's topics: of those of aggregate alone."""
+    """Open the offsets that the store keeps of a stage's topics: of aggregate's alone."""
     if stage != "aggregate":
         yield _Ledger(None, {})
         return
@@ -274,7 +274,7 @@ async def _identities(broker: Broker, topics: Topics) -> tuple[str, dict[str, To
 
 
 def _topic_of(topics: Topics, stage: str, topic: str | None) -> str:
-    """Return the topic that is meant, of those that a stage reads."""
+    """Return the chosen topic of those that a stage reads."""
     names = topics.inputs(stage)
     if topic is None and len(names) == 1:
         return names[0]
@@ -284,7 +284,7 @@ def _topic_of(topics: Topics, stage: str, topic: str | None) -> str:
 
 
 def _named(batch: Batch) -> int:
-    """Name the messages of a batch, and return how many they are."""
+    """Name the messages of a batch, and return their number."""
     entries = (*batch.messages, *batch.rest)
     for entry in entries[:MOST_NAMED]:
         key = printable((entry.key or b"").decode(errors="replace"))[:100]

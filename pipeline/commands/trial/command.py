@@ -198,7 +198,7 @@ def _of_file(
 
 
 def _said(found: Sequence[Mapping[str, Any]], decision: Decision, *, as_json: bool) -> int:
-    """Print verdicts and return the exit code of what they say together."""
+    """Print verdicts and return their common exit code."""
     if as_json:
         for each in found:
             click.echo(orjson.dumps(each).decode())
@@ -225,7 +225,7 @@ def _past(path: Path, metrics: dict[str, Sides], explained: Mapping[str, str]) -
 
 
 def _decision_of(decisions: Iterable[str]) -> Decision:
-    """Return what decisions on metrics say together."""
+    """Return the common decision of several metrics."""
     every = set(decisions)
     worst_first = (Decision.FAIL, Decision.NOT_ENOUGH, Decision.PASS)
     return next(one for one in worst_first if one.value in every)

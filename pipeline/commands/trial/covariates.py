@@ -1,4 +1,4 @@
-"""Covariates of metrics in files of trials: rows that belong together by the names of trials."""
+"""Covariates of metrics in files of trials: rows are matched by the names of trials."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pipeline.model.errors import ConfigError
 def with_covariates(
     path: Path, named: Mapping[str, NamedTrials], explained: Mapping[str, str], *, history: bool = False
 ) -> dict[str, Sides]:
-    """Return the sides of each metric that is judged: with its covariate, which is not judged itself.
+    """Return the sides of each judged metric with its covariate, which is not judged itself.
 
     Args:
         path: The file, for errors.
-        named: What it holds.
+        named: Content of the file.
         explained: Metric → its covariate.
         history: Whether these are A/A trials: those without the covariate are left out then, and metrics or
             covariates may be missing.
@@ -60,6 +60,6 @@ def _rows(sides: Sides, kept: IntArray) -> Sides:
 
 
 def _covariate(name: str, sides: Sides) -> Covariate:
-    """Return the covariate by all of its points: warm-up explains warm-up."""
-    with np.errstate(invalid="ignore", divide="ignore"):  # of a covariate that is 0
+    """Return the covariate over all of its points: its warm-up explains that of the metric."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # a covariate that is 0
         return Covariate(name, trial_differences(Experiments(sides.a[None], sides.b[None]))[0])

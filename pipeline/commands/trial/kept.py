@@ -50,14 +50,14 @@ def kept(settings: Settings, service: str, span: float, as_json: bool) -> None:
 
 
 def endpoints_of(index: StackIndex, test: KeptTest) -> tuple[EndpointImpact, ...]:
-    """Return the endpoints by which stacks reach a kept test's subroutines."""
+    """Return the endpoints through which stacks reach a kept test's subroutines."""
     from pipeline.experiments.selection import impact_of
 
     return impact_of(index, test.labels).endpoints
 
 
 def kept_to_json(test: KeptTest, endpoints: Sequence[EndpointImpact]) -> dict[str, Any]:
-    """Return a kept test as an object; the size of what cost nothing before is null."""
+    """Return a kept test as an object; a relative size is null if the cost before was 0."""
     return {
         **asdict(test),
         "threshold": test.threshold if math.isfinite(test.threshold) else None,
@@ -66,7 +66,7 @@ def kept_to_json(test: KeptTest, endpoints: Sequence[EndpointImpact]) -> dict[st
 
 
 def kept_lines(test: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that show a kept test, given as an object."""
+    """Yield lines that describe a kept test, given as an object."""
     yield f"{test['regression']}  {test['metric']} {_size(test)}, by {test['cause']}"
     if test["subroutines"]:
         yield f"  subroutines  {listed(test['subroutines'])}"

@@ -1,4 +1,4 @@
-"""``smidgen trial machines`` and ``smidgen trial match``: which machines resemble each other, and pairs."""
+"""``smidgen trial machines`` and ``smidgen trial match``: machines that resemble each other, and pairs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from pipeline.model.errors import ConfigError
 VALUE, METRIC, MACHINE = "value", "metric", "machine"
 
 MOST_LEVELS = 4000
-"""Of all factors together; more would take minutes and gigabytes."""
+"""Most levels of all factors together; more would take minutes and gigabytes."""
 
 _EXAMPLES = """\b
 Examples:
@@ -56,7 +56,7 @@ class _Names(click.ParamType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, ...]:
-        """Read them."""
+        """Split the names."""
         if isinstance(value, tuple):
             return value
         names = tuple(dict.fromkeys(name.strip() for name in str(value).split(",")))
@@ -189,7 +189,7 @@ Quantiles = tuple[float, float] | None
 
 
 def _read(path: Path, factors: tuple[str, ...], others: Sequence[str]) -> tuple[Columns, tuple[str, ...]]:
-    """Return a file's columns, and which of them are factors: texts, whatever they look like."""
+    """Return a file's columns, and the names of its factors: texts, whatever they look like."""
     content = read_content(path)
     name = Path(content.name)
     if not factors:
@@ -218,7 +218,7 @@ def _rows_of(columns: Columns, metric: str | None) -> IntArray:
 def _coded(
     columns: Columns, factors: tuple[str, ...], rows: IntArray
 ) -> tuple[IntArray, tuple[tuple[str, ...], ...]]:
-    """Return the levels of rows as numbers, and their names; a missing one is a level, too."""
+    """Return the levels of rows as numbers, and their names; a missing level counts as one, too."""
     texts = [columns.labels(name) for name in factors]
     total = sum(len(each.values) for each in texts)
     if total > MOST_LEVELS:
@@ -271,7 +271,7 @@ def _show(chosen: Explained, upper: Explained, levels: list[Level], like: Quanti
 def _to_json(
     chosen: Explained, upper: Explained, levels: list[Level], like: Quantiles, same: Quantiles
 ) -> dict[str, Any]:
-    """Return all as one object; a figure that is not known is null."""
+    """Return the whole result as one object; an unknown figure is null."""
     return {
         "factors": chosen.factors,
         "explained": chosen.share,

@@ -1,4 +1,4 @@
-"""``smidgen trial models``: which model compares the trials of each metric, and since when."""
+"""``smidgen trial models``: the model of each metric's trials, and its date."""
 
 from __future__ import annotations
 

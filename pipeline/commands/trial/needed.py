@@ -1,4 +1,4 @@
-"""``smidgen trial needed``: how many trials a threshold takes, by A/A trials (ServiceLab, Figure 6)."""
+"""``smidgen trial needed``: trials that a threshold takes, by A/A trials (ServiceLab, Figure 6)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ THRESHOLDS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.001, 0.0001)
 """ServiceLab's use cases have thresholds from 10 % to 0.01 % (Figure 5)."""
 
 SHOWN = np.array([1, 2, 5, 10, 25, 50, 100, 250])
-"""Numbers of trials whose interval is shown."""
+"""Numbers of trials whose intervals are shown."""
 
 _BAR = 40  # characters
 
@@ -40,7 +40,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True)
 class _Needed:
-    """One metric: its A/A trials, and by threshold the trials that it takes, None if too many."""
+    """One metric: its A/A trials, and by threshold the trials needed, None if too many."""
 
     metric: str
     differences: FloatArray

@@ -1,4 +1,4 @@
-"""``smidgen trial publish``: trials of a file, sent to a judge."""
+"""``smidgen trial publish``: sends the trials of a file to a judge."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Examples:
 """
 
 _STEP_S = 0.001
-"""Trials of a file end one after another: the store keeps milliseconds."""
+"""Seconds between the ends of a file's trials: the store keeps milliseconds."""
 
 
 @click.command(epilog=_EXAMPLES)
@@ -124,7 +124,7 @@ def _points(found: NamedTrials, side: str, row: int) -> FloatArray:
 
 
 def _send(messages: list[Outgoing], settings: Settings) -> None:
-    """Publish messages in order and wait until every replica has them."""
+    """Send messages in order and wait for all replicas."""
     import asyncio
 
     from pipeline.kafka import Broker

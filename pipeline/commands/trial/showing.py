@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 
 
 def show(console: Console, verdicts: Sequence[Row]) -> None:
-    """Print a row a metric, and what an engineer should know of the trials."""
+    """Print one row per metric, and remarks on the trials."""
     table = Table("metric", "verdict", *(Column(name, justify="right") for name in _FIGURES), box=SIMPLE)
     for each in verdicts:
         table.add_row(

@@ -1,4 +1,4 @@
-"""Finds what is known of a candidate: in the store, or in the files of a backtest."""
+"""Lookup of a candidate: in the store, or in the files of a backtest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Known = Mapping[str, Workload]
 class Case:
     """A candidate: its line of the ledger, its event if it was reported, and the events that followed.
 
-    ``frame`` is a name that samplers gave its symbol, empty if there is none or it is the symbol itself.
+    ``frame`` is a sampler's name of its symbol, empty if there is none or it is the symbol itself.
     """
 
     entry: LedgerEntry
@@ -38,14 +38,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which lines of the ledger are wanted; empty and None want all."""
+    """Conditions on lines of the ledger; empty and None match all."""
 
     service: str | None = None
     metric: str | None = None
     since: float = fields.EARLIEST_S  # end of the scan, epoch seconds
 
     def wants(self, entry: LedgerEntry) -> bool:
-        """Return whether a line is wanted."""
+        """Return whether a line matches."""
         return (
             (self.service is None or entry.scan.service == self.service)
             and (self.metric is None or entry.candidate.metric == self.metric)
@@ -54,7 +54,7 @@ class Filter:
 
 
 def case_in_store(store: Store, prefix: str, known: Known) -> Case:
-    """Return the candidate whose id begins so; an update's id gives the regression that it is about.
+    """Return the candidate whose id has this beginning; an update's id gives its regression.
 
     Raises:
         ConfigError: there is none, or there are several.
@@ -87,7 +87,7 @@ def case_in_store(store: Store, prefix: str, known: Known) -> Case:
 
 
 def frame_of(store: Store, service: str, series: SeriesKey) -> str:
-    """Return a frame that is counted under a symbol, as a sampler named it; empty if none is stored.
+    """Return a sampler's name of a symbol's frame; empty if none is stored.
 
     Raises:
         StoreUnavailable: the store did not answer.
@@ -111,7 +111,7 @@ def entries_in_store(store: Store, wanted: Filter) -> list[LedgerEntry]:
 
 
 def case_in_files(paths: Sequence[Path], prefix: str) -> Case:
-    """Return the candidate whose id begins so from ledger and events files.
+    """Return the candidate whose id has this beginning from ledger and events files.
 
     Raises:
         ConfigError: a file or a line is wrong; there is no such candidate, or there are several.
@@ -148,7 +148,7 @@ def entries_in_files(paths: Sequence[Path], wanted: Filter) -> list[LedgerEntry]
 def series_of(store: Store, entry: LedgerEntry, workload: Workload) -> tuple[Line, FloatArray] | None:
     """Return a candidate's series from the start of its scan, and the weight of each window.
 
-    It goes on after the scan for as long as the scan looked for changes, so that one sees what became of it.
+    It continues after the scan for the length of its analysis, to show the later course.
 
     Raises:
         StoreUnavailable: the store did not answer.
@@ -172,7 +172,7 @@ def _frame_of_entry(store: Store, entry: LedgerEntry) -> str:
 
 
 def _entry_of_event(event: Mapping[str, Any], known: Known) -> LedgerEntry:
-    """Return an entry of an event that has outlived its line of the ledger."""
+    """Return an entry for an event whose line of the ledger has expired."""
     data = event["data"]
     if "scan" in data:
         return entry_from_json(event)
@@ -196,7 +196,7 @@ def _the_one(prefix: str, ids: Iterable[str], hint: str) -> str:
 
 
 def _lines(paths: Sequence[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each line of JSON-lines files with its place."""
+    """Yield each line of JSON-lines files with its file and number."""
     for path in paths:
         with file_errors(path):
             content = path.read_bytes()

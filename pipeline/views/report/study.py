@@ -1,4 +1,4 @@
-"""A series looked at again as the filters do: SAX letters, terms of the went-away predicate, season."""
+"""A series studied again as by the filters: SAX letters, terms of the went-away predicate, season."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pipeline.model.units import DAY_S, WEEK_S
 from pipeline.views.report.windows import Line, ScanWindows
 
 _MOST_POINTS = 200
-"""Theil-Sen's line looks at every pair of points, so longer ones are drawn through means of blocks."""
+"""Most points of Theil-Sen's line, which compares all pairs: more points are averaged in blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
     """What the filters see in a series.
 
-    It is made of the data as they are now: late samples may have come since a scan judged them.
+    It uses the present data: late samples may have come since the scan.
     """
 
     went_away: WentAway | None  # None where the change point leaves nothing to compare
@@ -37,10 +37,10 @@ class Study:
 def study(
     line: Line, weights: FloatArray, windows: ScanWindows, *, change_time: float, rising: bool
 ) -> Study:
-    """Look at a series of a scan.
+    """Study a series of a scan.
 
     Args:
-        line: From the start of the scan on; what follows its end is left out.
+        line: From the start of the scan on; points after its end are left out.
         weights: (windows,) of the line: samples of a window, or 1 where there is a value; 0 is no data.
         windows: Of the scan.
         change_time: Start of the new regime.
@@ -92,7 +92,7 @@ def _rise(values: FloatArray, change: int) -> float | None:
 
 
 def _line(values: FloatArray, first: int) -> FloatArray:
-    # Points are blocks; a block stands in the middle of its windows.
+    # Points are blocks, each in the middle of its windows.
     size = -(-(len(values) - first) // _MOST_POINTS)
     means, known = block_means(
         values[None, first:], (~np.isnan(values[None, first:])).astype(np.float64), size
