@@ -60,7 +60,7 @@ async def list_events(request: web.Request) -> web.Response:
 
 @routes.get("/api/v1/regressions")
 async def list_regressions(request: web.Request) -> web.Response:
-    """Return a page of regressions, filtered and sorted as the list of the dashboard is."""
+    """Return a page of regressions, filtered and sorted like the list of the dashboard."""
     site = site_of(request)
     query = read_query(request.query)
     page = page_of(matching(site.board.snapshot.items, query, now=site.sources.clock()), query)
@@ -85,7 +85,7 @@ async def show_regression(request: web.Request) -> web.Response:
 
 @routes.post("/api/v1/regressions/{id}/verdict")
 async def post_verdict(request: web.Request) -> web.Response:
-    """Say a verdict on a regression."""
+    """Publish a verdict on a regression."""
     site = site_of(request)
     said = await read_json(request)
     if not isinstance(said, dict) or not all(isinstance(value, str) for value in said.values()):
@@ -168,7 +168,7 @@ def _text(given: Mapping[str, str], name: str) -> str:
 
 def _whole(given: Mapping[str, str], name: str, fallback: int, most: int) -> int:
     text = given.get(name, "") or str(fallback)
-    # What has more digits than the largest is larger, and int() refuses some of them.
+    # A number with more digits than the largest is larger, and int() refuses some of them.
     plain = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
     if not plain or not 1 <= int(text) <= most:
         raise ConfigError(f"{name}: should be a number from 1 to {most}, not {text[:40]!r}")

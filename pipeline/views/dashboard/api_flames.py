@@ -28,7 +28,7 @@ _ESCAPED = str.maketrans({";": ":", "\n": " ", "\r": " "})
 
 @routes.get("/api/v1/flames")
 async def show_flames(request: web.Request) -> web.Response:
-    """Return the stacks of a selection, and of what it is held against."""
+    """Return the stacks of a selection, and of the selection it is compared with."""
     site = site_of(request)
     form = request.query.get("format") or "json"
     if form not in FORMATS:
@@ -46,7 +46,7 @@ async def show_flames(request: web.Request) -> web.Response:
 
 
 def collapsed(stacks: StackMatrix, *, compared: bool) -> str:
-    """Return a line ``root;caller;leaf count`` of each stack; of two sides before and after, both counts."""
+    """Return a line ``root;caller;leaf count`` of each stack; of two sides, the counts before and after."""
     lines = []
     for stack, before, after in zip(
         stacks.stacks, stacks.before.tolist(), stacks.after.tolist(), strict=True
@@ -60,7 +60,7 @@ def collapsed(stacks: StackMatrix, *, compared: bool) -> str:
 
 
 def flames_json(view: View, found: Comparison, stacks: StackMatrix) -> dict[str, Any]:
-    """Return the stacks of both sides; each names its frames by their index, root first."""
+    """Return the stacks of both sides; each lists its frames by their index, root first."""
     index: dict[str, int] = {}
     rows = [[index.setdefault(name, len(index)) for name in stack] for stack in stacks.stacks]
     compared = found.compared and min(stacks.total_before, stacks.total_after) > 0

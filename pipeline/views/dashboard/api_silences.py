@@ -1,4 +1,4 @@
-"""Mutes and expectations over the HTTP API, as ``smidgen mute`` and ``smidgen expect`` say them."""
+"""Mutes and expectations over the HTTP API, as by ``smidgen mute`` and ``smidgen expect``."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pipeline.views.dashboard.site import Site, site_of
 routes = web.RouteTableDef()
 
 TEXTS = ("kind", "service", "subroutine", "change", "owner", "reason", "start", "end", "measure")
-"""What a silence is made of, but for its ``cost``."""
+"""Fields of a silence without its ``cost``."""
 
 
 @routes.get("/api/v1/silences")
 async def list_silences(request: web.Request) -> web.Response:
-    """Return mutes and expectations that hold or will, the latest first; with ``all=1`` the others too."""
+    """Return present and future mutes and expectations, the latest first; with ``all=1`` past ones too."""
     site = site_of(request)
     now, service = site.sources.clock(), request.query.get("service") or None
     found = await site.read(_stored, site, service)
@@ -46,7 +46,7 @@ async def post_silence(request: web.Request) -> web.Response:
 
 @routes.delete("/api/v1/silences/{id}")
 async def remove_silence(request: web.Request) -> web.Response:
-    """Take a silence back: what it silenced is reported."""
+    """Take a silence back: its regressions are reported."""
     site = site_of(request)
     known = {one.id: one for one in await site.read(_stored, site, None)}
     found = known.get(request.match_info["id"])
@@ -56,7 +56,7 @@ async def remove_silence(request: web.Request) -> web.Response:
 
 
 def silence_of(given: Any, *, owner: str, now: float) -> Silence:
-    """Read a silence of a program; times are ISO 8601, or a duration from now such as 2h.
+    """Read a silence from a program; times are ISO 8601, or a duration from now such as 2h.
 
     Raises:
         ConfigError: the field that is missing or wrong.

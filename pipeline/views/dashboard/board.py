@@ -1,7 +1,7 @@
-"""What lists and states are made of, kept in memory and read anew in the background.
+"""Data of lists and states, kept in memory and refreshed in the background.
 
-So the first byte of a list waits for no query: a page is a pure function of a Snapshot. Events are read once
-each, in slices; what is small and changes, such as verdicts, is read anew each time.
+So the first byte of a list waits for no query: a page is a pure function of a Snapshot. Each event is read
+once, in slices; small data that change, such as verdicts, are read anew each time.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from pipeline.views.dashboard.service_state import ServiceState, service_state
 from pipeline.views.report.detectability import outlooks_of
 
 MOST_ITEMS = 50_000
-"""The latest regressions that are kept in memory, about a kilobyte each."""
+"""Largest number of regressions in memory, the latest; each takes about a kilobyte."""
 
 SLICE = 500
 """Events that one query reads."""
 
 SERVICES_S = 60.0
-"""How often the states of services are read anew."""
+"""Interval at which the states of services are refreshed."""
 
 MOST_SERIES = 5_000
-"""Of services with more series, what is detectable is worked out when their page asks for it."""
+"""Most series of a service whose detectability is computed ahead; for others their page asks for it."""
 
 DETECTABLE_S = HOUR_S
-"""How often it is worked out anew."""
+"""Interval at which detectability is computed anew."""
 
 _EVER = (None, EARLIEST_S, LATEST_S)
 
@@ -77,16 +77,16 @@ class Board:
         self._clock = clock
         self._most = most
         self._reported: dict[str, Item] = {}
-        self._said: dict[tuple[str, bool], Verdict] = {}  # what the store may not have yet, causes apart
+        self._said: dict[tuple[str, bool], Verdict] = {}  # those that the store may lack yet, without causes
         self._services: tuple[ServiceState, ...] = ()
         self._services_at = float("-inf")
         self._workloads = workloads or {}
-        self._detectable: dict[str, tuple[float, float | None]] = {}  # by service: when it was worked out
+        self._detectable: dict[str, tuple[float, float | None]] = {}  # by service: time of its computation
         self._refreshing = threading.Lock()
         self.snapshot = Snapshot()
 
     def refresh(self) -> Snapshot:
-        """Read what is new, and return the snapshot.
+        """Read new data, and return the snapshot.
 
         Raises:
             StoreUnavailable: the store did not answer; the snapshot stays as it is.
@@ -107,7 +107,7 @@ class Board:
             return self.snapshot
 
     def say(self, verdicts: Iterable[Verdict]) -> None:
-        """Show verdicts at once, which the pipeline will bring into the store."""
+        """Show verdicts at once; the pipeline will bring them into the store."""
         changed: dict[str, dict[str, Any]] = {}
         for verdict in verdicts:
             is_cause = verdict.verdict == "cause"
@@ -125,7 +125,7 @@ class Board:
         self.snapshot = Snapshot(items, self._services, by_id, last.version + 1)
 
     def _work_out(self) -> None:
-        """Work out what is detectable in one service: the oldest answer, or one that there is none of."""
+        """Compute the detectability of one service: one without a result, or the one with the oldest."""
         now = self._clock()
         ages = {one.name: now - self._detectable.get(one.name, (-np.inf, None))[0] for one in self._services}
         for one in sorted(self._services, key=lambda one: -ages[one.name]):
@@ -172,7 +172,7 @@ class Board:
 def _typical(store: Store, service: str, workload: Workload, end: float) -> float | None:
     try:
         _, outlooks = outlooks_of(store, service, workload, end)
-    except ConfigError:  # nothing was counted there any more
+    except ConfigError:  # nothing was counted of it any more
         return None
     return next(one.after_analysis for one in outlooks if one.subroutine == "typical")
 

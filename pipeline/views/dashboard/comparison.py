@@ -1,4 +1,4 @@
-"""Stack samples of a selection, and of what it is held against, read from the store."""
+"""Stack samples of a selection and of its comparison, read from the store."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from pipeline.views.dashboard.selection import Senders, Span, View
 from pipeline.views.report.flame import SURE, largest_shares
 
 _WINDOWS = 64
-"""Windows of a span between which shares say how they vary."""
+"""Windows of a span whose variation shows the over-dispersion of shares."""
 
 _SERIES = 20
-"""Series that say it: those with the largest shares."""
+"""Series that show it: those with the largest shares."""
 
 _WHOLE = 0.98
-"""A share from which on it says nothing."""
+"""Largest share that shows it."""
 
 _AS_SHARE = 0.1
 _TOO_COARSE = 0.03
-"""What cannot be seen of a share of 10 % where there are too few samples."""
+"""Smallest visible change of a 10 % share from which on there are too few samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Whose samples of which time."""
+    """Senders and span of one side."""
 
     span: Span
-    senders: Senders | None  # None: all that the other side has not
+    senders: Senders | None  # None: all senders that the other side lacks
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Stacks of two sides, and how far their shares can be believed."""
+    """Stacks of two sides, and the over-dispersion of their shares."""
 
     stacks: StackMatrix
-    spans: tuple[Span, Span]  # that were counted, before and after
-    strata: StrataMatrix  # who sent the samples of the second span
+    spans: tuple[Span, Span]  # number of samples, before and after
+    strata: StrataMatrix  # senders of the samples of the second span
     compared: bool
-    dispersion: float  # by how much counts vary more than by chance
-    lacking: str  # a sentence where there are none, or too few; else empty
+    dispersion: float  # over-dispersion of counts
+    lacking: str  # a sentence if there are no samples, or too few; else empty
 
 
 def read_view_stacks(store: Store, view: View) -> Comparison:
-    """Read what a view shows. Spans of some senders are widened to whole windows of their counts."""
+    """Read the stacks of a view. Spans of some senders are widened to whole windows of their counts."""
     sides = Side(view.before, view.other_senders), Side((view.start, view.end), view.senders)
     return read_comparison(store, view.service, sides, view.within, widened=True)
 
@@ -65,7 +65,7 @@ def read_comparison(
         store: The store.
         service: Whose stacks.
         sides: Before and after.
-        within_name: An element whose counts by sender are read, too; empty: none.
+        within_name: Element whose counts by sender are read as well; empty: none.
         widened: Whether spans of some senders grow to whole windows; else windows wholly inside count.
 
     Raises:
@@ -97,7 +97,7 @@ def read_comparison(
 
 
 def _everybody(sides: tuple[Side, Side]) -> bool:
-    """Return whether neither side leaves anybody out, so that counts of all senders do."""
+    """Return whether neither side excludes any sender, so that counts of all senders suffice."""
     others, senders = (side.senders for side in sides)
     return senders is not None and senders.every and (others is None or others.every)
 
@@ -105,7 +105,7 @@ def _everybody(sides: tuple[Side, Side]) -> bool:
 def _ids(
     store: Store, service: str, spans: tuple[Span, Span], sides: tuple[Side, Side]
 ) -> tuple[set[int], set[int]]:
-    """Return the ids of the strata of each side, those of an empty span being none."""
+    """Return the ids of the strata of each side; none for an empty span."""
     others, senders = (side.senders for side in sides)
     found = [
         store.counts(StrataQuery(service, *span, _part(span), [])).strata for span in dict.fromkeys(spans)
@@ -126,7 +126,7 @@ def _dispersion(
     ids: tuple[Collection[int], Collection[int]] | None,
     stacks: StackMatrix,
 ) -> float:
-    """Return by how much counts vary beyond chance in time, and between senders where sides have others."""
+    """Return the over-dispersion of counts in time, and between senders if sides have different ones."""
     largest = largest_shares(stacks, _SERIES, _WHOLE)
     names: list[SeriesKey] = sorted({series_of(name) for name in largest})
     if not names:
@@ -148,7 +148,7 @@ def _whole(span: Span, width_s: float) -> Span:
     if not width_s:
         return span
     windows = max(1, round((span[1] - span[0]) / width_s))
-    # A window more than holds the end, which may be now.
+    # One window more includes the end, which may be now.
     end = -(-span[1] // width_s) * width_s
     return end - windows * width_s, end
 

@@ -1,4 +1,4 @@
-"""Experiments: the list of those that are judged or under way, and one with all that is known of it."""
+"""Experiments: the list of finished and running ones, and all data of a single one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.storage.interface import RowQuery, Store
 
 RUNNING = "running"
-"""Of an experiment of which trials come, and that has no verdict yet."""
+"""Verdict of a running experiment that has none yet."""
 
 VERDICTS = ("fail", "not enough", "pass", RUNNING)
 
@@ -30,14 +30,14 @@ _INSTANT_S = 0.001
 
 @dataclass(frozen=True, slots=True)
 class TrialQuery:
-    """Which experiments a list shows. Empty wants all; the names are those of the URL."""
+    """Filter of a list of experiments. Empty matches all; the names are those of the URL."""
 
     service: str = ""
     verdict: str = ""  # one of VERDICTS
     page: int = 1
 
     def url(self, **changed: Any) -> str:
-        """Return the address of the list, changed in some respects; what is as by default is left out."""
+        """Return the address of the list with some parameters changed; defaults are left out."""
         other = replace(self, **changed)
         said = {f.name: getattr(other, f.name) for f in fields(self) if getattr(other, f.name) != f.default}
         return f"/trials?{urlencode(said)}" if said else "/trials"
@@ -51,20 +51,20 @@ class ExperimentLine:
     name: str
     time: float
     verdict: str  # one of VERDICTS
-    trials: int = 0  # whole ones
-    expected: int = 0  # 0 is not known
-    data: Mapping[str, Any] | None = None  # of the event; None of one without a verdict
+    trials: int = 0  # whole trials
+    expected: int = 0  # 0: unknown
+    data: Mapping[str, Any] | None = None  # of the event; None without a verdict
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentList:
-    """One page of the list, the latest first, and what there is to filter by."""
+    """One page of the list, the latest first, and the values to filter by."""
 
     lines: tuple[ExperimentLine, ...]
-    total: int  # of all pages
+    total: int  # on all pages
     pages: int
     page: int
-    counts: Mapping[str, int]  # by verdict, of the service that is shown
+    counts: Mapping[str, int]  # by verdict, of the shown service
     services: tuple[str, ...]
 
 
@@ -86,12 +86,12 @@ def read_query(given: Mapping[str, str]) -> TrialQuery:
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text of a URL is a whole number from 0 that no store finds too large."""
+    """Return whether a text of a URL is a whole number from 0 that the store can hold."""
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def read_list(store: Store, query: TrialQuery, now: float) -> ExperimentList:
-    """Read a page of the list: names and decisions of all, events of those that are shown.
+    """Read a page of the list: names and decisions of all, events of shown ones.
 
     Raises:
         StoreUnavailable: the store did not answer.
@@ -123,7 +123,7 @@ def read_list(store: Store, query: TrialQuery, now: float) -> ExperimentList:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentPage:
-    """All that is known of one experiment; ``event`` is the verdict that is shown, None if there is none."""
+    """All data of one experiment; ``event`` is the shown verdict, None without one."""
 
     service: str
     name: str
@@ -133,7 +133,7 @@ class ExperimentPage:
 
     @property
     def is_latest(self) -> bool:
-        """Whether the verdict that is shown is in force."""
+        """Whether the shown verdict is in force."""
         return not self.events or self.event is self.events[0]
 
 
@@ -172,7 +172,7 @@ def _latest_verdicts(store: Store) -> dict[tuple[str, str], ExperimentLine]:
 
 
 def _started(store: Store, now: float) -> list[Standing]:
-    """Return experiments of which a trial came within the time after which they are overdue."""
+    """Return experiments with a trial within the time after which they are overdue."""
     sides: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in store.rows(RowQuery("trials", None, now - OVERDUE_S, now + OVERDUE_S)):
         sides[row["service"], row["experiment"]].append(row)
@@ -194,7 +194,7 @@ def _line(standing: Standing) -> ExperimentLine:
 def _with_events(
     store: Store, query: TrialQuery, lines: Sequence[ExperimentLine]
 ) -> tuple[ExperimentLine, ...]:
-    """Add what events say to lines that have a verdict, in one query for all of them."""
+    """Add the data of events to lines that have a verdict, in one query for all of them."""
     times = [line.time for line in lines if line.verdict != RUNNING]
     if not times:
         return tuple(lines)

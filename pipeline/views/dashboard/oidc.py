@@ -1,4 +1,4 @@
-"""Login by OpenID Connect: authorization code with PKCE, and what the provider says of a person."""
+"""Login by OpenID Connect: authorization code with PKCE, and the provider's claims about a person."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from pipeline.model.errors import ConfigError
 from pipeline.views.dashboard.session import LOGIN_S, Sessions
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Signatures that are believed: of a key pair alone, so that nobody but the provider can make one."""
+"""Accepted signatures: of a key pair alone, so that nobody but the provider can make one."""
 
 LEEWAY_S = 60.0
-"""By how much the provider's clock may be another one."""
+"""Largest difference of the provider's clock."""
 
 KEEP_S = 3600.0
-"""How long what the provider says of itself is kept; keys are read anew for one that is not known."""
+"""Time for which the provider's metadata are kept; an unknown key makes the keys be read anew."""
 
 KEYS_S = 30.0
-"""How often keys are read anew at most: anybody can name a key that does not exist."""
+"""Shortest interval between reads of the keys: anybody can name a key that does not exist."""
 
 _WAIT = ClientTimeout(total=10.0)
 _LARGEST = 1024 * 1024
@@ -38,12 +38,12 @@ _REQUIRED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Who logs people in, and as what this dashboard is known there."""
+    """The login provider, and this dashboard's registration there."""
 
     issuer: str
     client: str
-    public_url: str  # under which people reach this dashboard; its /login/callback is registered
-    secret: str = field(default="", repr=False)  # empty: a public client, which PKCE alone protects
+    public_url: str  # public address of this dashboard; its /login/callback is registered
+    secret: str = field(default="", repr=False)  # empty: a public client, protected by PKCE alone
     scopes: str = "openid profile email"
     groups_claim: str = "groups"
 
@@ -55,12 +55,12 @@ class Provider:
 
     @property
     def redirect(self) -> str:
-        """Where the provider sends people back to."""
+        """Address to which the provider sends people back."""
         return self.public_url.rstrip("/") + "/login/callback"
 
 
 class Oidc:
-    """Leads people to a provider, and reads what it says of them."""
+    """Sends people to a provider, and reads its claims about them."""
 
     def __init__(self, provider: Provider, sessions: Sessions) -> None:
         self.provider = provider
@@ -70,7 +70,7 @@ class Oidc:
         self._asking = asyncio.Lock()
 
     async def begin(self, back: str) -> tuple[str, str]:
-        """Return where to log in, and the cookie that this browser brings back; ``back`` is a page's path."""
+        """Return the login address, and the cookie for this browser's return; ``back`` is a page's path."""
         metadata = await self._discover()
         begun = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
         digest = hashlib.sha256(begun["verifier"].encode()).digest()
@@ -85,15 +85,15 @@ class Oidc:
         return where + joint + urlencode(asked), self.sessions.sign("login", LOGIN_S, back=back, **begun)
 
     async def finish(self, given: Mapping[str, str], cookie: str) -> tuple[str, str]:
-        """Return the cookie of a session, and the path of the page that was asked for before.
+        """Return the cookie of a session, and the path of the originally requested page.
 
         Args:
             given: With what the provider sent the browser back.
             cookie: The one of ``begin``.
 
         Raises:
-            HTTPForbidden: this browser did not begin it, or the provider did not let the person in.
-            HTTPBadGateway: what the provider says cannot be read or believed.
+            HTTPForbidden: this browser did not begin the login, or the provider rejected the person.
+            HTTPBadGateway: the provider's answer cannot be read or verified.
         """
         begun = self.sessions.read("login", cookie)
         if begun is None or not _same(begun["state"], given.get("state", "")):
@@ -180,14 +180,14 @@ class Oidc:
 
 
 def name_of(claims: Mapping[str, Any]) -> str:
-    """Return by what a person is known: the address if the provider vouches for it, or else the subject."""
+    """Return the name of a person: the address if the provider has verified it, else the subject."""
     address = claims.get("email")
     vouched = isinstance(address, str) and address and claims.get("email_verified", True) is True
     return str(address if vouched else claims["sub"])
 
 
 def groups_of(claims: Mapping[str, Any], claim: str) -> frozenset[str]:
-    """Return the groups of a person; a dot in the claim leads into it, as in ``realm_access.roles``."""
+    """Return the groups of a person; a dot in the claim is a path into it, as in ``realm_access.roles``."""
     found: Any = claims.get(claim)
     if found is None:
         found = claims
@@ -228,7 +228,7 @@ def _line(error: Exception) -> str:
 
 
 def _basic(client: str, secret: str) -> str:
-    # Both are encoded as in a form before (RFC 6749, section 2.3.1).
+    # Both are form-encoded first (RFC 6749, section 2.3.1).
     pair = f"{quote_plus(client)}:{quote_plus(secret)}"
     return f"Basic {base64.b64encode(pair.encode()).decode()}"
 

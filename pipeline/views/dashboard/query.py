@@ -1,4 +1,4 @@
-"""What a list of regressions shows, as its URL says it: filters, order and page."""
+"""Query of a list of regressions, from its URL: filters, order and page."""
 
 from __future__ import annotations
 
@@ -28,41 +28,41 @@ SORTS: Mapping[str, Callable[[Item], Any]] = {
     "state": lambda item: list(STATES).index(item.state),
     "suspect": lambda item: (item.suspect == "", item.author, item.suspect),
 }
-"""Orders of a list, by what its columns show."""
+"""Orders of a list, by column."""
 
 _DESCENDING = ("detected", "changed", "size", "relative", "waste")
-"""Orders of which the largest comes first, unless a minus says otherwise."""
+"""Orders with the largest first, unless a minus says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Which regressions a list shows. Empty wants all; the names are those of the URL."""
+    """Filter of a list of regressions. Empty matches all; the names are those of the URL."""
 
     state: str = "open"  # one of STATES, open, or all
     service: str = ""
-    search: str = ""  # in names of series and suspects, whatever the case
+    search: str = ""  # in names of series and suspects, ignoring case
     workload: str = ""
     owner: str = ""  # author of the likeliest suspect
     release: str = ""
     min_size: float = 0.0  # points of gCPU
-    min_servers: float = 0.0  # that it takes
-    age: str = ""  # most, since it was detected, as 7d
-    sort: str = "detected"  # one of SORTS, with a minus the other way round
+    min_servers: float = 0.0  # servers that it takes
+    age: str = ""  # largest age since its detection, as 7d
+    sort: str = "detected"  # one of SORTS, with a minus for the reverse
     page: int = 1
     per: int = PAGE
 
     def url(self, path: str, **changed: Any) -> str:
-        """Return the address of the list, changed in some respects; what is as by default is left out."""
+        """Return the address of the list with some parameters changed; defaults are left out."""
         other = replace(self, **changed)
         said = {f.name: getattr(other, f.name) for f in fields(Query) if getattr(other, f.name) != f.default}
         return f"{path}?{urlencode(said)}" if said else path
 
     def sorted_by(self, column: str) -> str:
-        """Return the ``sort`` that a click on a column asks for: its own order, or the other way round."""
+        """Return the ``sort`` after a click on a column: the column's own order, or its reverse."""
         return f"-{column}" if self.sort == column else column
 
     def direction(self, column: str) -> str:
-        """Return how a column is sorted, as ``aria-sort`` says it."""
+        """Return the order of a column, as the value of ``aria-sort``."""
         if self.sort.removeprefix("-") != column:
             return "none"
         return "descending" if (column in _DESCENDING) != self.sort.startswith("-") else "ascending"
@@ -73,8 +73,8 @@ class Page:
     """One page of a list."""
 
     items: tuple[Item, ...]
-    total: int  # of all pages
-    first: int  # number of the first item, from 1; 0 if there is none
+    total: int  # on all pages
+    first: int  # number of the first item, from 1; 0 on an empty page
     pages: int
 
 
@@ -126,7 +126,7 @@ def read_time(given: Mapping[str, str], name: str, fallback: float) -> float:
 
 
 def matching(items: Iterable[Item], query: Query, *, now: float) -> list[Item]:
-    """Return the items that a query wants, in its order."""
+    """Return the items that match a query, in its order."""
     states = OPEN if query.state == "open" else tuple(STATES) if query.state == "all" else (query.state,)
     since = now - _age_s(query.age) if query.age else float("-inf")
     words = query.search.casefold().split()
@@ -149,7 +149,7 @@ def matching(items: Iterable[Item], query: Query, *, now: float) -> list[Item]:
 
 
 def page_of(items: Sequence[Item], query: Query) -> Page:
-    """Return the page that a query asks for; one beyond the last is the last."""
+    """Return the page of a query; a page beyond the last is the last."""
     pages = max(1, -(-len(items) // query.per))
     first = (min(query.page, pages) - 1) * query.per
     shown = tuple(items[first : first + query.per])

@@ -1,4 +1,4 @@
-"""Figures of trials: how each one differs, and what models did on A/A tests in the course of time."""
+"""Figures of trials: the difference of each one, and models' errors on A/A tests over time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pipeline.views.dashboard.throughput import COLOURS
 from pipeline.views.report.figures import FONT, moment
 
 OWN_COLOURS = "coloured"
-"""Meta of lines that keep their colours: the page's script gives others those of the page."""
+"""Meta of lines that keep their colours: the page's script recolours all others."""
 
 _DASHES = ("solid", "dash")
-"""With as many models as there are colours, the next have the same ones dashed."""
+"""Dashes of lines: with more models than colours, the next models have the same colours dashed."""
 
 _BAND = "rgba(76, 120, 200, 0.16)"
 
@@ -26,7 +26,8 @@ def draw_differences(differences: Mapping[str, float], metric: Mapping[str, Any]
     """Draw the difference of each trial, with interval and threshold of the verdict; None without any.
 
     Args:
-        differences: By trial, in the order of time; NaN of one that never becomes steady, which has no point.
+        differences: By trial, in the order of time; NaN for a trial that never becomes steady, which gets no
+            point.
         metric: Of the verdict's event.
     """
     points = [(n, name, value) for n, (name, value) in enumerate(differences.items(), 1) if value == value]
@@ -49,7 +50,7 @@ def draw_differences(differences: Mapping[str, float], metric: Mapping[str, Any]
     low, high = min(shown + known), max(shown + known)
     room = 0.08 * (high - low)
     low, high = low - room, high + room
-    if known:  # a side without an end reaches the edge
+    if known:  # an unbounded side reaches the edge
         ends = (
             low if metric["low"] is None else 100 * metric["low"],
             high if metric["high"] is None else 100 * metric["high"],
@@ -70,7 +71,7 @@ def draw_differences(differences: Mapping[str, float], metric: Mapping[str, Any]
 
 
 def draw_course(course: ModelCourse) -> go.Figure:
-    """Draw the false positives of each model on A/A experiments, choice by choice, and which is chosen."""
+    """Draw the false positives of each model on A/A experiments, choice by choice, and the chosen model."""
     figure = go.Figure()
     names = [score.model for score in course.scores]
     names += sorted({score.model for each in course.choices for score in each.choice.scores} - set(names))

@@ -1,4 +1,4 @@
-"""Flame graphs of any service, span and senders, held against others, and who sent the samples."""
+"""Flame graphs of any service, span and senders, compared with others, and the senders of the samples."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Sender:
     name: str
     samples: float
     share: float  # of the service's samples
-    gcpu: float | None  # of the element that is asked for; None without one
+    gcpu: float | None  # of the requested element; None without one
 
 
 def senders_of(strata: StrataMatrix, by: str) -> list[Sender]:
-    """Return who sent samples by host, release or a label, the largest first."""
+    """Return the senders of samples by host, release or a label, the largest first."""
     totals, counted = strata.totals.sum(axis=1), strata.counted_totals
     whole = float(totals.sum())
     inside = strata.samples.sum(axis=0) if len(strata.series) else None
@@ -57,13 +57,13 @@ def senders_of(strata: StrataMatrix, by: str) -> list[Sender]:
 
 
 def address(given: Mapping[str, str], **changed: str) -> str:
-    """Return an address of the explorer with some parameters changed; those that are empty are left out."""
+    """Return an address of the explorer with some parameters changed; empty ones are left out."""
     return urlencode({name: value for name, value in {**given, **changed}.items() if value})
 
 
 @routes.get("/explorer")
 async def show_explorer(request: web.Request) -> web.Response:
-    """Show the form; its flame graphs come when the page is there."""
+    """Show the form; its flame graphs are loaded afterwards."""
     site = site_of(request)
     view = view_of(site, request.query)
     return site.render(
@@ -102,7 +102,7 @@ async def show_flames(request: web.Request) -> web.Response:
 
 
 def narrowed(given: Mapping[str, str], by: str) -> Mapping[str, object]:
-    """Return what makes the addresses of one sender, of one held against all others, and of an endpoint."""
+    """Return functions for addresses of one sender, of one compared with all others, and of an endpoint."""
     nobody = {"other_release": "", "other_host": "", "other_label": ""}
 
     def only(name: str) -> str:
@@ -119,7 +119,7 @@ def _of(by: str, name: str) -> dict[str, str]:
 
 
 def view_of(site: Site, given: Mapping[str, str]) -> View:
-    """Return what an address asks for: by default the busiest service, up to its last scan.
+    """Return the view of an address: by default the busiest service, up to its last scan.
 
     Raises:
         ConfigError: the parameter that is wrong.

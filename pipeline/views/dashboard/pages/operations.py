@@ -1,4 +1,4 @@
-"""Operations: what ``smidgen doctor`` finds, and how many samples came in of late."""
+"""Operations: findings of ``smidgen doctor``, and the recent number of samples."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ routes = web.RouteTableDef()
 WORST_FIRST = ("fail", "warn", "ok")
 
 FRESH_S = 10.0
-"""For how long what was found is shown again: looking takes seconds."""
+"""Time for which findings are shown again: a check takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found, and when."""
+    """Findings, and their time."""
 
     at: float
     findings: Sequence[Finding]
 
 
 class Diagnosis:
-    """The last look at broker and store; one looks for all who ask."""
+    """The last check of broker and store; one check serves all requests."""
 
     def __init__(self) -> None:
         self._last: Found | None = None
         self._looking = asyncio.Lock()
 
     async def look(self, request: web.Request) -> Found | None:
-        """Return what is found; None where the dashboard was not given anything to look at."""
+        """Return the findings; None if the dashboard has nothing to check."""
         site = site_of(request)
         if site.sources.diagnose is None:
             return None
@@ -53,7 +53,7 @@ DIAGNOSIS = web.AppKey("diagnosis", Diagnosis)
 
 @routes.get("/operations")
 async def show_operations(request: web.Request) -> web.Response:
-    """Show what the store says at once, and where what was found will stand."""
+    """Show the store's data at once, and room for the findings."""
     site = site_of(request)
     snapshot = site.board.snapshot
     return site.render(
@@ -92,6 +92,6 @@ async def show_throughput(request: web.Request) -> web.Response:
 
 @routes.get("/operations/findings")
 async def show_findings(request: web.Request) -> web.Response:
-    """Return what was found, as a part of the page."""
+    """Return the findings, as a part of the page."""
     site = site_of(request)
     return site.render(request, "findings.html", found=await request.app[DIAGNOSIS].look(request))

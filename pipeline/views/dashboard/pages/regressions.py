@@ -1,4 +1,4 @@
-"""The list of regressions, one regression, and what people say of them."""
+"""The list of regressions, one regression, and people's verdicts."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ routes = web.RouteTableDef()
 AGES = ("1d", "7d", "30d", "90d")
 
 MOST_RELEASES = 50
-"""Releases that a list proposes as a filter."""
+"""Most releases that a list proposes as a filter."""
 
 
 @routes.get("/regressions", name="regressions")
 async def show_list(request: web.Request) -> web.Response:
-    """Show the list that the URL asks for."""
+    """Show the list that the URL selects."""
     site = site_of(request)
     query = read_query(request.query)
     snapshot = site.board.snapshot
@@ -67,7 +67,7 @@ async def show_list(request: web.Request) -> web.Response:
 
 @routes.post("/regressions")
 async def answer(request: web.Request) -> web.Response:
-    """Say a verdict on the regressions that were chosen, and return to where the form was."""
+    """Publish a verdict on the chosen regressions, and return to the page of the form."""
     site = site_of(request)
     form = await request.post()
     chosen = [str(key) for key in form.getall("id", [])]
@@ -76,10 +76,10 @@ async def answer(request: web.Request) -> web.Response:
 
 
 async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str, str]) -> list[Item]:
-    """Publish one verdict on several regressions; return these.
+    """Publish one verdict on several regressions, and return these.
 
     Raises:
-        ConfigError: none was chosen, one is not known, or what is said is wrong.
+        ConfigError: no regression was chosen, one is unknown, or the verdict is wrong.
     """
     if len(chosen) > MOST_A_PAGE:
         raise ConfigError(f"choose at most {MOST_A_PAGE} regressions")
@@ -109,14 +109,14 @@ def item_named(site: Site, key: str) -> Item:
 
 
 async def item_found(site: Site, key: str) -> Item:
-    """Return a regression by its id, one that is newer than the snapshot too; see item_named."""
+    """Return a regression by its id, also one that is newer than the snapshot; see item_named."""
     await site.find(key)
     return item_named(site, key)
 
 
 @routes.get("/regressions/{id}", name="regression")
 async def show_one(request: web.Request) -> web.Response:
-    """Show one regression; its series and flame graphs come when the page is there."""
+    """Show one regression; its series and flame graphs are loaded afterwards."""
     site = site_of(request)
     item = await item_found(site, request.match_info["id"])
     event, updates = await site.read(read_course, site, item)
@@ -147,7 +147,7 @@ def read_event(site: Site, item: Item) -> dict[str, Any]:
         InvalidMessage: what is stored cannot be read.
         StoreUnavailable: the store did not answer.
     """
-    # With its time only a small part of the table is read.
+    # With the time of the event only a small part of the table is read.
     span = (item.change_time - 1.0, item.change_time + 1.0)
     rows = site.store.rows(
         RowQuery("regressions", item.service, *span, columns=("event",), equal={"id": item.id})
@@ -158,7 +158,7 @@ def read_event(site: Site, item: Item) -> dict[str, Any]:
 
 
 def read_course(site: Site, item: Item) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Read the event of a regression, and those that followed it; see read_event."""
+    """Read the event of a regression, and later events of it; see read_event."""
     updates = site.store.rows(
         RowQuery("updates", item.service, columns=("event",), equal={"regression": item.id})
     )
@@ -194,7 +194,7 @@ async def show_series(request: web.Request) -> web.Response:
 
 @routes.get("/regressions/{id}/requests")
 async def show_requests(request: web.Request) -> web.Response:
-    """Return load, models and code of requests that cost more in a new release, as a part of the page."""
+    """Return load, models and code of costlier requests of a new release, as a part of the page."""
     site = site_of(request)
     item = item_named(site, request.match_info["id"])
 

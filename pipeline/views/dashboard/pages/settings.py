@@ -1,4 +1,4 @@
-"""Settings of a workload: two side by side over the last month, and precision and thresholds by verdicts."""
+"""Settings of a workload: two side by side over a month, and precision and thresholds by verdicts."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ routes = web.RouteTableDef()
 SPAN_S = 30 * DAY_S
 MOST_LINES = 500
 KEEPS = (1.0, 0.95, 0.9)
-"""Shares of the right events that proposed thresholds keep at least: points on the ROC curve."""
+"""Smallest shares of right events that proposed thresholds keep: points on the ROC curve."""
 
 _BOUNDS = ("threshold", "chance", "other_threshold", "other_chance")
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the store has of a workload: the list under two settings, and what answers say of its events."""
+    """Data of a workload: the list under two settings, and answers to its events."""
 
     lines: tuple[Line, ...] = ()
     rocs: tuple[Roc, ...] = ()
@@ -48,7 +48,7 @@ class _Found:
 
 @routes.get("/settings", name="settings")
 async def show_settings(request: web.Request) -> web.Response:
-    """Show two settings of a workload, by those of the URL; what they come to is a part of the page."""
+    """Show two settings of a workload, from the URL; their effect is loaded afterwards."""
     site, asked = site_of(request), request.query
     scanning = sorted({item.workload for item in site.board.snapshot.items} & set(site.sources.workloads))
     name = asked.get("workload", "") or next(iter(scanning), "")
@@ -67,12 +67,12 @@ async def show_settings(request: web.Request) -> web.Response:
 
 @routes.get("/settings/compared")
 async def show_compared(request: web.Request) -> web.Response:
-    """Return the list under the two settings of the URL as a part of the page, lines first that differ."""
+    """Return the list under the two settings of the URL as a part of the page, differing lines first."""
     site, asked = site_of(request), request.query
     workload = site.workload(asked.get("workload", ""))
     tried = _tried(workload, asked)
     found = await site.draw(_read, site, workload, asked.get("service") or None, tried)
-    shown = sorted(found.lines, key=lambda line: not line.differs)  # stable: the latest change first
+    shown = sorted(found.lines, key=lambda line: not line.differs)  # stable: the latest change stays first
     return site.render(
         request,
         "settings_compared.html",
@@ -103,7 +103,7 @@ def _read(site: Site, workload: Workload, service: str | None, tried: tuple[Sett
 def _proposals(
     judged: Sequence[Judged], present: Mapping[str, tuple[Measure, float]]
 ) -> tuple[Proposal, ...]:
-    """Return what is proposed for each service, for each share of KEEPS that makes a difference."""
+    """Return the proposals for each service, for each share of KEEPS that makes a difference."""
     every = [
         each for keep in KEEPS for each in propose_thresholds(judged, present, ThresholdConfig(keep=keep))
     ]
@@ -117,7 +117,7 @@ def _proposals(
 
 
 def _tried(workload: Workload, asked: Mapping[str, str]) -> tuple[Setting, Setting]:
-    """Return the setting on the left, the present one unless the URL has another, and that on the right."""
+    """Return both tried settings: the left is the present one unless the URL has another."""
     bounds = {name: _bound(name, asked.get(name, "")) for name in _BOUNDS}
     return (
         setting_of(workload, bounds["threshold"], bounds["chance"]),
