@@ -150,10 +150,10 @@ def _checked(check: str, ask: Callable[[], list[Finding]]) -> list[Finding]:
 
 def _topics(broker: Broker, topics: Topics) -> list[Finding]:
     differences = asyncio.run(check_topics(broker, topics))
-    found = [_difference(text) for text in differences] or [
+    findings = [_difference(text) for text in differences] or [
         Finding("topics", "ok", f"{len(topics)} as in topics.yaml")
     ]
-    return [*found, *(Finding("shards", "ok", line) for line in shard_lines(topics))]
+    return [*findings, *(Finding("shards", "ok", line) for line in shard_lines(topics))]
 
 
 _PARTITIONS = re.compile(r": (\d+) partitions instead of (\d+)$")
@@ -172,8 +172,8 @@ def _difference(text: str) -> Finding:
 
 def _lag(broker: Broker, topics: Topics, max_lag: int) -> list[Finding]:
     groups = {topics.group(stage): topics.inputs(stage) for stage in topics.stages}
-    found = asyncio.run(group_facts(broker, topics, groups))
-    return [_behind(stage, found[topics.group(stage)], max_lag) for stage in topics.stages]
+    facts = asyncio.run(group_facts(broker, topics, groups))
+    return [_behind(stage, facts[topics.group(stage)], max_lag) for stage in topics.stages]
 
 
 def _behind(stage: str, facts: GroupFacts, max_lag: int) -> Finding:
@@ -188,9 +188,9 @@ def _behind(stage: str, facts: GroupFacts, max_lag: int) -> Finding:
 
 
 def _dead_letters(broker: Broker, topics: Topics) -> list[Finding]:
-    kept = asyncio.run(topic_facts(broker, topics, "dead-letters")).messages
-    if kept:
-        text = f"{counted(kept, 'message')} on the topic, receipts of replays included"
+    count = asyncio.run(topic_facts(broker, topics, "dead-letters")).messages
+    if count:
+        text = f"{counted(count, 'message')} on the topic, receipts of replays included"
         return [Finding("dead letters", "warn", text, "smidgen dlq list")]
     return [Finding("dead letters", "ok", "none")]
 
@@ -257,9 +257,9 @@ def _scans(facts: StoreFacts) -> Finding:
     if not facts.unjudged:
         return Finding("scans", "ok", "every service's last scan had data enough")
     shown = "; ".join(
-        f"{one.service} by {one.workload}: {describe_unjudged(one.unjudged)} "
-        f"({one.scans} of {one.made} scans of a day)"
-        for one in facts.unjudged[:_MOST_SHOWN]
+        f"{row.service} by {row.workload}: {describe_unjudged(row.unjudged)} "
+        f"({row.scans} of {row.made} scans of a day)"
+        for row in facts.unjudged[:_MOST_SHOWN]
     )
     more = f"; {len(facts.unjudged) - _MOST_SHOWN} more" if len(facts.unjudged) > _MOST_SHOWN else ""
     text = f"could not judge: {shown}{more}"
@@ -267,8 +267,8 @@ def _scans(facts: StoreFacts) -> Finding:
 
 
 def _py_spy() -> Finding:
-    found = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
-    if found is None:
+    path = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
+    if path is None:
         return Finding("py-spy", "warn", "not found", "pip install py-spy, where agents run")
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     free = not scope.exists() or scope.read_text().strip() == "0"

@@ -139,8 +139,8 @@ def _detected(data: Event) -> list[Text]:
     causes = data.get("root_causes") or []
     if causes:
         score = f"  score {causes[0].get('score', 0):.2f}"
-        others = f", {len(causes) - 1} more" if len(causes) > 1 else ""
-        lines.append(Text.assemble("  suspect ", *_change(causes[0].get("change", {})), score, others))
+        rest = f", {len(causes) - 1} more" if len(causes) > 1 else ""
+        lines.append(Text.assemble("  suspect ", *_change(causes[0].get("change", {})), score, rest))
     else:
         lines.append(Text("  no suspect"))
     for explanation in (data.get("explanations") or [])[:1]:
@@ -155,10 +155,10 @@ def _detected(data: Event) -> list[Text]:
 
 def _escalated(data: Event) -> list[Text]:
     escalated = data.get("grown") or {}
-    other = "" if escalated.get("metric") == data.get("metric") else f"  by {escalated.get('metric', '?')}"
+    cause = "" if escalated.get("metric") == data.get("metric") else f"  by {escalated.get('metric', '?')}"
     return [
         _heading(data, "bold red", f"{data.get('workload', '')} has escalated"),
-        Text(f"  since {data.get('change_time', '?')}  {_present(data)}{other}"),
+        Text(f"  since {data.get('change_time', '?')}  {_present(data)}{cause}"),
         Text(f"  of      {data.get('regression', '?')}"),
     ]
 

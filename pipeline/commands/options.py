@@ -114,10 +114,10 @@ class FiniteRange(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read the number."""
-        found: float = super().convert(value, param, ctx)
-        if not math.isfinite(found):
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
-        return found
+        return number
 
 
 _TOGETHER = {"topics": ("topics", "topic_prefix")}
@@ -130,7 +130,7 @@ _WHERE = frozenset({"broker", "store"})
 
 def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add ``--config`` and the named flags to a command, which then receives ``settings: Settings``."""
-    names = tuple(each for name in names for each in _TOGETHER.get(name, (name,)))
+    names = tuple(flag for name in names for flag in _TOGETHER.get(name, (name,)))
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -141,8 +141,8 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
             for variable, meant in strange_variables().items():
                 click.echo(f"smidgen: {variable} is no setting: did you mean {meant}?", err=True)
             if settings.local:
-                others = " and ".join(f"--{name}" for name in sorted(_WHERE.intersection(names)))
-                click.echo(f"smidgen: on what smidgen up runs here ({others} for another)", err=True)
+                substitutes = " and ".join(f"--{name}" for name in sorted(_WHERE.intersection(names)))
+                click.echo(f"smidgen: on what smidgen up runs here ({substitutes} for another)", err=True)
             return command(*args, settings=settings, **kwargs)
 
         decorated: Callable[..., Any] = wrapper
@@ -175,8 +175,8 @@ class _NoHttp(logging.Filter):
         error = record.exc_info[1] if record.exc_info else None
         if type(error).__module__ == "aiohttp.http_exceptions":
             record.levelno, record.levelname, record.exc_info = logging.WARNING, "WARNING", None
-            said = " ".join(str(error).split())[:_MOST_SAID]
-            record.msg, record.args = "%s: %s", (record.getMessage(), said)
+            reason = " ".join(str(error).split())[:_MOST_SAID]
+            record.msg, record.args = "%s: %s", (record.getMessage(), reason)
         return True
 
 

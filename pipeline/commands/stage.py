@@ -78,17 +78,25 @@ def show(stage: str, settings: Settings, as_json: bool) -> None:
     """
     broker, topics = Broker.of(settings), settings.read_topics()
     with _ledger(settings, broker, topics, stage) as ledger:
-        found = asyncio.run(standings(broker, topics, stage, ledger.stored_up_to))
+        positions = asyncio.run(standings(broker, topics, stage, ledger.stored_up_to))
     if as_json:
-        for one in found:
-            click.echo(orjson.dumps(_as_json(one)))
+        for position in positions:
+            click.echo(orjson.dumps(_as_json(position)))
         return
     table = Table("topic", "partition", "next", "committed", "stored", "oldest", "end", "lag")
     for column in table.columns[1:]:
         column.justify = "right"
-    for one in found:
-        numbers = (one.partition, one.next, one.committed, one.stored, one.first, one.end, one.lag)
-        table.add_row(one.topic, *("" if number is None else str(number) for number in numbers))
+    for position in positions:
+        numbers = (
+            position.partition,
+            position.next,
+            position.committed,
+            position.stored,
+            position.first,
+            position.end,
+            position.lag,
+        )
+        table.add_row(position.topic, *("" if number is None else str(number) for number in numbers))
     table_console().print(table)
 
 
@@ -161,9 +169,9 @@ async def _skip(settings: Settings, topics: Topics, stage: str, ledger: _Ledger,
 async def _start(
     broker: Broker, topics: Topics, stage: str, ledger: _Ledger, position: tuple[str, int]
 ) -> int:
-    for one in await standings(broker, topics, stage, ledger.stored_up_to):
-        if (one.topic, one.partition) == position:
-            return one.next
+    for standing in await standings(broker, topics, stage, ledger.stored_up_to):
+        if (standing.topic, standing.partition) == position:
+            return standing.next
     raise ConfigError(f"{position[0]} has no partition {position[1]}")
 
 
@@ -234,23 +242,27 @@ async def _rewind_scans(
 async def _rewind(
     broker: Broker, topics: Topics, stage: str, since: float, partition: int | None, *, dry_run: bool
 ) -> None:
-    found = [
-        one
-        for one in await standings(broker, topics, stage, lambda topic, partitions: {})
-        if partition in (None, one.partition)
+    positions = [
+        part
+        for part in await standings(broker, topics, stage, lambda topic, partitions: {})
+        if partition in (None, part.partition)
     ]
-    if not found:
+    if not positions:
         raise ConfigError(f"{stage} reads no partition {partition}")
-    offsets = await offsets_since(broker, topics, found, since)
-    back = {(one.topic, one.partition): min(at, one.next) for one, at in zip(found, offsets, strict=True)}
+    offsets = await offsets_since(broker, topics, positions, since)
+    back = {
+        (part.topic, part.partition): min(at, part.next) for part, at in zip(positions, offsets, strict=True)
+    }
     if not dry_run:
         async with seat(broker, topics, stage) as held:
             await held.commit(back)
-    for one in found:
-        to = back[one.topic, one.partition]
-        oldest = ", the oldest that is kept" if to == one.first and to < one.next else ""
-        click.echo(f"{one.topic} partition {one.partition}: {one.next - to} messages back, to {to}{oldest}")
-    total = sum(one.next - back[one.topic, one.partition] for one in found)
+    for part in positions:
+        to = back[part.topic, part.partition]
+        oldest = ", the oldest that is kept" if to == part.first and to < part.next else ""
+        click.echo(
+            f"{part.topic} partition {part.partition}: {part.next - to} messages back, to {to}{oldest}"
+        )
+    total = sum(part.next - back[part.topic, part.partition] for part in positions)
     click.echo(f"{stage} {'would read' if dry_run else 'reads'} {counted(total, 'message')} again")
 
 

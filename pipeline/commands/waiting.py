@@ -36,7 +36,7 @@ async def say_what_is_waited_for(
         return
     whose = f" of {service}" if service else ""
     say(f"waiting for events{whose} on {broker}; --from-start shows those before")
-    said: dict[Subject, str] = {}
+    lines: dict[Subject, str] = {}
     while True:
         try:
             standing = await _standing(settings, service)
@@ -44,8 +44,8 @@ async def say_what_is_waited_for(
             standing = {("", ""): str(error)}
         for subject, text in standing.items():
             state = text.partition(":")[0]  # changed numbers alone are no news
-            if said.get(subject) != state:
-                said[subject] = state
+            if lines.get(subject) != state:
+                lines[subject] = state
                 say(text)
         await asyncio.sleep(ASK_S)
 
@@ -53,9 +53,9 @@ async def say_what_is_waited_for(
 async def _standing(settings: Settings, service: str | None) -> dict[Subject, str]:
     """Return one line for each service and workload that was scanned, or the reason if there is none."""
     if "store" in settings.model_fields_set:
-        found = await asyncio.to_thread(scanned, settings, service)
-        if found:
-            return found
+        lines = await asyncio.to_thread(scanned, settings, service)
+        if lines:
+            return lines
     broker = Broker.of(settings)
     facts = await topic_facts(broker, settings.read_topics(), "profiles")
     if facts.newest is None:
@@ -75,7 +75,7 @@ def scanned(settings: Settings, service: str | None = None) -> dict[Subject, str
     now = system_clock()
     with closing(open_store(settings.store, existing=True)) as store:
         rows = store.rows(RowQuery("scans", service, now - DAY_S, now + DAY_S))
-    lacking = {(one.service, one.workload): one.unjudged for one in inspect_store(settings.store).unjudged}
+    lacking = {(row.service, row.workload): row.unjudged for row in inspect_store(settings.store).unjudged}
     workloads = known_workloads(settings.workloads)
     lines: dict[Subject, str] = {}
     for subject in _subjects(rows):
@@ -83,8 +83,12 @@ def scanned(settings: Settings, service: str | None = None) -> dict[Subject, str
         if (why := lacking.get(subject)) is None:
             lines[subject] = f"{name} is judged by {workload}: a change is reported once"
             continue
-        known = workloads.get(workload)
-        least = f" ({workload} looks at {format_duration(known.span_s)} of data at least)" if known else ""
+        scanned_workload = workloads.get(workload)
+        least = (
+            f" ({workload} looks at {format_duration(scanned_workload.span_s)} of data at least)"
+            if scanned_workload
+            else ""
+        )
         lines[subject] = f"{name} is not judged yet by {workload}, {describe_unjudged(why)}{least}"
     return lines
 

@@ -220,21 +220,21 @@ def _explain(
     *,
     as_json: bool,
 ) -> None:
-    known = known_workloads(settings.workloads)
-    found = None
+    workloads = known_workloads(settings.workloads)
+    series = None
     if ledgers:
         case = case_in_files(ledgers, prefix)
-        workload = known.get(case.entry.scan.workload)
+        workload = workloads.get(case.entry.scan.workload)
         if data and workload:
-            found = series_of(
+            series = series_of(
                 _backtested(data, workload, case.entry.scan.service, settings), case.entry, workload
             )
     else:
         with _store(settings) as store:
-            case = case_in_store(store, prefix, known)
-            workload = known.get(case.entry.scan.workload)
-            found = series_of(store, case.entry, workload) if workload else None
-    seen = _seen(case, workload, *found) if workload and found else None
+            case = case_in_store(store, prefix, workloads)
+            workload = workloads.get(case.entry.scan.workload)
+            series = series_of(store, case.entry, workload) if workload else None
+    seen = _seen(case, workload, *series) if workload and series else None
     story = explain(case.entry, event=case.event, updates=case.updates, frame=case.frame)
     if as_json:
         _print_json(case.entry)

@@ -156,8 +156,8 @@ async def _check_broker(
         await require_described(broker, [topics.group("aggregate")])
     names = {logical: topics[logical].name for logical in LOGGED_TOPICS}
     ids = await require_topic_ids(broker, names.values())
-    found = {logical: TopicIdentity(name, ids[name]) for logical, name in names.items()}
-    return await cluster_id(broker), found
+    identities = {logical: TopicIdentity(name, ids[name]) for logical, name in names.items()}
+    return await cluster_id(broker), identities
 
 
 def _known_services(store: Store) -> frozenset[str]:

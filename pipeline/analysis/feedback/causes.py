@@ -50,24 +50,24 @@ def learn_ranking(
         config: How firmly.
     """
     config = config or LearningConfig()
-    cases = [_case(one) for one in confirmations[-config.most :] if one.evidence]
+    cases = [_case(confirmation) for confirmation in confirmations[-config.most :] if confirmation.evidence]
     if not cases:
         return shipped
     prior = weights_of(shipped)
     weights = _likeliest(cases, prior, config)
     # Evidence for a change never becomes evidence against it, however often it was misleading.
-    kept = np.where(prior >= 0, np.maximum(weights, 0.0), np.minimum(weights, 0.0))
-    return replace(shipped, **dict(zip(FEATURES, kept.tolist(), strict=True)))
+    signed = np.where(prior >= 0, np.maximum(weights, 0.0), np.minimum(weights, 0.0))
+    return replace(shipped, **dict(zip(FEATURES, signed.tolist(), strict=True)))
 
 
-def _case(one: Confirmation) -> tuple[FloatArray, int]:
+def _case(confirmation: Confirmation) -> tuple[FloatArray, int]:
     """Return the features of an event's suspects and the index of its cause; -1 if it is none of them."""
-    names = list(one.evidence)
+    names = list(confirmation.evidence)
     rows = [
-        [1.0 if name == "base" else float(one.evidence[change].get(name, 0.0)) for name in FEATURES]
+        [1.0 if name == "base" else float(confirmation.evidence[change].get(name, 0.0)) for name in FEATURES]
         for change in names
     ]
-    return np.array(rows), names.index(one.cause) if one.cause in names else -1
+    return np.array(rows), names.index(confirmation.cause) if confirmation.cause in names else -1
 
 
 def _likeliest(
@@ -89,11 +89,11 @@ def _likeliest(
         curvature += precision * np.eye(len(prior))
         step = np.zeros(len(prior))
         step[free] = np.linalg.solve(curvature[np.ix_(free, free)], slope[free])
-        while (found := loss(weights - step)) > best and np.abs(step).max() > _CLOSE:
+        while (trial_loss := loss(weights - step)) > best and np.abs(step).max() > _CLOSE:
             step /= 2
-        if found > best or np.abs(step).max() <= _CLOSE:
+        if trial_loss > best or np.abs(step).max() <= _CLOSE:
             break
-        weights, best = weights - step, found
+        weights, best = weights - step, trial_loss
     return weights
 
 

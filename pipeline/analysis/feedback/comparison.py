@@ -117,8 +117,8 @@ def compare_settings(
 
 def tally(lines: Iterable[Line]) -> Tally:
     """Count lines by what people say of them."""
-    said = [line.right for line in lines]
-    return Tally(len(said), said.count(True), said.count(False))
+    answers = [line.right for line in lines]
+    return Tally(len(answers), answers.count(True), answers.count(False))
 
 
 def fewer(lines: Iterable[Line]) -> list[Line]:
@@ -134,7 +134,7 @@ def more(lines: Iterable[Line]) -> list[Line]:
 def _line(
     seen: Sequence[LedgerCandidate], first: Setting, second: Setting, same_s: float, answers: Sequence[Answer]
 ) -> Line:
-    reported = [one for one in seen if not one.step]
+    reported = [candidate for candidate in seen if not candidate.step]
     shown = reported[-1] if reported else seen[-1]
     answer = _answer(shown, answers, same_s)
     state, cause = (answer.state, answer.cause) if answer else (None, None)
@@ -143,42 +143,48 @@ def _line(
 
 def _outcome(seen: Sequence[LedgerCandidate], setting: Setting) -> Outcome:
     """Return the state of a regression that several scans saw."""
-    each = [_outcome_of(one, setting) for one in seen]
+    outcomes = [_outcome_of(item, setting) for item in seen]
     for fate in ("reported", "open"):
-        if any(one.fate == fate for one in each):
+        if any(item.fate == fate for item in outcomes):
             return Outcome(fate)
     # A later sight was dropped as known; that ends if the setting drops the earlier sight.
-    if any(not one.step for one in seen) and any(one.step == "same_regression" for one in each):
+    if any(not item.step for item in seen) and any(item.step == "same_regression" for item in outcomes):
         return Outcome("open")
-    return each[-1]
+    return outcomes[-1]
 
 
-def _outcome_of(one: LedgerCandidate, setting: Setting) -> Outcome:
+def _outcome_of(candidate: LedgerCandidate, setting: Setting) -> Outcome:
     size = {setting.measure: setting.threshold}
     for decision in (
-        judge_threshold(one.candidate, absolute=size.get("absolute"), relative=size.get("relative")),
-        judge_significance(one.candidate, series=one.scan_series, expected=setting.by_chance),
+        judge_threshold(candidate.candidate, absolute=size.get("absolute"), relative=size.get("relative")),
+        judge_significance(candidate.candidate, series=candidate.scan_series, expected=setting.by_chance),
     ):
         if not decision.passed:
             return Outcome("silent", decision.step)
-    if one.step in TRIED:
+    if candidate.step in TRIED:
         return Outcome("open")
-    return Outcome("silent", one.step) if one.step else Outcome("reported")
+    return Outcome("silent", candidate.step) if candidate.step else Outcome("reported")
 
 
-def _regressions(found: Iterable[LedgerCandidate], same_s: float) -> list[list[LedgerCandidate]]:
+def _regressions(candidates: Iterable[LedgerCandidate], same_s: float) -> list[list[LedgerCandidate]]:
     """Group the candidates of one series whose change points follow each other closely, in order of scans."""
     ordered = sorted(
-        found, key=lambda one: (one.service, one.candidate.series, one.candidate.change_time, one.scan_end)
+        candidates,
+        key=lambda candidate: (
+            candidate.service,
+            candidate.candidate.series,
+            candidate.candidate.change_time,
+            candidate.scan_end,
+        ),
     )
-    groups = [[one] for one in ordered[:1]]
-    for last, one in pairwise(ordered):
-        same = (last.service, last.candidate.series) == (one.service, one.candidate.series)
-        if same and one.candidate.change_time - last.candidate.change_time <= same_s:
-            groups[-1].append(one)
+    groups = [[candidate] for candidate in ordered[:1]]
+    for last, candidate in pairwise(ordered):
+        same = (last.service, last.candidate.series) == (candidate.service, candidate.candidate.series)
+        if same and candidate.candidate.change_time - last.candidate.change_time <= same_s:
+            groups[-1].append(candidate)
         else:
-            groups.append([one])
-    return [sorted(group, key=lambda one: one.scan_end) for group in groups]
+            groups.append([candidate])
+    return [sorted(group, key=lambda candidate: candidate.scan_end) for group in groups]
 
 
 def _answer(shown: LedgerCandidate, answers: Sequence[Answer], same_s: float) -> Answer | None:
@@ -194,4 +200,4 @@ def _answer(shown: LedgerCandidate, answers: Sequence[Answer], same_s: float) ->
         if (answer.service, answer.series) == (shown.service, shown.candidate.series)
         and (answer.event == shown.id or abs(answer.change_time - shown.candidate.change_time) <= same_s)
     ]
-    return min(near, key=lambda one: one[:3])[3] if near else None
+    return min(near, key=lambda row: row[:3])[3] if near else None

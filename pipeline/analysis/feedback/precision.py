@@ -85,35 +85,36 @@ def precision_table(judged: Sequence[Judged]) -> tuple[Precision, ...]:
     A step's is that of the events which it let through; those near its bound are the half of them whose
     statistic was nearest to it, as a ratio: if most of those are false, the bound is too loose.
     """
-    found = [_of("all", "", judged)] if judged else []
+    rows = [_of("all", "", judged)] if judged else []
     grouped: tuple[Grouped, ...] = ("service", "workload")
     for by in grouped:
-        names = sorted({getattr(one.reported, by) for one in judged})
-        found += [
-            _of(by, name, [one for one in judged if getattr(one.reported, by) == name]) for name in names
+        names = sorted({getattr(event.reported, by) for event in judged})
+        rows += [
+            _of(by, name, [event for event in judged if getattr(event.reported, by) == name])
+            for name in names
         ]
     for step in _steps(judged):
-        held = [(distance, one) for one in judged if (distance := _distance(one, step)) is not None]
-        found.append(_of("step", step, [one for _, one in held]))
+        held = [(distance, event) for event in judged if (distance := _distance(event, step)) is not None]
+        rows.append(_of("step", step, [event for _, event in held]))
         near = sorted((pair for pair in held if math.isfinite(pair[0])), key=lambda pair: pair[0])
         if len(near) > 1:
-            found.append(_of("step, near its bound", step, [one for _, one in near[: len(near) // 2]]))
-    return tuple(found)
+            rows.append(_of("step, near its bound", step, [event for _, event in near[: len(near) // 2]]))
+    return tuple(rows)
 
 
 def _of(by: Grouped, name: str, judged: Iterable[Judged]) -> Precision:
-    rights = [one.right for one in judged]
+    rights = [event.right for event in judged]
     return Precision(by, name, Share(sum(rights), len(rights)))
 
 
 def _steps(judged: Sequence[Judged]) -> list[str]:
     """Return the steps that judged any of the events, in the order of the pipeline."""
-    return list(dict.fromkeys(decision.step for one in judged for decision in one.passed))
+    return list(dict.fromkeys(decision.step for event in judged for decision in event.passed))
 
 
-def _distance(one: Judged, step: str) -> float | None:
+def _distance(event: Judged, step: str) -> float | None:
     """Return the distance of an event from a step's bound, as a logarithm; None if it was not judged."""
-    decisions = [decision for decision in one.passed if decision.step == step]
+    decisions = [decision for decision in event.passed if decision.step == step]
     if not decisions:
         return None
     statistic, bound = decisions[-1].statistic, decisions[-1].bound

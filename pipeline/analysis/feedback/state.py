@@ -38,12 +38,12 @@ def latest_verdicts(said: Iterable[Verdict]) -> dict[str, Verdict]:
 
     Of two verdicts of the same time, that of the alphabetically later author counts, whatever their order.
     """
-    return _latest(one for one in said if one.verdict != "cause")
+    return _latest(verdict for verdict in said if verdict.verdict != "cause")
 
 
 def confirmed_causes(said: Iterable[Verdict]) -> dict[str, Verdict]:
     """Return the latest confirmed cause of each event, by the event's id."""
-    return _latest(one for one in said if one.verdict == "cause")
+    return _latest(verdict for verdict in said if verdict.verdict == "cause")
 
 
 def original_of(event: str, states: Mapping[str, Verdict]) -> str:
@@ -74,6 +74,6 @@ def fix_state(fixed: Verdict, reported: Reported, last_scan: float, due_s: float
     return "contradicted" if last_scan >= fixed.time + due_s else "waiting"
 
 
-def _latest(said: Iterable[Verdict]) -> dict[str, Verdict]:
-    ordered = sorted(said, key=lambda one: (one.time, one.author))
-    return {one.event: one for one in ordered}
+def _latest(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:
+    ordered = sorted(verdicts, key=lambda verdict: (verdict.time, verdict.author))
+    return {verdict.event: verdict for verdict in ordered}

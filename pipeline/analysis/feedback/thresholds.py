@@ -82,10 +82,14 @@ def propose_thresholds(
         config: From how many verdicts on, and which share of the right ones stays.
     """
     config = config or ThresholdConfig()
-    keys = sorted({(one.reported.workload, one.reported.service) for one in judged})
+    keys = sorted({(event.reported.workload, event.reported.service) for event in judged})
     return tuple(
         _propose(
-            [one for one in judged if (one.reported.workload, one.reported.service) == (workload, service)],
+            [
+                event
+                for event in judged
+                if (event.reported.workload, event.reported.service) == (workload, service)
+            ],
             present[workload],
             config,
         )
@@ -97,15 +101,15 @@ def propose_thresholds(
 def rocs_of(judged: Sequence[Judged], measure: Measure) -> tuple[Roc, ...]:
     """Return the ROC curves of size and significance for right and wrong events."""
     return (
-        roc("threshold", judged, lambda one: size_of(one.reported, measure)),
-        roc("significance", judged, lambda one: -one.p_value),
+        roc("threshold", judged, lambda event: size_of(event.reported, measure)),
+        roc("significance", judged, lambda event: -event.p_value),
     )
 
 
 def roc(setting: str, judged: Sequence[Judged], score: Callable[[Judged], float]) -> Roc:
     """Return the ROC curve of a score; a higher score is more surely right."""
-    right = [score(one) for one in judged if one.right]
-    wrong = [score(one) for one in judged if not one.right]
+    right = [score(event) for event in judged if event.right]
+    wrong = [score(event) for event in judged if not event.right]
     if not right or not wrong:
         return Roc(setting, (), float("nan"))
     bounds = sorted({*right, *wrong}, reverse=True)
@@ -128,8 +132,8 @@ def _propose(
     config: ThresholdConfig,
 ) -> Proposal:
     measure, now = present
-    right = sorted(size_of(one.reported, measure) for one in judged if one.right)
-    wrong = [size_of(one.reported, measure) for one in judged if not one.right]
+    right = sorted(size_of(event.reported, measure) for event in judged if event.right)
+    wrong = [size_of(event.reported, measure) for event in judged if not event.right]
     given_up = int((1 - config.keep) * len(right) + 1e-9)  # 0.05 of 20 is one, whatever rounding does
     bound = config.margin * right[given_up] if right else 0.0
     dropped = sum(size < bound for size in wrong)

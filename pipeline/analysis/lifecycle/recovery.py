@@ -85,22 +85,22 @@ def judge_returned(
     """
     config = config or ReturnConfig()
     bound = config.remaining
-    known = weights > 0
-    if after == before or known.sum() < max(config.min_known * len(values), 2 * config.parts):
+    measured = weights > 0
+    if after == before or measured.sum() < max(config.min_known * len(values), 2 * config.parts):
         return Return("too_little_data", float("nan"), 1.0, 1.0, bound)
-    level = float(np.average(values[known], weights=weights[known]))
-    plain = _Share((values - before) / (after - before), np.where(known, weights, 0.0))
+    level = float(np.average(values[measured], weights=weights[measured]))
+    plain = _Share((values - before) / (after - before), np.where(measured, weights, 0.0))
     share = (level - before) / (after - before)
     shares = [plain.without_extreme()]
     if share < config.lowest and level != 0:  # a subroutine that disappeared took its cost along
         return Return("below_all", level, share, share, config.lowest)
     if shares[0].mean() >= bound:
         return Return("above_middle", level, share, shares[0].mean(), bound)
-    if expected is not None and (paired := known & np.isfinite(expected)).sum() >= 2 * config.parts:
+    if expected is not None and (paired := measured & np.isfinite(expected)).sum() >= 2 * config.parts:
         course = (values - np.where(paired, expected, 0.0)) / (after - before)
         shares.append(_Share(course, np.where(paired, weights, 0.0)).without_extreme())
     error = min(share.standard_error(config.blocks) for share in shares)
-    blocks = min(config.blocks, int(known.sum()) // 2)
+    blocks = min(config.blocks, int(measured.sum()) // 2)
     upper = shares[0].mean() + float(-special.stdtrit(blocks - 1, config.level)) * error
     worst = max(shares[-1].mean(), *shares[-1].part_means(config.parts))
     code: ReturnCode = "returned"
@@ -120,8 +120,12 @@ class _Share:
 
     def mean(self) -> float:
         """Return the weighted mean; missing data counts as no return."""
-        known = self.weights > 0
-        return float(np.average(self.values[known], weights=self.weights[known])) if known.any() else 1.0
+        measured = self.weights > 0
+        return (
+            float(np.average(self.values[measured], weights=self.weights[measured]))
+            if measured.any()
+            else 1.0
+        )
 
     def part_means(self, parts: int) -> list[float]:
         """Return the means of consecutive parts, without parts that have no data."""
@@ -131,17 +135,17 @@ class _Share:
 
     def standard_error(self, blocks: int) -> float:
         """Return the standard error of the mean from the spread of block means."""
-        known = np.flatnonzero(self.weights > 0)
-        blocks = min(blocks, len(known) // 2)
+        rows = np.flatnonzero(self.weights > 0)
+        blocks = min(blocks, len(rows) // 2)
         if blocks < 2:
             return float("inf")
-        means = [_Share(self.values[b], self.weights[b]).mean() for b in np.array_split(known, blocks)]
+        means = [_Share(self.values[b], self.weights[b]).mean() for b in np.array_split(rows, blocks)]
         return float(np.std(means, ddof=1) / np.sqrt(blocks))
 
     def without_extreme(self) -> _Share:
         """Leave out the window with the strongest evidence for the regression."""
-        known = self.weights > 0
-        extreme = int(np.argmax(np.where(known, self.values, -np.inf)))
+        measured = self.weights > 0
+        extreme = int(np.argmax(np.where(measured, self.values, -np.inf)))
         weights = self.weights.copy()
         weights[extreme] = 0.0
         return _Share(self.values, weights)
@@ -164,9 +168,9 @@ def find_drop(values: FloatArray, weights: FloatArray, *, span: int) -> tuple[in
         of 0 if there is no such window.
     """
     positions = np.arange(1, len(values) - span // 2 + 1)
-    known = weights > 0
-    mass = np.concatenate([[0.0], np.cumsum(np.where(known, weights, 0.0))])
-    moment = np.concatenate([[0.0], np.cumsum(np.where(known, values, 0.0) * weights)])
+    measured = weights > 0
+    mass = np.concatenate([[0.0], np.cumsum(np.where(measured, weights, 0.0))])
+    moment = np.concatenate([[0.0], np.cumsum(np.where(measured, values, 0.0) * weights)])
     first, last = np.maximum(positions - span, 0), np.minimum(positions + span, len(values))
     left, right = mass[positions] - mass[first], mass[last] - mass[positions]
     usable = (left > 0) & (right > 0)

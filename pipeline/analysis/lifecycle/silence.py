@@ -54,8 +54,8 @@ class SilenceEvidence:
             for applied in decision.applied
             if applied.silence.kind == "expected"
         )
-        others = (one for one in self.spendings if one.regression != case.id)
-        return replace(self, spendings=(*others, *more))
+        spendings = (spending for spending in self.spendings if spending.regression != case.id)
+        return replace(self, spendings=(*spendings, *more))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,11 +86,11 @@ class SilenceDecision:
 def decide_silence(case: SilenceCase, evidence: SilenceEvidence) -> SilenceDecision:
     """Return the decisions of silences on a regression; none if no silence is about it."""
     size, error = size_of(case.candidate)
-    found = [_expected(case, evidence)]
-    if found[0] is None or found[0][0].passed:
-        found.append(_muted(case, running_mutes(evidence)))
-    given = [one for one in found if one is not None]
-    decisions, applied = tuple(one for one, _ in given), tuple(one for _, one in given)
+    judged = [_expected(case, evidence)]
+    if judged[0] is None or judged[0][0].passed:
+        judged.append(_muted(case, running_mutes(evidence)))
+    items = [item for item in judged if item is not None]
+    decisions, applied = tuple(item for item, _ in items), tuple(item for _, item in items)
     return SilenceDecision(decisions, applied, size, error)
 
 
@@ -108,12 +108,12 @@ def running_mutes(evidence: SilenceEvidence) -> list[Silence]:
     """Return the mutes of a service that are running when the scan ends."""
     now = evidence.now
     return [
-        one
-        for one in evidence.silences
-        if one.kind == "muted"
-        and is_in_force(one, now)
-        and one.start <= now
-        and (one.end is None or now < one.end)
+        silence
+        for silence in evidence.silences
+        if silence.kind == "muted"
+        and is_in_force(silence, now)
+        and silence.start <= now
+        and (silence.end is None or now < silence.end)
     ]
 
 
@@ -162,30 +162,32 @@ def _expected(case: SilenceCase, evidence: SilenceEvidence) -> tuple[Decision, A
     if not own_unit and candidate.delta <= 0:
         return None
     judged = [
-        (*_total(case, one, evidence), one)
-        for one in evidence.silences
-        if one.kind == "expected"
-        and one.is_of_metric == own_unit
-        and is_in_force(one, evidence.now)
-        and _is_expected_by(case, one)
+        (*_total(case, silence, evidence), silence)
+        for silence in evidence.silences
+        if silence.kind == "expected"
+        and silence.is_of_metric == own_unit
+        and is_in_force(silence, evidence.now)
+        and _is_expected_by(case, silence)
     ]
     if not judged:
         return None
-    total, bound, one = max(judged, key=lambda each: (each[1] - each[0], each[2].id))
+    total, bound, silence = max(judged, key=lambda row: (row[1] - row[0], row[2].id))
     within = total <= bound
-    decision = Decision("expected", not within, total, bound, "within" if within else "beyond", (one.id,))
-    return decision, AppliedSilence(one, total, announced(one, candidate))
+    decision = Decision("expected", not within, total, bound, "within" if within else "beyond", (silence.id,))
+    return decision, AppliedSilence(silence, total, announced(silence, candidate))
 
 
 def _total(case: SilenceCase, expectation: Silence, evidence: SilenceEvidence) -> tuple[float, float]:
     """Return the cost that regressions use of an announcement, this one included, and its upper bound."""
     size, error = size_of(case.candidate)
-    others = [
-        one for one in evidence.spendings if one.silence == expectation.id and one.regression != case.id
+    spendings = [
+        spending
+        for spending in evidence.spendings
+        if spending.silence == expectation.id and spending.regression != case.id
     ]
-    variance = error**2 + sum(one.error**2 for one in others)
+    variance = error**2 + sum(spending.error**2 for spending in spendings)
     allowed = announced(expectation, case.candidate)
-    return size + sum(one.size for one in others), allowed + ERRORS * math.sqrt(variance)
+    return size + sum(spending.size for spending in spendings), allowed + ERRORS * math.sqrt(variance)
 
 
 def announced(expectation: Silence, candidate: Candidate) -> float:
@@ -202,7 +204,7 @@ def _is_expected_by(case: SilenceCase, expectation: Silence) -> bool:
     """
     candidate = case.candidate
     members = (candidate,) if expectation.is_of_metric else (candidate, *candidate.group)
-    named = any(matches(expectation, one) for one in members)
+    named = any(matches(expectation, member) for member in members)
     if not named:
         return False
     if expectation.change and case.suspects:
@@ -237,9 +239,11 @@ def _muted(case: SilenceCase, mutes: Sequence[Silence]) -> tuple[Decision, Appli
 def _largest_beside(case: SilenceCase, mutes: Sequence[Silence]) -> tuple[Candidate, float, float] | None:
     """Return the unmuted member that rises most, its unmuted rise, and the standard error of that."""
     every = (case.candidate, *case.candidate.group)
-    muted = [one for one in every if any(matches(mute, one) for mute in mutes)]
-    beside = [(one, *_rise_beside(one, muted, case)) for one in case.candidate.group if one not in muted]
-    return max(beside, key=lambda each: each[1] - each[2], default=None)
+    muted = [member for member in every if any(matches(mute, member) for mute in mutes)]
+    beside = [
+        (member, *_rise_beside(member, muted, case)) for member in case.candidate.group if member not in muted
+    ]
+    return max(beside, key=lambda row: row[1] - row[2], default=None)
 
 
 def _rise_beside(member: Candidate, muted: Sequence[Candidate], case: SilenceCase) -> tuple[float, float]:
@@ -253,9 +257,9 @@ def _rise_beside(member: Candidate, muted: Sequence[Candidate], case: SilenceCas
     if not is_gcpu(member.metric_kind):
         return abs(member.delta), 0.0
     if index is None or not index.matrix.total_before or not index.matrix.total_after:
-        return member.delta - max(one.delta for one in muted), OTHERS_ERRORS * own
+        return member.delta - max(muted_member.delta for muted_member in muted), OTHERS_ERRORS * own
     apart = index.holding([element(*member.series)])
-    apart &= ~index.holding([element(*one.series) for one in muted])
+    apart &= ~index.holding([element(*muted_member.series) for muted_member in muted])
     variance = own**2
     for counts, total in (
         (index.matrix.before, index.matrix.total_before),

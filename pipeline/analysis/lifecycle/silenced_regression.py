@@ -88,10 +88,10 @@ def share_left(one: Silenced, courses: Courses | None, scan: Scan) -> float | No
     if courses is None or not candidate.delta:
         return None
     values, weights = courses.of(candidate, scan.analysis_start, scan.end)
-    known = weights > 0
-    if not known.any():
+    measured = weights > 0
+    if not measured.any():
         return None
-    return float(np.average(values[known], weights=weights[known]) - candidate.before) / candidate.delta
+    return float(np.average(values[measured], weights=weights[measured]) - candidate.before) / candidate.delta
 
 
 def as_found_now(one: Silenced, update: Update | None) -> Candidate:
@@ -107,23 +107,30 @@ def as_found_now(one: Silenced, update: Update | None) -> Candidate:
 
 
 def _escalated(group: Sequence[Candidate], member: Candidate) -> tuple[Candidate, ...]:
-    return tuple(replace(one, after=member.after) if one.series == member.series else one for one in group)
+    return tuple(
+        replace(series, after=member.after) if series.series == member.series else series for series in group
+    )
 
 
-def _is_taken_back(one: Silenced, evidence: SilenceEvidence) -> bool:
-    return any(each.id == one.silence and not is_in_force(each, evidence.now) for each in evidence.silences)
+def _is_taken_back(silenced: Silenced, evidence: SilenceEvidence) -> bool:
+    return any(
+        silence.id == silenced.silence and not is_in_force(silence, evidence.now)
+        for silence in evidence.silences
+    )
 
 
 def _step(decision: SilenceDecision) -> SilencedState:
     return "expected" if decision.decisions[-1].step == "expected" else "muted"
 
 
-def _with_end(one: Silenced, decision: SilenceDecision, evidence: SilenceEvidence) -> SilenceDecision:
+def _with_end(silenced: Silenced, decision: SilenceDecision, evidence: SilenceEvidence) -> SilenceDecision:
     """Return the decision with the end of the regression's silence, unless the decision names it."""
-    if any(each.step == one.state for each in decision.decisions):
+    if any(item.step == silenced.state for item in decision.decisions):
         return decision
-    known = next((each for each in evidence.silences if each.id == one.silence), None)
-    code = "removed" if one.state == "expected" else "ended"
-    ended = Decision(one.state, True, code=code, subjects=(one.silence, known.owner if known else "?"))
-    applied: tuple[AppliedSilence, ...] = (AppliedSilence(known),) if known else ()
+    silence = next((item for item in evidence.silences if item.id == silenced.silence), None)
+    code = "removed" if silenced.state == "expected" else "ended"
+    ended = Decision(
+        silenced.state, True, code=code, subjects=(silenced.silence, silence.owner if silence else "?")
+    )
+    applied: tuple[AppliedSilence, ...] = (AppliedSilence(silence),) if silence else ()
     return replace(decision, decisions=(ended, *decision.decisions), applied=(*applied, *decision.applied))

@@ -157,8 +157,8 @@ def attribute(
         significant = part > config.errors * noise**0.5 and nearness > 0
         above = len(background) - int(np.searchsorted(background, nearness * (1 - 1e-9)))
         rank = max(above, 1)
-        known = distances.known(subroutines)
-        chance = _chance(rank / (len(background) + 1), known) if significant else 1.0
+        count = distances.known(subroutines)
+        chance = _chance(rank / (len(background) + 1), count) if significant else 1.0
         attributions.append(Attribution(part / whole, error, nearness, rank, chance))
     return tuple(attributions)
 
@@ -177,17 +177,17 @@ def _variances(matrix: StackMatrix) -> FloatArray:
     return share * (1 - share) * (1 / matrix.total_before + 1 / matrix.total_after)
 
 
-def _dispersion(index: StackIndex, others: BoolArray, config: AttributionConfig) -> float:
+def _dispersion(index: StackIndex, outside: BoolArray, config: AttributionConfig) -> float:
     """Return the over-dispersion of stacks outside a regression, relative to sampling, 1 at least.
 
     Where a regression takes more of the whole, every other share shrinks by one factor: that is not noise.
     """
     matrix = index.matrix
-    usable = others & (matrix.before + matrix.after >= config.min_count)
-    left = float(matrix.before[others].sum())
+    usable = outside & (matrix.before + matrix.after >= config.min_count)
+    left = float(matrix.before[outside].sum())
     if not usable.any() or not left or not matrix.total_after:
         return 1.0
     before, after = matrix.before / matrix.total_before, matrix.after / matrix.total_after
-    shrunk = float(after[others].sum() / before[others].sum())
+    shrunk = float(after[outside].sum() / before[outside].sum())
     squares = (after - shrunk * before)[usable] ** 2 / _variances(matrix)[usable]
     return overdispersion(squares)

@@ -46,5 +46,12 @@ def says_something(change: Change) -> bool:
 
     A title is enough: people who announce bare deployments want the preceding one to be named.
     """
-    known = (change.title, change.summary, change.content, *change.files, *change.subroutines, *change.gates)
-    return any(text.strip() for text in known)
+    contents = (
+        change.title,
+        change.summary,
+        change.content,
+        *change.files,
+        *change.subroutines,
+        *change.gates,
+    )
+    return any(text.strip() for text in contents)

@@ -34,11 +34,11 @@ def correlations(series: FloatArray, weights: FloatArray, metrics: FloatArray) -
     """
     coefficients = np.full(len(metrics), np.nan)
     for row, values in enumerate(metrics):
-        known = (weights > 0) & np.isfinite(values)
-        if known.sum() < _MIN_KNOWN:
+        finite = (weights > 0) & np.isfinite(values)
+        if finite.sum() < _MIN_KNOWN:
             continue
-        rise, moved = series[known] - series[known].mean(), values[known] - values[known].mean()
-        if _moves(series[known]) and _moves(values[known]):
+        rise, moved = series[finite] - series[finite].mean(), values[finite] - values[finite].mean()
+        if _moves(series[finite]) and _moves(values[finite]):
             scale = np.sqrt((rise @ rise) * (moved @ moved))
             coefficients[row] = np.clip(rise @ moved / scale, -1.0, 1.0)
     return coefficients

@@ -150,7 +150,7 @@ def find_causes(cluster: ClusterEvidence, config: CauseConfig) -> list[Cause]:
         distances, evidence = weighing.distances, weighing.evidence()
         stacks = stack_difference(distances.index.matrix, weighing.regressed) if distances else ()
         suspects = rank_over_cases(weighing.cases(evidence), config.ranking) if evidence else ()
-        named = tuple(_named(one, cluster.common, config) for one in suspects)
+        named = tuple(_named(suspect, cluster.common, config) for suspect in suspects)
         causes.append(Cause(named, stacks, weighing.explanations(suspects)))
     return causes
 
@@ -162,8 +162,8 @@ def weigh_changes(cluster: ClusterEvidence, config: CauseConfig) -> list[Evidenc
 
 def latest_value(matrix: SeriesMatrix) -> float | None:
     """Return the last value of a matrix of one service-level metric; None without points."""
-    known = matrix.samples[np.isfinite(matrix.samples)]
-    return float(known[-1]) if len(known) else None
+    values = matrix.samples[np.isfinite(matrix.samples)]
+    return float(values[-1]) if len(values) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +215,14 @@ class _Weighing:
         reach = self.observed.reach(type_) if self.observed else None
         affected = zip(evidence.changes, self._affected(evidence.changes), strict=True)
         changes = [replace(change, subroutines=tuple(sorted(names))) for change, names in affected]
-        found = request_evidence.attribute_request(changes, type_, reach)
+        parts = request_evidence.attribute_request(changes, type_, reach)
         similarity = self.common.texts.similarities(request_words(type_, reach.nearness if reach else {}))
         indexes = [self.common.index_of[change.id] for change in evidence.changes]
         case = replace(
             evidence,
             attributions=tuple(
-                known if part is None else part
-                for part, known in zip(found, evidence.attributions, strict=True)
+                attribution if part is None else part
+                for part, attribution in zip(parts, evidence.attributions, strict=True)
             ),
             similarity=similarity[indexes],
             similarity_chance=chances(similarity)[indexes],
@@ -231,23 +231,23 @@ class _Weighing:
 
     def explanations(self, suspects: Sequence[Suspect]) -> tuple[SetupExplanation, ...]:
         """Return set-up metrics that explain the candidate better than changes, above all the suspects."""
-        common, one = self.common, self.candidate
-        asked = one.kind == "short_term" and setup_metrics.STEP not in self.config.without
-        row, metrics = common.rows.get(one.series), common.setup_metrics
-        if not asked or metrics is None or common.series is None or row is None:
+        common, candidate = self.common, self.candidate
+        wanted = candidate.kind == "short_term" and setup_metrics.STEP not in self.config.without
+        row, metrics = common.rows.get(candidate.series), common.setup_metrics
+        if not wanted or metrics is None or common.series is None or row is None:
             return ()
-        begin, end = one.change_time_span
+        begin, end = candidate.change_time_span
         earliest, latest = begin - self.config.lookback_s, end + self.config.resolution_s
         changes = [change for change in common.history if earliest <= change.time <= latest]
         # A metric that the change itself moved, such as the share of its gate, speaks for the change.
         steps = [
             step
-            for step in metrics.stepping_with(one)
+            for step in metrics.stepping_with(candidate)
             if not any(names_metric(common.subjects_of(change), step.metric) for change in changes)
         ]
         values, weights = _values(common.series, row)
         values = values if common.levels is None else common.levels[row]
-        regressed = Regressed(one, values, weights, sum(suspect.score for suspect in suspects))
+        regressed = Regressed(candidate, values, weights, sum(suspect.score for suspect in suspects))
         return metrics.explain(regressed, steps, [change.time for change in changes])
 
     def _span(self) -> tuple[float, float]:
@@ -293,12 +293,12 @@ class _Weighing:
 
     def _attributions(self, changes: Sequence[Change]) -> tuple[Attribution | None, ...]:
         distances, affected = self.distances, self._affected(changes)
-        known = attribute(distances, self.regressed, affected) if distances else None
+        measured = attribute(distances, self.regressed, affected) if distances else None
         attributions: list[Attribution | None] = []
         for index, change in enumerate(changes):
             part = None
-            if distances and known is not None and not distances.are_definitions(affected[index]):
-                part = known[index]
+            if distances and measured is not None and not distances.are_definitions(affected[index]):
+                part = measured[index]
             attributions.append(NO_PART if part is None and modifies_no_code(change) else part)
         return tuple(attributions)
 
@@ -329,7 +329,7 @@ class _Weighing:
 
 def _begins_with_release(candidate: Candidate) -> bool:
     """Return whether a new release is what makes the difference, so that nothing else dates it."""
-    return any(one.step == RELEASE_COSTS and one.passed for one in candidate.passed)
+    return any(decision.step == RELEASE_COSTS and decision.passed for decision in candidate.passed)
 
 
 def _named(suspect: Suspect, common: ScanEvidence, config: CauseConfig) -> Suspect:
@@ -344,9 +344,11 @@ def _named(suspect: Suspect, common: ScanEvidence, config: CauseConfig) -> Suspe
 
 def _weighings(cluster: ClusterEvidence, config: CauseConfig) -> list[_Weighing]:
     if cluster.stacks is None:
-        nothing = np.zeros(0, dtype=np.bool_)
-        observed = request_evidence.observed_calls(cluster.served.stacks) if cluster.served else None
-        return [_Weighing(cluster.common, config, one, None, nothing, observed) for one in cluster.candidates]
+        empty = np.zeros(0, dtype=np.bool_)
+        calls = request_evidence.observed_calls(cluster.served.stacks) if cluster.served else None
+        return [
+            _Weighing(cluster.common, config, member, None, empty, calls) for member in cluster.candidates
+        ]
     index = index_stacks(cluster.stacks)
     kinds = {candidate.kind for candidate in cluster.candidates}
     # A slow rise is in the earlier days too, and its spans are longer than some hours of a day.
@@ -377,9 +379,9 @@ def _values(matrix: SeriesMatrix, row: int | None) -> tuple[FloatArray, FloatArr
         nothing = np.zeros(len(matrix.totals))
         return nothing, nothing
     samples = matrix.samples[row]
-    known = np.isfinite(samples) & (matrix.totals > 0)
-    values = np.divide(samples, matrix.totals, out=np.zeros(len(samples)), where=known)
-    return values, np.where(known, matrix.totals, 0.0)
+    finite = np.isfinite(samples) & (matrix.totals > 0)
+    values = np.divide(samples, matrix.totals, out=np.zeros(len(samples)), where=finite)
+    return values, np.where(finite, matrix.totals, 0.0)
 
 
 def _risen_frames(distances: CallDistances, regressed: BoolArray) -> dict[str, float]:

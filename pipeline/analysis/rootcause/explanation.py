@@ -68,18 +68,18 @@ def fit_metric(
         deployed: When changes were deployed, in windows: 2.5 is the middle of the third.
         tried: How many metrics are compared.
     """
-    known = np.flatnonzero((weights > 0) & np.isfinite(metric) & np.isfinite(values))
-    after = known >= split
-    if len(known) < _LEAST_WINDOWS or not 0 < after.sum() < len(known):
+    rows = np.flatnonzero((weights > 0) & np.isfinite(metric) & np.isfinite(values))
+    after = rows >= split
+    if len(rows) < _LEAST_WINDOWS or not 0 < after.sum() < len(rows):
         return None
-    y, x, w = values[known], metric[known], weights[known]
+    y, x, w = values[rows], metric[rows], weights[rows]
     slope, followed = _regression(y, x, w)
     rise, moved = (_mean(v[after], w[after]) - _mean(v[~after], w[~after]) for v in (y, x))
     if not slope or not rise:
         return None
     stepped = y - _mean(y, w)
     for begin in {edge for at in deployed for edge in (math.floor(at), at, math.ceil(at))}:
-        later = np.clip(known + 1.0 - begin, 0.0, 1.0)
+        later = np.clip(rows + 1.0 - begin, 0.0, 1.0)
         if np.ptp(later):
             _, residual = _regression(y, later, w)
             stepped = min(stepped, residual, key=lambda rest: float(w @ rest**2))

@@ -64,15 +64,15 @@ def affected_subroutines(
         gates: What is known of gates besides.
         lookback_s: How long before a change the code behind its gate may have been deployed.
     """
-    found = []
+    affected = []
     for change in changes:
         names = set(change.subroutines)
         for gate in () if _brings_code(change) else change.gates:
             names.update(gates.get(gate, ()))
             for earlier in history.before(change, gate, lookback_s):
                 names.update(earlier.subroutines)
-        found.append(frozenset(names))
-    return tuple(found)
+        affected.append(frozenset(names))
+    return tuple(affected)
 
 
 def switched_changes(flip: Change, history: GateHistory, *, lookback_s: float) -> tuple[Change, ...]:
@@ -86,13 +86,13 @@ def switched_changes(flip: Change, history: GateHistory, *, lookback_s: float) -
     """
     if _brings_code(flip):
         return ()
-    found = {
+    switched = {
         change.id: change
         for gate in flip.gates
         for change in history.before(flip, gate, lookback_s)
         if _is_code(change)
     }
-    return tuple(sorted(found.values(), key=lambda change: (-change.time, change.id))[:MOST_SWITCHED])
+    return tuple(sorted(switched.values(), key=lambda change: (-change.time, change.id))[:MOST_SWITCHED])
 
 
 def _is_code(change: Change) -> bool:

@@ -44,11 +44,11 @@ def onset_density(
         Sums to 1 over the allowed windows; uniform over them if the data show nothing.
     """
     even: FloatArray = allowed / max(int(allowed.sum()), 1)
-    known = weights > 0
-    if known.sum() < _MIN_KNOWN or not allowed.any():
+    measured = weights > 0
+    if measured.sum() < _MIN_KNOWN or not allowed.any():
         return even
     block = -(-len(values) // _MOST_COLUMNS) if slow else 1
-    rows = np.where(known, [values, weights], 0.0)
+    rows = np.where(measured, [values, weights], 0.0)
     (means,), (weight,) = block_means(rows[:1], rows[1:], block, partial=True)
     bases, starts = _ramps(len(means)) if slow else _steps(len(means))
     left = _residuals(means, weight, bases)

@@ -158,8 +158,8 @@ def rank_over_cases(
     weights = weights_of(config)
     confidence, best = over_cases([p for p, _ in cases], [confidences(table, weights) for table in tables])
     changes = cases[0][1].changes
-    known = [i for i, change in enumerate(changes) if says_something(change)]
-    order = sorted(known, key=lambda i: (-float(confidence[i]), -changes[i].time, changes[i].id))
+    described = [i for i, change in enumerate(changes) if says_something(change)]
+    order = sorted(described, key=lambda i: (-float(confidence[i]), -changes[i].time, changes[i].id))
     order = order[: config.most]
     if sum(confidence[i] for i in order) < config.min_confidence:
         return ()

@@ -107,7 +107,7 @@ def request_words(request: str, nearness: Mapping[str, float]) -> dict[str, floa
 def _nearest(nearness: Mapping[str, float], changes: Sequence[Change]) -> FloatArray:
     """Return the nearness of each change's nearest method, 0 without any: (changes,)."""
     return np.array(
-        [max((nearness.get(name, 0.0) for name in each.subroutines), default=0.0) for each in changes]
+        [max((nearness.get(name, 0.0) for name in change.subroutines), default=0.0) for change in changes]
     )
 
 
@@ -120,16 +120,16 @@ def attribute_reach(reach: RequestReach, changes: Sequence[Change]) -> tuple[Att
     nearness = reach.nearness
     background = np.sort(np.array(list(nearness.values()), dtype=np.float64))
     whole = float(background.sum()) or 1.0
-    found: list[Attribution | None] = []
+    attributions: list[Attribution | None] = []
     for change, nearest in zip(changes, _nearest(nearness, changes).tolist(), strict=True):
         if not nearest:
             silent = not change.subroutines and not modifies_no_code(change)
-            found.append(None if silent else NO_PART)
+            attributions.append(None if silent else NO_PART)
             continue
         rank = max(len(background) - int(np.searchsorted(background, nearest * (1 - 1e-9))), 1)
         share = sum(nearness.get(name, 0.0) for name in set(change.subroutines)) / whole
-        known = len(reach.subroutines.intersection(change.subroutines))
+        count = len(reach.subroutines.intersection(change.subroutines))
         single = rank / (len(reach.subroutines) + 1)
-        chance = float(-np.expm1(max(known, 1) * np.log1p(-single)))
-        found.append(Attribution(share, 0.0, nearest, rank, min(chance, _NEARLY_SURE)))
-    return tuple(found)
+        chance = float(-np.expm1(max(count, 1) * np.log1p(-single)))
+        attributions.append(Attribution(share, 0.0, nearest, rank, min(chance, _NEARLY_SURE)))
+    return tuple(attributions)

@@ -26,39 +26,39 @@ def request_types(candidate: Candidate) -> dict[str, float]:
     not known, one is as likely as another.
     """
     changes = candidate.costlier_requests
-    whole = sum(each.share for each in changes)
-    found: dict[str, float] = defaultdict(float)
-    for each in changes:
-        part = each.share / whole if whole > 0 else 1.0 / len(changes)
-        likely = each.likely or dict.fromkeys(each.types, 1.0)
+    whole = sum(change.share for change in changes)
+    probabilities: dict[str, float] = defaultdict(float)
+    for change in changes:
+        part = change.share / whole if whole > 0 else 1.0 / len(changes)
+        likely = change.likely or dict.fromkeys(change.types, 1.0)
         for type_, chance in likely.items():
-            found[type_] += part * chance / sum(likely.values())
-    return dict(found)
+            probabilities[type_] += part * chance / sum(likely.values())
+    return dict(probabilities)
 
 
 def route_reached(change: Change, type_: str) -> RouteReach | None:
     """Return the route of a change's application that answers a type, None if no route does."""
-    name = _route_of(type_, tuple(each.route for each in change.routes))
-    return next((each for each in change.routes if each.route == name), None)
+    name = _route_of(type_, tuple(route.route for route in change.routes))
+    return next((route for route in change.routes if route.route == name), None)
 
 
 @lru_cache(maxsize=1024)
 def _route_of(type_: str, names: tuple[str, ...]) -> str | None:
     """Return the route that answers a type: changes of one release name the same routes."""
-    found = match_type(type_, map(route_named, names))
-    return found.name if found else None
+    route = match_type(type_, map(route_named, names))
+    return route.name if route else None
 
 
 def attribute_by_source(changes: Sequence[Change], type_: str) -> tuple[Attribution | None, ...]:
     """Attribute a request to changes by their source's routes; None for a change without the route."""
-    found = (route_reached(change, type_) for change in changes)
-    return tuple(_attribution(each) if each else None for each in found)
+    routes = (route_reached(change, type_) for change in changes)
+    return tuple(_attribution(route) if route else None for route in routes)
 
 
-def _attribution(found: RouteReach) -> Attribution:
-    if not found.nearness:
+def _attribution(reach: RouteReach) -> Attribution:
+    if not reach.nearness:
         return NO_PART
-    return Attribution(found.share, 0.0, found.nearness, max(found.rank, 1), found.chance)
+    return Attribution(reach.share, 0.0, reach.nearness, max(reach.rank, 1), reach.chance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,10 @@ class ObservedCalls:
 
     def reach(self, type_: str) -> RequestReach | None:
         """Return the reach of a type of request, None if no endpoint answers it."""
-        found = match_type(type_, self.routes)
-        if found is None:
+        route = match_type(type_, self.routes)
+        if route is None:
             return None
-        return RequestReach(type_, self.depths[found.name], self.requests, self.subroutines)
+        return RequestReach(type_, self.depths[route.name], self.requests, self.subroutines)
 
 
 def observed_calls(stacks: Iterable[Sequence[str]]) -> ObservedCalls:
@@ -110,13 +110,13 @@ def observed_calls(stacks: Iterable[Sequence[str]]) -> ObservedCalls:
 
 
 def _depths(ways: Iterable[Sequence[str]], common: set[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    depths: dict[str, int] = {}
     for way in ways:
         depth = 0
         for name in way:
-            found[name] = min(depth, found.get(name, depth))
+            depths[name] = min(depth, depths.get(name, depth))
             depth += name not in common
-    return found
+    return depths
 
 
 def attribute_request(
@@ -126,6 +126,10 @@ def attribute_request(
     by_source = attribute_by_source(changes, type_)
     by_stacks = attribute_reach(observed, changes) if observed else (None,) * len(changes)
     return tuple(
-        min((each for each in both if each), key=lambda each: each.chance, default=None)
+        min(
+            (attribution for attribution in both if attribution),
+            key=lambda attribution: attribution.chance,
+            default=None,
+        )
         for both in zip(by_source, by_stacks, strict=True)
     )

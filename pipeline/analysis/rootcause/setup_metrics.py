@@ -69,7 +69,9 @@ class SetupMetrics:
         edges = (self.scan.analysis_start, self.scan.analysis_end, self.scan.end)
         windows = Windows(*(round((edge - self.matrix.start) / self.matrix.resolution_s) for edge in edges))
         ways: tuple[Direction, ...] = ("up", "down")
-        return tuple(one for way in ways for one in find_candidates(self.matrix, windows, direction=way))
+        return tuple(
+            candidate for way in ways for candidate in find_candidates(self.matrix, windows, direction=way)
+        )
 
     @cached_property
     def levels(self) -> FloatArray:
@@ -96,7 +98,7 @@ class SetupMetrics:
             steps: Change points of metrics that come into question.
             deployed: When changes were deployed, epoch seconds.
         """
-        found = []
+        explanations = []
         for step in steps:
             fit = fit_metric(
                 regressed.values,
@@ -108,9 +110,9 @@ class SetupMetrics:
             )
             if fit is not None and fit.explains(regressed.suspected):
                 levels = (step.before, step.after, fit.correlation, fit.explained)
-                found.append((-fit.evidence, SetupExplanation(step.metric, step.change_time, *levels)))
-        found.sort(key=lambda one: (one[0], one[1].metric))
-        return tuple(explanation for _, explanation in found[:MOST_NAMED])
+                explanations.append((-fit.evidence, SetupExplanation(step.metric, step.change_time, *levels)))
+        explanations.sort(key=lambda pair: (pair[0], pair[1].metric))
+        return tuple(explanation for _, explanation in explanations[:MOST_NAMED])
 
     def _position(self, time: float) -> float:
         """Return a moment in windows since the scan's start."""

@@ -29,11 +29,11 @@ def tokens(text: str) -> Counter[str]:
     identifier counts besides its parts because it is rarer, so more informative.
     """
     read = islice(_IDENTIFIER.finditer(text), _MOST_IDENTIFIERS)
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for identifier, count in Counter(match[0] for match in read).items():
         for word in _words_of(identifier):
-            found[word] += count
-    return found
+            counts[word] += count
+    return counts
 
 
 @lru_cache(maxsize=2**14)
@@ -111,10 +111,10 @@ class ChangeTexts:
         """Return the cosine between a regression's words and each change's: (changes,)."""
         hashes = np.fromiter(map(hash, regression), dtype=np.int64, count=len(regression))
         columns = np.searchsorted(self._vocabulary, hashes)
-        known = columns < len(self._vocabulary)
-        known[known] = self._vocabulary[columns[known]] == hashes[known]
-        columns = columns[known]
-        weights = np.array(list(regression.values()), dtype=np.float64)[known] * self._rarity[columns]
+        in_vocabulary = columns < len(self._vocabulary)
+        in_vocabulary[in_vocabulary] = self._vocabulary[columns[in_vocabulary]] == hashes[in_vocabulary]
+        columns = columns[in_vocabulary]
+        weights = np.array(list(regression.values()), dtype=np.float64)[in_vocabulary] * self._rarity[columns]
         query = np.zeros(len(self._vocabulary))
         query[columns] = weights
         norms = self._norms * np.linalg.norm(weights)

@@ -116,7 +116,7 @@ def trial_evidence(
 
 
 def _of_change(change: Change, candidate: Candidate, findings: Sequence[TrialFinding]) -> float:
-    metrics = [metric for one in findings if one.is_of(change.id) for metric in one.metrics]
+    metrics = [metric for finding in findings if finding.is_of(change.id) for metric in finding.metrics]
     own = [metric for metric in metrics if metric.measures(*candidate.series)]
     failed = [metric.evidence for metric in own or metrics if metric.failed]
     if failed:
@@ -137,18 +137,18 @@ def missed_regressions(
 
     They are false negatives of trials: regressions of at least the threshold, in a series of the metric.
     """
-    found: dict[str, dict[str, int]] = {}
+    missed: dict[str, dict[str, int]] = {}
     for finding in findings:
         for metric in finding.metrics:
             changes = {
-                one.change
-                for one in caused
+                regression.change
+                for regression in caused
                 if not metric.failed
-                and one.size >= metric.threshold
-                and metric.measures(one.kind, one.metric)
-                and finding.is_of(one.change)
+                and regression.size >= metric.threshold
+                and metric.measures(regression.kind, regression.metric)
+                and finding.is_of(regression.change)
             }
             if changes:
-                models = found.setdefault(metric.metric, {})
+                models = missed.setdefault(metric.metric, {})
                 models[metric.model] = models.get(metric.model, 0) + len(changes)
-    return found
+    return missed

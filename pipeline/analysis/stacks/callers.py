@@ -119,7 +119,7 @@ def beside_callers(
     positions = index.positions(label)[::-1]
     first[index.stack[positions]] = positions - index.starts[index.stack[positions]]
     left = own.copy()
-    found: list[tuple[FloatArray, FloatArray]] = []
+    parts: list[tuple[FloatArray, FloatArray]] = []
     branches: list[Branches] = []
     for depth in range(int(first.max()) - 1, -1, -1):
         callers = np.unique(nodes[depth][left & (first > depth)])
@@ -138,15 +138,15 @@ def beside_callers(
         mine, rest = chosen & left, chosen & witnesses
         numbers = np.where(chosen, caller, -1)
         branches.append(_branches(nodes[depth:], counts[:, 0], numbers, (left, own), rising - depth, samples))
-        found.append((_sums(counts, mine, caller, size), _sums(counts, rest, caller, size)))
+        parts.append((_sums(counts, mine, caller, size), _sums(counts, rest, caller, size)))
         left &= ~chosen
     if left.any():
         rest = ~own & (rising < 0)
-        found.append((_whole(counts, left), _whole(counts, rest)))
+        parts.append((_whole(counts, left), _whole(counts, rest)))
         root = np.zeros(index.stacks, dtype=np.int64)
         branches.append(_branches([root, *nodes], counts[:, 0], root, (left, own), rising + 1, samples))
-    held, others = (np.concatenate(side, axis=2) for side in zip(*found, strict=True))
-    return Beside(held, others, _joined(branches, [each.shape[2] for each, _ in found]))
+    held, besides = (np.concatenate(side, axis=2) for side in zip(*parts, strict=True))
+    return Beside(held, besides, _joined(branches, [own_sums.shape[2] for own_sums, _ in parts]))
 
 
 def callees_beside(nodes: Sequence[Int32Array], counts: FloatArray, least: FloatArray) -> Beside:
@@ -162,7 +162,7 @@ def callees_beside(nodes: Sequence[Int32Array], counts: FloatArray, least: Float
     """
     caller = np.zeros(counts.shape[2], dtype=np.int32)
     sums = _sums(counts, None, caller, 1)
-    found = [np.zeros((2, *counts.shape[:2], 0))]
+    parts = [np.zeros((2, *counts.shape[:2], 0))]
     for callee in nodes:
         if sums.shape[2] == counts.shape[2]:
             break  # single stacks have nothing besides
@@ -172,9 +172,9 @@ def callees_beside(nodes: Sequence[Int32Array], counts: FloatArray, least: Float
         above[callee] = caller
         rest = sums[:, :, above] - own
         enough = (own[:, 0] >= least[:, None]).all(axis=0) & (rest[:, 0] >= own[:, 0]).all(axis=0)
-        found.append(np.stack([own[:, :, enough], rest[:, :, enough]]))
+        parts.append(np.stack([own[:, :, enough], rest[:, :, enough]]))
         caller, sums = callee, own
-    mine, rest = np.concatenate(found, axis=3)
+    mine, rest = np.concatenate(parts, axis=3)
     return Beside(mine, rest, _NO_BRANCHES)
 
 
@@ -213,13 +213,13 @@ def _winners(
 ) -> BoolArray:
     """Return the mask of stacks with the callee of each caller that won most: (stacks,)."""
     stacks = np.flatnonzero(beside)
-    _, one, at = np.unique(callee[stacks], return_index=True, return_inverse=True)
+    _, first, at = np.unique(callee[stacks], return_index=True, return_inverse=True)
     at = at.reshape(-1)
-    won = np.bincount(at, counts[1, stacks] - counts[0, stacks], minlength=len(one))
-    of = caller[stacks[one]]
+    won = np.bincount(at, counts[1, stacks] - counts[0, stacks], minlength=len(first))
+    of = caller[stacks[first]]
     # The last stack of each caller in this order has the callee that won most.
     order = np.lexsort((won, of))
-    most = np.zeros(len(one), dtype=np.bool_)
+    most = np.zeros(len(first), dtype=np.bool_)
     most[order[np.append(np.diff(of[order]) != 0, True)[: len(order)]]] = True
     largest = np.zeros(len(beside), dtype=np.bool_)
     largest[stacks[most[at]]] = True
@@ -272,27 +272,27 @@ def _branches(
         samples: (before and after,) independent samples for each unit of counts.
     """
     branch, depths = _divide(nodes, counts, caller, np.zeros(len(caller), dtype=np.int64))
-    known = branch >= 0
-    found = int(branch.max(initial=-1)) + 1
-    of = np.zeros(found, dtype=np.int64)
-    of[branch[known]] = caller[known]
-    counted = known & (rising <= depths)
+    in_branch = branch >= 0
+    count = int(branch.max(initial=-1)) + 1
+    of = np.zeros(count, dtype=np.int64)
+    of[branch[in_branch]] = caller[in_branch]
+    counted = in_branch & (rising <= depths)
     # If a descendant of the subroutine rises by itself, the other work of the subroutine is a witness.
-    beside_rising = np.isin(branch, branch[known & own[1] & ~counted])
+    beside_rising = np.isin(branch, branch[in_branch & own[1] & ~counted])
     callee = np.arange(len(caller))  # of what nothing divides, each stack by itself
-    for depth in np.unique(depths[known & (depths < len(nodes))]).tolist():
+    for depth in np.unique(depths[in_branch & (depths < len(nodes))]).tolist():
         rows = depths == depth
         callee[rows] = depth * len(caller) + nodes[min(depth + 1, len(nodes) - 1)][rows]
     rest = _witnesses(counts, branch, counted & (~own[1] | beside_rising), callee, samples)
-    mine, others = (_by_caller(counts, branch, rows, found) for rows in (own[0] & known, rest))
-    silent = np.asarray((others * samples[:, None] < _ENOUGH).any(axis=0))
+    mine, rest_sums = (_by_caller(counts, branch, rows, count) for rows in (own[0] & in_branch, rest))
+    silent = np.asarray((rest_sums * samples[:, None] < _ENOUGH).any(axis=0))
     inside = counted & own[1] & silent[branch]
     if inside.any():
         part, _ = _divide(nodes, counts, np.where(inside, branch, -1), depths)
         inside &= ~_winners(counts, branch, inside, part)
         at = np.unique(branch[inside])
-        others[:, at] = _by_caller(counts, branch, inside, found)[:, at]
-    return Branches(of, mine, others)
+        rest_sums[:, at] = _by_caller(counts, branch, inside, count)[:, at]
+    return Branches(of, mine, rest_sums)
 
 
 def _divide(
@@ -312,24 +312,24 @@ def _divide(
         (stacks,) number of its part, -1 for none; and how far down that begins.
     """
     stacks = np.flatnonzero(whole >= 0)
-    part, depths, found = np.full(len(whole), -1), np.full(len(whole), len(nodes)), 0
+    part, depths, count = np.full(len(whole), -1), np.full(len(whole), len(nodes)), 0
     sums = _by_caller(counts, whole, whole >= 0, int(whole.max(initial=-1)) + 1)
     above = sums[:, whole]
     for depth, node in enumerate(nodes[1:], start=1):
         begun = begins[stacks] < depth
-        asked = stacks[begun]
-        if not len(asked):
+        started = stacks[begun]
+        if not len(started):
             continue
-        here = np.array([np.bincount(node[asked], side[asked]) for side in counts])[:, node[asked]]
-        divided = (2 * here <= above[:, asked]).all(axis=0)
-        chosen = asked[divided]
+        here = np.array([np.bincount(node[started], side[started]) for side in counts])[:, node[started]]
+        divided = (2 * here <= above[:, started]).all(axis=0)
+        chosen = started[divided]
         names, number = np.unique(node[chosen], return_inverse=True)
-        part[chosen], depths[chosen] = found + number.reshape(-1), depth
-        found += len(names)
-        above[:, asked] = here
-        stacks = np.concatenate([stacks[~begun], asked[~divided]])
+        part[chosen], depths[chosen] = count + number.reshape(-1), depth
+        count += len(names)
+        above[:, started] = here
+        stacks = np.concatenate([stacks[~begun], started[~divided]])
     _, number = np.unique(whole[stacks], return_inverse=True)
-    part[stacks] = found + number.reshape(-1)
+    part[stacks] = count + number.reshape(-1)
     return part, depths
 
 
@@ -337,9 +337,9 @@ def _joined(branches: Sequence[Branches], callers: Sequence[int]) -> Branches:
     """Return the joined branches of groups of callers."""
     before = np.cumsum([0, *callers])
     return Branches(
-        np.concatenate([each.caller + start for each, start in zip(branches, before, strict=False)]),
-        np.concatenate([each.own for each in branches], axis=1),
-        np.concatenate([each.rest for each in branches], axis=1),
+        np.concatenate([group.caller + start for group, start in zip(branches, before, strict=False)]),
+        np.concatenate([group.own for group in branches], axis=1),
+        np.concatenate([group.rest for group in branches], axis=1),
     )
 
 

@@ -53,9 +53,9 @@ def against_control(
     samples = float(np.mean([(day.total_before + day.total_after) / 2 for day in days]))
     for number, day in enumerate(days):
         rows = np.fromiter(map(row_of.get, day.stacks, repeat(-1)), np.int64, len(day.stacks))
-        known = rows >= 0
-        before[number, rows[known]] = day.before[known] * samples / day.total_before
-        after[number, rows[known]] = day.after[known] * samples / day.total_after
+        present = rows >= 0
+        before[number, rows[present]] = day.before[present] * samples / day.total_before
+        after[number, rows[present]] = day.after[present] * samples / day.total_after
     matrix = index.matrix
     matrix = replace(matrix, before=matrix.before * usual_factors(index, before, after, config))
     return replace(index, matrix=matrix, rise=share_changes(matrix))

@@ -130,10 +130,10 @@ class _Evidence:
         chosen = np.asarray(stacks, dtype=np.int64)
         return float(self._matrix.before[chosen].sum()), float(self._matrix.after[chosen].sum())
 
-    def _dispersion_of(self, others: IntArray) -> float:
+    def _dispersion_of(self, outside: IntArray) -> float:
         part = self._parts[1]
-        after = self._matrix.after[others]
-        samples = after + self._matrix.before[others]
+        after = self._matrix.after[outside]
+        samples = after + self._matrix.before[outside]
         usable = samples * min(part, 1 - part) >= self._least
         if not usable.any():
             return 1.0
@@ -164,7 +164,7 @@ def _merged(keys: Sequence[tuple[Key, int]], significant: Callable[[Sequence[int
         keys: Each stack's key and the stack, sorted.
         significant: Whether a set of stacks is worth listing.
     """
-    found: list[list[int]] = []
+    sets: list[list[int]] = []
     branches: list[tuple[int, list[int]]] = [
         (0, [])
     ]  # how many elements they share, and what is left of them
@@ -173,7 +173,7 @@ def _merged(keys: Sequence[tuple[Key, int]], significant: Callable[[Sequence[int
         while branches[-1][0] > shared:
             _, left = branches.pop()
             if left and significant(left):
-                found.append(left)
+                sets.append(left)
                 left = []
             if branches[-1][0] < shared:
                 branches.append((shared, left))
@@ -187,7 +187,7 @@ def _merged(keys: Sequence[tuple[Key, int]], significant: Callable[[Sequence[int
         previous = key
     close(0)
     rest = branches[0][1]
-    return [*found, rest] if rest and significant(rest) else found
+    return [*sets, rest] if rest and significant(rest) else sets
 
 
 def _common(left: Key, right: Key) -> int:

@@ -161,20 +161,20 @@ def share_changes(matrix: StackMatrix) -> FloatArray:
 
 
 def _elements(
-    stacks: Sequence[Sequence[str]], known: StackIndex | None
+    stacks: Sequence[Sequence[str]], prefix: StackIndex | None
 ) -> tuple[Int32Array, IntArray, dict[str, int]]:
     """Return the label of each element, the number of elements of each stack, and labels by name."""
-    more = stacks[known.stacks :] if known else stacks
+    more = stacks[prefix.stacks :] if prefix else stacks
     lengths = np.fromiter(map(len, more), dtype=np.int64, count=len(more))
     met = set(chain.from_iterable(more))
-    labels = {name: number for number, name in enumerate(sorted(met.union(known.names if known else ())))}
+    labels = {name: number for number, name in enumerate(sorted(met.union(prefix.names if prefix else ())))}
     label = np.fromiter(
         map(labels.__getitem__, chain.from_iterable(more)), dtype=np.int32, count=int(lengths.sum())
     )
-    if known:
-        number = np.fromiter(map(labels.__getitem__, known.names), dtype=np.int32, count=len(known.names))
-        label = np.concatenate([number[known.label], label])
-        lengths = np.concatenate([np.diff(known.starts), lengths])
+    if prefix:
+        number = np.fromiter(map(labels.__getitem__, prefix.names), dtype=np.int32, count=len(prefix.names))
+        label = np.concatenate([number[prefix.label], label])
+        lengths = np.concatenate([np.diff(prefix.starts), lengths])
     return label, lengths, labels
 
 

@@ -152,13 +152,13 @@ def _inserted(
     running = np.cumsum(won[order]) - won[order]
     first = np.concatenate([[True], np.diff(key[order]) != 0])
     earlier = running - np.maximum.accumulate(np.where(first, running, 0.0))
-    given = np.zeros(index.stacks)
-    given[order] = np.clip(lost[key[order]] - earlier, 0.0, won[order])
+    carried = np.zeros(index.stacks)
+    carried[order] = np.clip(lost[key[order]] - earlier, 0.0, won[order])
     # Stacks without a label that won by chance count against it, or chance alone would speak for it.
     whole = np.bincount(key, won, keys)
     part = np.divide(won, whole[key], out=np.zeros(index.stacks), where=whole[key] > 0)
-    given = np.where(lost[key] < 0, np.maximum(lost[key], -whole[key]) * part, given)
-    sums = index.sums(np.stack([given, won, np.where(won > 0, spread[key], 0.0)]))
+    carried = np.where(lost[key] < 0, np.maximum(lost[key], -whole[key]) * part, carried)
+    sums = index.sums(np.stack([carried, won, np.where(won > 0, spread[key], 0.0)]))
     most, beyond_noise = sums[0] > config.most * sums[1], sums[0] > config.errors * np.sqrt(sums[2])
     return np.asarray(labels & most & beyond_noise, dtype=np.bool_)
 
@@ -201,10 +201,10 @@ def _moved(counts: FloatArray, source: IntArray, goal: IntArray, part: FloatArra
 def _by_stack(
     stacks: tuple[Stack, ...], source: IntArray, goal: IntArray, part: FloatArray
 ) -> dict[Stack, list[tuple[Stack, float]]]:
-    found: dict[Stack, list[tuple[Stack, float]]] = {}
-    for one, other, share in zip(source.tolist(), goal.tolist(), part.tolist(), strict=True):
-        found.setdefault(stacks[one], []).append((stacks[other], share))
-    return found
+    moves_by_stack: dict[Stack, list[tuple[Stack, float]]] = {}
+    for source_row, goal_row, share in zip(source.tolist(), goal.tolist(), part.tolist(), strict=True):
+        moves_by_stack.setdefault(stacks[source_row], []).append((stacks[goal_row], share))
+    return moves_by_stack
 
 
 def _keys(index: StackIndex, left_out: BoolArray) -> IntArray:
@@ -218,7 +218,7 @@ def _keys(index: StackIndex, left_out: BoolArray) -> IntArray:
     sums, staying = np.zeros(index.stacks, dtype=np.uint64), np.zeros(index.stacks, dtype=np.int64)
     for _, positions in index.levels():
         stack, label = index.stack[positions], index.label[positions]
-        kept = ~left_out[label]
-        sums[stack] += np.where(kept, numbers[label] * of_position[staying[stack]], np.uint64(0))
-        staying[stack] += kept
+        remaining = ~left_out[label]
+        sums[stack] += np.where(remaining, numbers[label] * of_position[staying[stack]], np.uint64(0))
+        staying[stack] += remaining
     return np.unique(sums, return_inverse=True)[1].reshape(-1).astype(np.int64)

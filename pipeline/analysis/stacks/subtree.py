@@ -41,8 +41,8 @@ def sum_descendants(index: StackIndex, rows: IntArray) -> csr_array:
     row_of = np.zeros(len(index.names), dtype=np.int32)
     row_of[series[series >= 0]] = np.flatnonzero(series >= 0)
     entries = (row_of[index.label[start]], index.label[there])
-    found = coo_array((index.rise[index.stack[start]], entries), shape=(len(series), len(index.names)))
-    return _with_rows(found.tocsr(), back)
+    sums = coo_array((index.rise[index.stack[start]], entries), shape=(len(series), len(index.names)))
+    return _with_rows(sums.tocsr(), back)
 
 
 def sum_descendant_sets(index: StackIndex, rows: IntArray, sets: Sequence[Sequence[str]]) -> csr_array:
@@ -72,8 +72,8 @@ def sum_descendant_sets(index: StackIndex, rows: IntArray, sets: Sequence[Sequen
     key = (above * len(sets) + positions[first + nth]) * max(len(index.rise), 1) + index.stack[start]
     entry, stack = np.divmod(np.unique(key), max(len(index.rise), 1))
     entries = np.divmod(entry, max(len(sets), 1))
-    found = coo_array((index.rise[stack], entries), shape=(len(series), len(sets)))
-    return _with_rows(found.tocsr(), back)
+    sums = coo_array((index.rise[stack], entries), shape=(len(series), len(sets)))
+    return _with_rows(sums.tocsr(), back)
 
 
 def measure_rises(index: StackIndex, series: Sequence[SeriesKey]) -> Rises:
@@ -105,30 +105,32 @@ def _pairs(
         series: Names, ascending; below 0 for none.
         wanted: Names that are asked for at or below; without, all.
     """
-    asked, of_interest = np.zeros(len(index.names), dtype=np.bool_), index.last
-    asked[series[series >= 0]] = True
+    is_series, of_interest = np.zeros(len(index.names), dtype=np.bool_), index.last
+    is_series[series[series >= 0]] = True
     if wanted is not None:
-        kept = np.zeros(len(index.names), dtype=np.bool_)
-        kept[wanted] = True
-        of_interest = index.last & kept[index.label]
-    start = np.flatnonzero(index.first & asked[index.label]).astype(np.int32)
+        is_wanted = np.zeros(len(index.names), dtype=np.bool_)
+        is_wanted[wanted] = True
+        of_interest = index.last & is_wanted[index.label]
+    start = np.flatnonzero(index.first & is_series[index.label]).astype(np.int32)
     above, descendants = [start[:0]], [start[:0]]
     for step in range(index.deepest):
         there = start + step
         fits = there < len(index.label)
         fits[fits] = index.stack[there[fits]] == index.stack[start[fits]]
         start = start[fits]  # a stack that has ended has no further elements
-        found = start[of_interest[start + step]]
-        above.append(found)
-        descendants.append(found + step)
+        hits = start[of_interest[start + step]]
+        above.append(hits)
+        descendants.append(hits + step)
     return np.concatenate(above), np.concatenate(descendants)
 
 
-def _with_rows(found: csr_array, rows: IntArray) -> csr_array:
+def _with_rows(matrix: csr_array, rows: IntArray) -> csr_array:
     """Return rows of a matrix by number, with all entries, zeros among them."""
-    lengths = np.diff(found.indptr)
+    lengths = np.diff(matrix.indptr)
     sizes = lengths[rows]
     ends = np.cumsum(sizes)
-    taken = np.arange(int(sizes.sum())) + np.repeat(found.indptr[rows] - (ends - sizes), sizes)
+    taken = np.arange(int(sizes.sum())) + np.repeat(matrix.indptr[rows] - (ends - sizes), sizes)
     pointers = np.concatenate([[0], ends])
-    return csr_array((found.data[taken], found.indices[taken], pointers), shape=(len(rows), found.shape[1]))
+    return csr_array(
+        (matrix.data[taken], matrix.indices[taken], pointers), shape=(len(rows), matrix.shape[1])
+    )

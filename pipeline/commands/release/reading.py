@@ -149,15 +149,15 @@ def _read(source: Source, asked: Asked, span: tuple[float, float]) -> Samples:
         chosen = np.flatnonzero((old > 0) | (new > 0))
     blocks = np.arange(chosen[0], chosen[-1] + 1)[-_MOST_BLOCKS:]
     starts = (first + blocks * block_s).tolist()
-    found = collect(
+    counted = collect(
         source.store.counts(StrataQuery(source.service, start, start + block_s, block_s)) for start in starts
     )
-    if found is None or not all(found.of(name).any() for name in (asked.baseline, asked.candidate)):
+    if counted is None or not all(counted.of(name).any() for name in (asked.baseline, asked.candidate)):
         counts = f"--service {source.service}: there are totals by release, but no counts of both"
         if source.end is not None:
             raise ConfigError(f"{counts} in that time")
         raise NotYet(f"{counts} in windows of {block_s:g} s: --stack-window should be that of the workers")
-    return found
+    return counted
 
 
 def _first(source: Source, first: float, last: float) -> float:
@@ -185,18 +185,18 @@ def _check_terms(asked: Asked, totals: StrataMatrix) -> None:
 def _samples_of(totals: StrataMatrix, release: str) -> FloatArray:
     """Return the number of a release's samples: (windows,)."""
     rows = [row for row, stratum in enumerate(totals.strata) if runs(stratum, release)]
-    found: FloatArray = totals.totals[rows].sum(axis=0)
-    return found
+    samples: FloatArray = totals.totals[rows].sum(axis=0)
+    return samples
 
 
 def _unknown(service: str, name: str, totals: StrataMatrix) -> str:
     per_stratum = totals.totals.sum(axis=1).tolist()
-    known: dict[str, float] = {}
+    counts: dict[str, float] = {}
     for stratum, samples in zip(totals.strata, per_stratum, strict=True):
-        known[release_of(stratum)] = known.get(release_of(stratum), 0.0) + samples
-    if not known:
+        counts[release_of(stratum)] = counts.get(release_of(stratum), 0.0) + samples
+    if not counts:
         return f"--service {service}: no samples whose sender is known in this span"
-    names = [known_name or "(none)" for known_name in sorted(known, key=lambda one: -known[one])]
+    names = [known_name or "(none)" for known_name in sorted(counts, key=lambda term: -counts[term])]
     return f"release {name}: no samples of {service} in this span; there are {listed(names, name)}"
 
 

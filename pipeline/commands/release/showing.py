@@ -41,18 +41,18 @@ def missing(comparison: Comparison) -> dict[str, float | None]:
     decided, matched = comparison.decided, comparison.matched
     if comparison.decision != "open":
         return {"samples": 0.0, "seconds": 0.0, "hosts": 0.0}
-    found: dict[str, float | None] = {"samples": None, "seconds": None, "hosts": None}
+    needs: dict[str, float | None] = {"samples": None, "seconds": None, "hosts": None}
     # If blocks of time are the units, waiting brings more of them.
     by_time = matched.unit != "host" and not math.isfinite(decided.more_samples)
     times = decided.more_units if by_time else decided.more_samples
     if math.isfinite(times):
         start, end = matched.span
-        found["samples"] = math.ceil((times - 1) * matched.samples[1])
-        found["seconds"] = (times - 1) * (end - start)
-        found["hosts"] = 0.0
+        needs["samples"] = math.ceil((times - 1) * matched.samples[1])
+        needs["seconds"] = (times - 1) * (end - start)
+        needs["hosts"] = 0.0
     elif math.isfinite(decided.more_units):
-        found["hosts"] = math.ceil((decided.more_units - 1) * sum(matched.hosts))
-    return found
+        needs["hosts"] = math.ceil((decided.more_units - 1) * sum(matched.hosts))
+    return needs
 
 
 def to_json(comparison: Comparison) -> dict[str, Any]:
@@ -167,8 +167,8 @@ def _shown(comparison: Comparison) -> list[int]:
             if row == cause or followers[cause] <= _FOLLOWERS:
                 changed.append(row)
     alone = [row for row in order if comparison.decided.alone[row]]
-    others = [row for row in order if states[row] in ("steady", "open") and row not in alone]
-    return [*changed, *alone, *others[:_OTHERS]]
+    unchanged = [row for row in order if states[row] in ("steady", "open") and row not in alone]
+    return [*changed, *alone, *unchanged[:_OTHERS]]
 
 
 def _cells(comparison: Comparison, row: int, room: int) -> list[str]:
@@ -200,19 +200,19 @@ def _cells(comparison: Comparison, row: int, room: int) -> list[str]:
 def _reservations(comparison: Comparison) -> list[str]:
     """Return the reasons that weaken the evidence."""
     matched = comparison.matched
-    found = []
+    reservations = []
     if matched.evidence == "one_after_the_other":
-        found.append(
+        reservations.append(
             "weaker evidence: the releases did not run at the same time, and whatever else changed counts"
         )
     elif matched.unit == "host_and_block" and not matched.shared_host:
-        found.append("weaker evidence: with so few hosts, what differs between them counts, too")
+        reservations.append("weaker evidence: with so few hosts, what differs between them counts, too")
     if matched.not_held:
         labels = ", ".join(matched.not_held)
-        found.append(f"not held apart, since the releases share too few values: {labels}")
+        reservations.append(f"not held apart, since the releases share too few values: {labels}")
     if not comparison.grouped:
-        found.append("no stacks of that time: callers of what got slower stand by themselves")
-    return found
+        reservations.append("no stacks of that time: callers of what got slower stand by themselves")
+    return reservations
 
 
 def _conclusion(comparison: Comparison) -> str:

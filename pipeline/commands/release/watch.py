@@ -44,11 +44,11 @@ def look_at_folder(source: Source, asked: Asked, span: Span, watch: Watch | None
     looks = range(1, int((end - start) / source.block_s)) if watch else ()
     for look in looks:
         try:
-            found = compare(source, asked, (start, start + look * source.block_s))
+            comparison = compare(source, asked, (start, start + look * source.block_s))
         except NotYet:
             continue
-        if found.decision != "open":
-            return found
+        if comparison.decision != "open":
+            return comparison
     return compare(source, asked, (start, end))
 
 
@@ -65,22 +65,22 @@ def look_at_store(opened: Callable[[], Source], asked: Asked, span: Span, watch:
     begun = system_clock()
     deadline = begun + watch.timeout_s if watch and watch.timeout_s is not None else None
     source: Source | None = None
-    found: Comparison | None = None
-    said = ""
+    comparison: Comparison | None = None
+    shown = ""
     while True:
         now = system_clock()
         over = watch is None or any(end is not None and now >= end for end in (span[1], deadline))
         try:
             source = source or opened()
-            found = compare(source, asked, _span_at(now, source, span))
+            comparison = compare(source, asked, _span_at(now, source, span))
         except (NotYet, StoreUnavailable) as failure:
-            if over and found is None:
+            if over and comparison is None:
                 raise
-            if str(failure) != said:
-                said = str(failure)
-                click.echo(f"waiting: {said}", err=True)
-        if found is not None and (over or found.decision != "open"):
-            return found
+            if str(failure) != shown:
+                shown = str(failure)
+                click.echo(f"waiting: {shown}", err=True)
+        if comparison is not None and (over or comparison.decision != "open"):
+            return comparison
         wait_s = watch.interval_s if watch else 0.0
         time.sleep(wait_s if deadline is None else max(0.0, min(wait_s, deadline - now)))
 

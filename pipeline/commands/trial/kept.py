@@ -37,14 +37,14 @@ def kept(settings: Settings, service: str, span: float, as_json: bool) -> None:
     it is likelier than not. The test is for the subroutine that regressed, and for those of the cause that
     rose with it; endpoints are those by which production reaches them in --span.
     """
-    found = _with_endpoints(settings, service, span)
+    tests = _with_endpoints(settings, service, span)
     if as_json:
-        for test, endpoints in found:
+        for test, endpoints in tests:
             click.echo(orjson.dumps(kept_to_json(test, endpoints)).decode())
         return
-    if not found:
+    if not tests:
         click.echo(f"no kept tests of {escape_controls(service)}: no fixed regression has a known cause")
-    for test, endpoints in found:
+    for test, endpoints in tests:
         for line in kept_lines(kept_to_json(test, endpoints)):
             click.echo(escape_controls(line))
 
@@ -61,7 +61,7 @@ def kept_to_json(test: KeptTest, endpoints: Sequence[EndpointImpact]) -> dict[st
     return {
         **asdict(test),
         "threshold": test.threshold if math.isfinite(test.threshold) else None,
-        "endpoints": [asdict(one) for one in endpoints],
+        "endpoints": [asdict(endpoint) for endpoint in endpoints],
     }
 
 
@@ -71,10 +71,10 @@ def kept_lines(test: dict[str, Any]) -> Iterator[str]:
     if test["subroutines"]:
         yield f"  subroutines  {listed(test['subroutines'])}"
     if test["endpoints"]:
-        replayed = [f"{one['endpoint']} {one['replay']:.1%}" for one in test["endpoints"]]
+        replayed = [f"{part['endpoint']} {part['replay']:.1%}" for part in test["endpoints"]]
         yield f"  replay       {listed(replayed)}"
-    for one in test["trials"]:
-        yield f"  trials       {_needed(one['needed'])} by {one['metric']}"
+    for part in test["trials"]:
+        yield f"  trials       {_needed(part['needed'])} by {part['metric']}"
     if test["experiments"]:
         yield f"  experiment   {listed(test['experiments'])}"
 

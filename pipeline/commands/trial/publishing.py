@@ -85,22 +85,22 @@ def _sides(
     options: dict[str, Any],
 ) -> list[TrialSide]:
     """Return both sides of every trial of a file, in its order."""
-    names = list(dict.fromkeys(trial for found in metrics.values() for trial in found.trials))
-    rows = {name: {trial: row for row, trial in enumerate(found.trials)} for name, found in metrics.items()}
-    found = []
+    names = list(dict.fromkeys(trial for points in metrics.values() for trial in points.trials))
+    rows = {name: {trial: row for row, trial in enumerate(points.trials)} for name, points in metrics.items()}
+    points = []
     for number, trial in enumerate(names):
         for side in get_args(SideName):
             measured = tuple(
                 TrialMetric(
                     name,
-                    _points(one, side, rows[name][trial]),
+                    _points(metric_points, side, rows[name][trial]),
                     threshold=meant[name][0],
                     direction="down" if meant[name][1] else "up",
                 )
-                for name, one in metrics.items()
+                for name, metric_points in metrics.items()
                 if trial in rows[name]
             )
-            found.append(
+            points.append(
                 TrialSide(
                     service=options["service"],
                     experiment=options["experiment"],
@@ -114,11 +114,11 @@ def _sides(
                     sequential=options["sequential"],
                 )
             )
-    return found
+    return points
 
 
-def _points(found: NamedTrials, side: str, row: int) -> FloatArray:
-    points = (found.sides.a if side == "A" else found.sides.b)[row]
+def _points(named_trials: NamedTrials, side: str, row: int) -> FloatArray:
+    points = (named_trials.sides.a if side == "A" else named_trials.sides.b)[row]
     result: FloatArray = points[~np.isnan(points)]
     return result
 

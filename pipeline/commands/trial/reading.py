@@ -35,7 +35,7 @@ class NamedTrials:
 
 def read_trials(path: Path, metrics: Container[str] | None = None) -> dict[str, Sides]:
     """Return the points of each metric of a file of trials; see read_named_trials."""
-    return {name: found.sides for name, found in read_named_trials(path, metrics).items()}
+    return {name: trials.sides for name, trials in read_named_trials(path, metrics).items()}
 
 
 def read_named_trials(path: Path, metrics: Container[str] | None = None) -> dict[str, NamedTrials]:
@@ -107,9 +107,9 @@ def _requests(columns: Columns) -> IntArray | None:
     """Return the number of each row's request, -1 where it has none; None if the file has no such column."""
     if "request" not in columns.names:
         return None
-    found = columns.labels("request")
-    named = np.array([value != "" for value in found.values], dtype=np.bool_)
-    return np.where(named[found.codes], found.codes, -1) if len(named) else found.codes
+    labels = columns.labels("request")
+    named = np.array([value != "" for value in labels.values], dtype=np.bool_)
+    return np.where(named[labels.codes], labels.codes, -1) if len(named) else labels.codes
 
 
 def _first_row(texts: Texts, value: str) -> int:

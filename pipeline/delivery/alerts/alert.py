@@ -73,8 +73,8 @@ class Alert:
 
     def by_metric(self) -> tuple[Alert, ...]:
         """Return the alert with each of its metrics; of a regression there is one."""
-        found = tuple(_of_metric(self, one) for one in (self.trial.metrics if self.trial else ()))
-        return found or (self,)
+        alerts = tuple(_of_metric(self, metric) for metric in (self.trial.metrics if self.trial else ()))
+        return alerts or (self,)
 
     @property
     def size(self) -> float:
@@ -100,9 +100,9 @@ def alert_of(event: Mapping[str, Any]) -> Alert:
     Raises:
         KeyError, TypeError, ValueError, InvalidMessage: it lacks what every event has.
     """
-    found = _of_verdict(event) if event["type"] == VERDICT else _of_regression(event)
-    check(shapes.Alert, to_json(found))
-    return found
+    alert = _of_verdict(event) if event["type"] == VERDICT else _of_regression(event)
+    check(shapes.Alert, to_json(alert))
+    return alert
 
 
 def _of_regression(event: Mapping[str, Any]) -> Alert:
@@ -140,7 +140,7 @@ def _of_verdict(event: Mapping[str, Any]) -> Alert:
     service, time = str(event["data"]["service"]), from_iso(event["time"])
     later: AlertKind = "updated" if outcome.revision > 1 else "detected"
     releases = outcome.releases_b if outcome.decision != "not enough" else ()
-    found = Alert(
+    alert = Alert(
         event=str(event["id"]),
         kind="resolved" if outcome.decision == "pass" else later,
         regression=thread_id(service, outcome.experiment),
@@ -156,30 +156,30 @@ def _of_verdict(event: Mapping[str, Any]) -> Alert:
         suspect=SuspectedChange(releases[0], score=1.0) if len(releases) == 1 else None,
         trial=outcome,
     )
-    return found.by_metric()[0]
+    return alert.by_metric()[0]
 
 
-def _of_metric(alert: Alert, one: MetricOutcome) -> Alert:
-    before, after = one.mean_a or 0.0, one.mean_b or 0.0
-    found = replace(alert, metric=one.metric, relative=one.difference, p_value=one.p_value)
-    return replace(found, before=before, after=after, level=after)
+def _of_metric(alert: Alert, metric: MetricOutcome) -> Alert:
+    before, after = metric.mean_a or 0.0, metric.mean_b or 0.0
+    by_metric = replace(alert, metric=metric.metric, relative=metric.difference, p_value=metric.p_value)
+    return replace(by_metric, before=before, after=after, level=after)
 
 
 def _suspect(data: Mapping[str, Any], kind: AlertKind) -> SuspectedChange | None:
     """Return the likeliest suspect; of a resolved one the latest change that may have ended it."""
     if kind == "resolved":
-        found, score = (data.get("resolved_by") or [None])[0], 0.0
+        change, score = (data.get("resolved_by") or [None])[0], 0.0
     else:
         first = (data.get("root_causes") or [{}])[0]
-        found, score = first.get("change"), float(first.get("score", 0))
-    if not found:
+        change, score = first.get("change"), float(first.get("score", 0))
+    if not change:
         return None
     return SuspectedChange(
-        id=str(found["id"]),
-        title=str(found.get("title", "")),
-        author=str(found.get("author", "")),
+        id=str(change["id"]),
+        title=str(change.get("title", "")),
+        author=str(change.get("author", "")),
         score=score,
-        files=tuple(map(str, (found.get("files") or [])[:50])),
+        files=tuple(map(str, (change.get("files") or [])[:50])),
     )
 
 

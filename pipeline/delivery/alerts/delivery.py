@@ -99,21 +99,21 @@ def deliveries(
     urgent = dict.fromkeys(_listening(plan, known), False) if alert.kind != "detected" else {}
     for rule in rules:
         urgent |= {target: rule.urgent or urgent.get(target, False) for target in rule.to}
-    found = [_to(plan, alert, target, partition, now, urgent=loud) for target, loud in urgent.items()]
+    new = [_to(plan, alert, target, partition, now, urgent=loud) for target, loud in urgent.items()]
     if alert.kind == "detected" and alert.trial is None:  # nobody can answer an experiment
-        found += _reminders(rules, alert, partition, now)
-    present = {each.id for each in known}
-    return tuple(each for each in found if each.id not in present)
+        new += _reminders(rules, alert, partition, now)
+    present = {delivery.id for delivery in known}
+    return tuple(delivery for delivery in new if delivery.id not in present)
 
 
-def _listening(plan: Plan, known: Sequence[Delivery]) -> list[str]:
+def _listening(plan: Plan, deliveries: Sequence[Delivery]) -> list[str]:
     """Return the targets that follow the regression; one may have left the file meanwhile."""
     return [
-        each.target
-        for each in known
-        if each.target in plan.manners
-        and plan.manners[each.target].follow
-        and (each.manner != "unanswered" or each.state == "sent")
+        delivery.target
+        for delivery in deliveries
+        if delivery.target in plan.manners
+        and plan.manners[delivery.target].follow
+        and (delivery.manner != "unanswered" or delivery.state == "sent")
     ]
 
 
@@ -149,10 +149,10 @@ def _reminders(rules: Sequence[Rule], alert: Alert, partition: int, now: float) 
 def settled(found: Iterable[Delivery]) -> dict[str, Delivery]:
     """Return each delivery in its last state: once sent or dropped, it no longer waits."""
     states: dict[str, Delivery] = {}
-    for each in found:
-        former = states.get(each.id)
+    for delivery in found:
+        former = states.get(delivery.id)
         if former is None or former.state == "waiting":
-            states[each.id] = each
+            states[delivery.id] = delivery
     return states
 
 
@@ -162,34 +162,36 @@ def due_now(waiting: Iterable[Delivery], now: float) -> dict[str, list[Delivery]
     An update waits for the report that it follows, for as long as that waits.
     """
     by_target: dict[str, list[Delivery]] = {}
-    for each in waiting:
-        by_target.setdefault(each.target, []).append(each)
-    found = {}
+    for delivery in waiting:
+        by_target.setdefault(delivery.target, []).append(delivery)
+    due = {}
     for target, those in by_target.items():
         those.sort(key=_order)
         held: set[str] = set()
         ready = []
-        for each in those:
-            if each.due > now and each.manner != "unanswered":
-                held.add(each.alert.regression)
-            elif each.due <= now and each.alert.regression not in held:
-                ready.append(each)
+        for delivery in those:
+            if delivery.due > now and delivery.manner != "unanswered":
+                held.add(delivery.alert.regression)
+            elif delivery.due <= now and delivery.alert.regression not in held:
+                ready.append(delivery)
         if ready:
-            found[target] = ready
-    return found
+            due[target] = ready
+    return due
 
 
-def _order(each: Delivery) -> tuple[float, int, str]:
-    return (each.alert.time, ("detected", "updated", "resolved").index(each.alert.kind), each.id)
+def _order(delivery: Delivery) -> tuple[float, int, str]:
+    return (delivery.alert.time, ("detected", "updated", "resolved").index(delivery.alert.kind), delivery.id)
 
 
 def thread_of(known: Iterable[Delivery], each: Delivery) -> str:
     """Return the conversation of a target about a regression; empty if there is none."""
     return next(
         (
-            one.thread
-            for one in sorted(known, key=_order)
-            if one.target == each.target and one.alert.regression == each.alert.regression and one.thread
+            delivery.thread
+            for delivery in sorted(known, key=_order)
+            if delivery.target == each.target
+            and delivery.alert.regression == each.alert.regression
+            and delivery.thread
         ),
         "",
     )
@@ -200,7 +202,7 @@ def unannounced(known: Iterable[Delivery], each: Delivery) -> bool:
     if each.alert.kind == "detected":
         return False
     those = [o for o in known if o.target == each.target and o.alert.regression == each.alert.regression]
-    return each.alert.kind == "resolved" and not any(one.state == "sent" for one in those)
+    return each.alert.kind == "resolved" and not any(delivery.state == "sent" for delivery in those)
 
 
 def batches(due: Sequence[Delivery], free: int | None, *, bundles: bool) -> list[list[Delivery]]:
@@ -209,14 +211,14 @@ def batches(due: Sequence[Delivery], free: int | None, *, bundles: bool) -> list
     ``free`` is the number of messages that the limit leaves, None for any. Further deliveries are left out,
     and wait.
     """
-    together = [each for each in due if each.manner == "digest"]
-    found = [together] if together else []
-    found += [[each] for each in due if each.manner != "digest"]
-    if free is None or len(found) <= free:
-        return found
+    together = [delivery for delivery in due if delivery.manner == "digest"]
+    groups = [together] if together else []
+    groups += [[delivery] for delivery in due if delivery.manner != "digest"]
+    if free is None or len(groups) <= free:
+        return groups
     if free == 0 or not bundles:
-        return found[:free]
-    return [*found[: free - 1], [each for batch in found[free - 1 :] for each in batch]]
+        return groups[:free]
+    return [*groups[: free - 1], [delivery for batch in groups[free - 1 :] for delivery in batch]]
 
 
 def changed(each: Delivery, state: State, now: float, *, thread: str = "", detail: str = "") -> Delivery:

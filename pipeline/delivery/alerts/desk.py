@@ -77,11 +77,17 @@ class Desk:
     @property
     def waiting(self) -> int:
         """Number of waiting deliveries of this process's partitions."""
-        return sum(1 for each in self._known.values() if each.state == "waiting" and self._is_mine(each))
+        return sum(
+            1 for delivery in self._known.values() if delivery.state == "waiting" and self._is_mine(delivery)
+        )
 
     def samples(self) -> list[Sample]:
         """Return what this process has sent, and what waits of its partitions."""
-        waiting = [each for each in self._known.values() if each.state == "waiting" and self._is_mine(each)]
+        waiting = [
+            delivery
+            for delivery in self._known.values()
+            if delivery.state == "waiting" and self._is_mine(delivery)
+        ]
         paused = {target: until for target, (until, _) in self._paused.items()}
         return self._numbers.samples(waiting, paused, self._clock())
 
@@ -114,11 +120,13 @@ class Desk:
             if alert.time < now - self._rules.max_age_s:
                 log.info("event %s is older than max_age: no alert", alert.event)
                 continue
-            known = [each for each in self._known.values() if each.alert.regression == alert.regression]
-            new = deliveries(self._rules.plan, alert, entry.partition, known, now)
+            earlier = [
+                delivery for delivery in self._known.values() if delivery.alert.regression == alert.regression
+            ]
+            new = deliveries(self._rules.plan, alert, entry.partition, earlier, now)
             if new and alert.kind != "resolved":
                 self._numbers.matched(matching(self._rules.plan.rules, alert))
-            self._known |= {each.id: each for each in new}
+            self._known |= {delivery.id: delivery for delivery in new}
             made += new
         await self._record.write(made)
 
@@ -134,7 +142,11 @@ class Desk:
         """Start sending due deliveries, to every target that is not being sent to."""
         await self._refresh()
         now = self._clock()
-        mine = [each for each in self._known.values() if each.state == "waiting" and self._is_mine(each)]
+        mine = [
+            delivery
+            for delivery in self._known.values()
+            if delivery.state == "waiting" and self._is_mine(delivery)
+        ]
         for target, due in due_now(mine, now).items():
             until, _ = self._paused.get(target, (0.0, 0.0))
             if target not in self._sending and until <= now:
@@ -152,8 +164,8 @@ class Desk:
         """Finish running deliveries."""
         await self.left(self._mine)
 
-    def _is_mine(self, each: Delivery) -> bool:
-        return (DIGEST_PART if each.manner == "digest" else each.part) in self._mine
+    def _is_mine(self, delivery: Delivery) -> bool:
+        return (DIGEST_PART if delivery.manner == "digest" else delivery.part) in self._mine
 
     async def _refresh(self) -> None:
         """Read lines of digests that other processes have stored since."""
@@ -161,8 +173,8 @@ class Desk:
         digests = any(target.digest for target in self._rules.targets.values())
         if digests and DIGEST_PART in self._mine and now >= self._refreshed + REFRESH_S:
             self._refreshed = now
-            found = await self._record.load(now - self._rules.max_age_s - DAY_S)
-            self._known = settled([*self._known.values(), *found])
+            stored = await self._record.load(now - self._rules.max_age_s - DAY_S)
+            self._known = settled([*self._known.values(), *stored])
 
     async def _send_all(self, target: str, due: Sequence[Delivery]) -> None:
         """Send due deliveries to one target, until all are sent or the target takes no more."""
@@ -171,38 +183,42 @@ class Desk:
             return
         now = self._clock()
         kind = self._rules.targets[target]
-        due = [each for each in due if not await self._is_settled(each)]
+        due = [delivery for delivery in due if not await self._is_settled(delivery)]
         sent = {  # deliveries of one message have one time and one thread
-            (each.changed, each.thread)
-            for each in self._known.values()
-            if each.target == target and each.state == "sent"
+            (delivery.changed, delivery.thread)
+            for delivery in self._known.values()
+            if delivery.target == target and delivery.state == "sent"
         }
         free = room(kind.limit, [at for at, _ in sent], now)
         for batch in batches(due, free, bundles=kind.bundles):
             if not all(map(self._is_mine, batch)) or not await self._send(target, batch):
                 return
 
-    async def _is_settled(self, each: Delivery) -> bool:
+    async def _is_settled(self, delivery: Delivery) -> bool:
         """Drop a delivery that is no longer needed."""
-        alert, now = each.alert, self._clock()
-        given_up = now > each.due + self._rules.give_up_s
+        alert, now = delivery.alert, self._clock()
+        given_up = now > delivery.due + self._rules.give_up_s
         reason = ""
         if given_up:
             reason = "given up"
-        elif unannounced(self._known.values(), each):
+        elif unannounced(self._known.values(), delivery):
             reason = "its report was not sent"
-        elif each.manner == "unanswered" and await self._is_answered(alert):
+        elif delivery.manner == "unanswered" and await self._is_answered(alert):
             reason = "answered"
         if reason:
-            self._numbers.ended(each.target, "dropped" if given_up else "left_out")
-            await self._close([each], "dropped", detail=reason)
+            self._numbers.ended(delivery.target, "dropped" if given_up else "left_out")
+            await self._close([delivery], "dropped", detail=reason)
         return bool(reason)
 
     async def _is_answered(self, alert: Alert) -> bool:
-        those = [one.alert for one in self._known.values() if one.alert.regression == alert.regression]
-        if any(one.kind == "resolved" for one in those):
+        those = [
+            delivery.alert
+            for delivery in self._known.values()
+            if delivery.alert.regression == alert.regression
+        ]
+        if any(delivery.kind == "resolved" for delivery in those):
             return True
-        return await self._record.answered(alert.service, sorted({one.event for one in those}))
+        return await self._record.answered(alert.service, sorted({delivery.event for delivery in those}))
 
     async def _send(self, target: str, batch: Sequence[Delivery]) -> bool:
         """Send one message; return whether the next one may follow at once."""
@@ -238,11 +254,11 @@ class Desk:
     ) -> None:
         now = self._clock()
         closed = [
-            changed(each, "sent" if state == "sent" else "dropped", now, thread=thread, detail=detail)
-            for each in batch
+            changed(delivery, "sent" if state == "sent" else "dropped", now, thread=thread, detail=detail)
+            for delivery in batch
         ]
         await self._record.write(closed)
-        self._known |= {each.id: each for each in closed}
+        self._known |= {delivery.id: delivery for delivery in closed}
 
     def _pause(self, target: str, asked_s: float) -> float:
         _, next_s = self._paused.get(target, (0.0, FIRST_PAUSE_S))
@@ -260,4 +276,4 @@ def note_for(batch: Sequence[Delivery], dashboard: str) -> Note:
     if len(batch) == 1 and first.manner != "digest":
         reminds = first.manner == "unanswered"
         return note_of(first.alert, dashboard, occasion="unanswered" if reminds else None)
-    return digest_of([each.alert for each in batch], dashboard, first.id)
+    return digest_of([delivery.alert for delivery in batch], dashboard, first.id)

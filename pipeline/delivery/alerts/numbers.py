@@ -45,8 +45,8 @@ class AlertNumbers:
     def sent(self, target: str, batch: Iterable[Delivery], now: float) -> None:
         """Count a sent message, and the delay of each of its alerts."""
         self.ended(target, "sent")
-        for each in batch:
-            self._delays.observe(max(now - each.due, 0.0), target)
+        for delivery in batch:
+            self._delays.observe(max(now - delivery.due, 0.0), target)
 
     def samples(self, waiting: Iterable[Delivery], paused: Mapping[str, float], now: float) -> list[Sample]:
         """Return all counts so far, and the waiting deliveries.
@@ -57,21 +57,21 @@ class AlertNumbers:
             now: Epoch seconds.
         """
         waits: Counter[tuple[str, Waits]] = Counter(
-            (each.target, _reason(each, paused, now)) for each in waiting
+            (delivery.target, _reason(delivery, paused, now)) for delivery in waiting
         )
         reasons: tuple[Waits, ...] = ("due", "quiet", "late")
         outcomes: tuple[Outcome, ...] = ("sent", "failed", "dropped", "left_out")
-        found: list[Sample] = [(ALERT_RULES, {"rule": name}, n) for name, n in self._matched.items()]
+        values: list[Sample] = [(ALERT_RULES, {"rule": name}, n) for name, n in self._matched.items()]
         for target in self._targets:
-            found += [
+            values += [
                 (ALERTS, {"target": target, "outcome": outcome}, self._outcomes[target, outcome])
                 for outcome in outcomes
             ]
-            found += [
+            values += [
                 (ALERTS_WAITING, {"target": target, "reason": reason}, waits[target, reason])
                 for reason in reasons
             ]
-        return found + self._delays.samples()
+        return values + self._delays.samples()
 
 
 def rule_name(rules: Sequence[Rule], rule: Rule) -> str:
@@ -79,7 +79,7 @@ def rule_name(rules: Sequence[Rule], rule: Rule) -> str:
     return rule.name or str(rules.index(rule) + 1)
 
 
-def _reason(each: Delivery, paused: Mapping[str, float], now: float) -> Waits:
-    if each.due > now:
+def _reason(delivery: Delivery, paused: Mapping[str, float], now: float) -> Waits:
+    if delivery.due > now:
         return "quiet"
-    return "late" if paused.get(each.target, 0.0) > now else "due"
+    return "late" if paused.get(delivery.target, 0.0) > now else "due"

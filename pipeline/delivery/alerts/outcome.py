@@ -62,8 +62,8 @@ def outcome_of(data: Mapping[str, Any]) -> TrialOutcome:
     Raises:
         KeyError, TypeError, ValueError: it lacks what every verdict has.
     """
-    deciding = [one for one in data["metrics"] if data["decision"] in ("pass", one["decision"])]
-    deciding.sort(key=lambda one: -abs(one["difference"] or 0.0))
+    deciding = [metric for metric in data["metrics"] if data["decision"] in ("pass", metric["decision"])]
+    deciding.sort(key=lambda metric: -abs(metric["difference"] or 0.0))
     return TrialOutcome(
         experiment=str(data["experiment"]),
         decision=data["decision"],
@@ -84,11 +84,11 @@ def thread_id(service: str, experiment: str) -> str:
     return "trial-" + xxhash.xxh3_128_hexdigest("\n".join((service, experiment)).encode())
 
 
-def _metric(one: Mapping[str, Any]) -> MetricOutcome:
-    given: dict[str, Any] = {name: one.get(name) for name in field_names(MetricOutcome)}
-    return MetricOutcome(**given)
+def _metric(row: Mapping[str, Any]) -> MetricOutcome:
+    values: dict[str, Any] = {name: row.get(name) for name in field_names(MetricOutcome)}
+    return MetricOutcome(**values)
 
 
-def _machine(one: Mapping[str, Any]) -> str:
-    factors = " ".join(f"{name}={value}" for name, value in one["factors"].items())
-    return f"{one['side']} {factors[:_LONGEST]} ({one['trials']})"
+def _machine(row: Mapping[str, Any]) -> str:
+    factors = " ".join(f"{name}={value}" for name, value in row["factors"].items())
+    return f"{row['side']} {factors[:_LONGEST]} ({row['trials']})"

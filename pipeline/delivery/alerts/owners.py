@@ -40,8 +40,8 @@ class Owners:
             line for glob, lines in self.files if fnmatch.fnmatchcase(alert.service, glob) for line in lines
         ]
         for path in _paths(alert):
-            if (found := owners_of_path(path, lines)) is not None:
-                return found
+            if (owners := owners_of_path(path, lines)) is not None:
+                return owners
         return ()
 
 
@@ -63,13 +63,13 @@ def owners_of_path(path: str, lines: Sequence[OwnerLine]) -> tuple[str, ...] | N
 
 def parse_codeowners(text: str) -> tuple[OwnerLine, ...]:
     """Read a CODEOWNERS file of GitHub or GitLab: comments and GitLab's sections are left out."""
-    found = []
+    owner_lines = []
     for raw in text.splitlines():
         line = re.split(r"(?:^|\s)#", raw[:_LARGEST_LINE], maxsplit=1)[0].strip()
         if line and not re.match(r"\^?\[", line):
             pattern, *owners = re.split(r"(?<!\\)\s+", line)
-            found.append(OwnerLine(pattern.replace("\\ ", " "), tuple(owners)))
-    return tuple(found)
+            owner_lines.append(OwnerLine(pattern.replace("\\ ", " "), tuple(owners)))
+    return tuple(owner_lines)
 
 
 def parse_owner_patterns(raw: Mapping[str, Sequence[str]]) -> tuple[OwnerLine, ...]:

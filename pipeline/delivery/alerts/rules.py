@@ -22,12 +22,12 @@ def parse_share(value: object) -> float:
     """
     try:
         percent = isinstance(value, str) and value.rstrip().endswith("%")
-        found = float(str(value).rstrip().rstrip("%")) / (100 if percent else 1)
+        share = float(str(value).rstrip().rstrip("%")) / (100 if percent else 1)
     except ValueError:
-        found = -1.0
-    if isinstance(value, bool) or not 0 <= found < float("inf"):
+        share = -1.0
+    if isinstance(value, bool) or not 0 <= share < float("inf"):
         raise ValueError(f"should be a share such as 0.1%, not {str(value)[:40]!r}")
-    return found
+    return share
 
 
 Share = Annotated[float, BeforeValidator(parse_share)]
@@ -82,7 +82,7 @@ class Rule(StrictModel):
 
 def matches(rule: Rule, alert: Alert) -> bool:
     """Return whether a rule matches an alert: of a verdict on trials, one of its metrics."""
-    return alert.about in rule.events and any(_matches(rule, each) for each in alert.by_metric())
+    return alert.about in rule.events and any(_matches(rule, by_metric) for by_metric in alert.by_metric())
 
 
 def _matches(rule: Rule, alert: Alert) -> bool:
@@ -106,13 +106,13 @@ def _matches(rule: Rule, alert: Alert) -> bool:
 
 def matching(rules: Sequence[Rule], alert: Alert) -> tuple[Rule, ...]:
     """Return the rules that match an alert, in order, up to the first that stops."""
-    found = []
+    chosen = []
     for rule in rules:
         if matches(rule, alert):
-            found.append(rule)
+            chosen.append(rule)
             if rule.stop:
                 break
-    return tuple(found)
+    return tuple(chosen)
 
 
 def _any(globs: Sequence[str], name: str) -> bool:

@@ -29,8 +29,8 @@ def parse_clock(value: object) -> int:
     """
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 24 * 60:
         return value
-    found = _CLOCK.fullmatch(value) if isinstance(value, str) else None
-    if not found or (minutes := int(found[1]) * 60 + int(found[2])) > 24 * 60:
+    match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
+    if not match or (minutes := int(match[1]) * 60 + int(match[2])) > 24 * 60:
         raise ValueError(f"should be a time such as 22:00, not {str(value)[:40]!r}")
     return minutes
 

@@ -71,7 +71,7 @@ class AlertWorker:
         sources = dict(zip((topic.name for topic in topics), self._desk.sources, strict=True))
 
         def parts_of(partitions: frozenset[TopicPartition]) -> frozenset[Part]:
-            return frozenset((sources[each.topic], each.partition) for each in partitions)
+            return frozenset((sources[partition.topic], partition.partition) for partition in partitions)
 
         async def leave(partitions: frozenset[TopicPartition]) -> None:
             await self._desk.left(parts_of(partitions))

@@ -152,13 +152,13 @@ class _Steps:
 def _evidence(steps: _Steps, degrees: float, direction: str) -> FloatArray:
     """Return the logarithm of the Bayes factor of a step at each split against none: (splits,)."""
     signs = [sign for sign in (1.0, -1.0) if direction == "any" or (sign > 0) == (direction == "up")]
-    found = [_one_sided(replace(steps, size=sign * steps.size), degrees) for sign in signs]
-    return np.asarray(np.logaddexp.reduce(found) - np.log(len(found)))
+    factors = [_one_sided(replace(steps, size=sign * steps.size), degrees) for sign in signs]
+    return np.asarray(np.logaddexp.reduce(factors) - np.log(len(factors)))
 
 
 def _one_sided(steps: _Steps, degrees: float) -> FloatArray:
     """Return the log Bayes factor, against no step, of upward steps of at least the smallest size."""
-    size, shared, smallest = (one[:, None] for one in (steps.size, steps.shared, steps.smallest))
+    size, shared, smallest = (values[:, None] for values in (steps.size, steps.shared, steps.smallest))
     typical = np.maximum(smallest, _SMALLEST_SIZE) * _SIZES
     spread = 1.0 + shared * typical**2
     squared = shared * size**2 / degrees

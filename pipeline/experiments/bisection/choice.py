@@ -111,6 +111,6 @@ def _pooled(
     for part in (mass * (mean - centre), mass * (variance + (mean - centre) ** 2)):
         summed = np.cumsum(part) if forward else np.cumsum(part[::-1])[::-1]
         moments.append(np.append(0.0, summed) if forward else np.append(summed, 0.0))
-    known = share > 0
-    first, second = (np.divide(one, share, out=np.zeros_like(share), where=known) for one in moments)
+    positive = share > 0
+    first, second = (np.divide(moment, share, out=np.zeros_like(share), where=positive) for moment in moments)
     return first + centre, np.maximum(second - first**2, 1e-300)

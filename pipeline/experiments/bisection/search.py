@@ -148,11 +148,15 @@ def _allowed(record: Record, config: SearchConfig) -> frozenset[int] | range:
 
 def _costs(record: Record, allowed: frozenset[int] | range, versions: int) -> Costs:
     """Return costs in seconds: their averages so far."""
-    run, build = (max(float(np.mean(one)), 1e-6) if one else 1.0 for one in (record.run_s, record.build_s))
+    run, build = (max(float(np.mean(item)), 1e-6) if item else 1.0 for item in (record.run_s, record.build_s))
     costs = np.array(
         [
-            np.inf if one in record.skipped or one not in allowed else 0.0 if one in record.ready else build
-            for one in range(versions)
+            np.inf
+            if item in record.skipped or item not in allowed
+            else 0.0
+            if item in record.ready
+            else build
+            for item in range(versions)
         ]
     )
     return Costs(run, costs)

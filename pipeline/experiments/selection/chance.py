@@ -53,8 +53,8 @@ class Chance:
 
 def learn_chance(examples: Sequence[Example]) -> Chance:
     """Learn from past changes; without examples return the prior."""
-    rows = _rows([one.share for one in examples])
-    regressed = np.array([one.regressed for one in examples], dtype=np.float64)
+    rows = _rows([example.share for example in examples])
+    regressed = np.array([example.regressed for example in examples], dtype=np.float64)
     precision = np.diag(1.0 / _DEVIATION**2)
     weights = _MEAN.copy()
     for _ in range(_STEPS):

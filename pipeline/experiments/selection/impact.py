@@ -71,10 +71,10 @@ def impact_of(index: StackIndex, subroutines: Collection[str], least: float = 0.
         least: Endpoints are left out whose own samples are touched by a lesser share.
     """
     counts, total = index.matrix.after, max(index.matrix.total_after, 1.0)
-    known = sorted(name for name in set(subroutines) if name in index.labels)
-    held = _held(index, known)
-    shares = [(name, float(counts[_held(index, [name])].sum()) / total) for name in known]
-    seen = sorted((one for one in shares if one[1] > 0), key=lambda one: (-one[1], one[0]))
+    present = sorted(name for name in set(subroutines) if name in index.labels)
+    held = _held(index, present)
+    shares = [(name, float(counts[_held(index, [name])].sum()) / total) for name in present]
+    seen = sorted((row for row in shares if row[1] > 0), key=lambda row: (-row[1], row[0]))
     names = {name for name, _ in seen}
     return Impact(
         float(counts[held].sum()) / total,
@@ -87,17 +87,17 @@ def impact_of(index: StackIndex, subroutines: Collection[str], least: float = 0.
 def _endpoints(
     index: StackIndex, counts: FloatArray, held: BoolArray, least: float
 ) -> tuple[EndpointImpact, ...]:
-    found = []
+    rows = []
     for name in index.names:
         if not name.startswith(_ENDPOINT):
             continue
         own = _held(index, [name])
         samples, touched = float(counts[own].sum()), float(counts[own & held].sum())
         if touched > 0 and touched >= least * samples:
-            found.append((name.removeprefix(_ENDPOINT), samples, touched / samples))
-    whole = sum(samples for _, samples, _ in found)
-    found.sort(key=lambda one: (-one[1], one[0]))
-    return tuple(EndpointImpact(name, samples / whole, touched) for name, samples, touched in found)
+            rows.append((name.removeprefix(_ENDPOINT), samples, touched / samples))
+    whole = sum(samples for _, samples, _ in rows)
+    rows.sort(key=lambda row: (-row[1], row[0]))
+    return tuple(EndpointImpact(name, samples / whole, touched) for name, samples, touched in rows)
 
 
 def _held(index: StackIndex, names: Collection[str]) -> BoolArray:

@@ -114,11 +114,13 @@ def keep_test(
         metric=fixed.metric,
         threshold=fixed.size,
         subroutines=tuple(sorted(_subroutines(fixed))),
-        experiments=tuple(dict.fromkeys(one.experiment for one in findings if one.is_of(fixed.cause))),
+        experiments=tuple(
+            dict.fromkeys(finding.experiment for finding in findings if finding.is_of(fixed.cause))
+        ),
         trials=tuple(
-            MetricTrials(metric, trials_needed(past, fixed.size))
-            for metric, past in sorted(differences.items())
-            if len(past) > 1 and measures(metric, fixed.kind, fixed.metric)
+            MetricTrials(metric, trials_needed(history, fixed.size))
+            for metric, history in sorted(differences.items())
+            if len(history) > 1 and measures(metric, fixed.kind, fixed.metric)
         ),
     )
 
@@ -126,8 +128,8 @@ def keep_test(
 def touched_tests(kept: Sequence[KeptTest], subroutines: Collection[str]) -> tuple[KeptTest, ...]:
     """Return the kept tests of which a change modifies a subroutine, the largest regression first."""
     modified = set(subroutines)
-    found = [one for one in kept if modified.intersection(one.subroutines)]
-    return tuple(sorted(found, key=lambda one: (-one.threshold, one.regression)))
+    tests = [test for test in kept if modified.intersection(test.subroutines)]
+    return tuple(sorted(tests, key=lambda test: (-test.threshold, test.regression)))
 
 
 def _subroutines(fixed: FixedRegression) -> frozenset[str]:
@@ -136,5 +138,5 @@ def _subroutines(fixed: FixedRegression) -> frozenset[str]:
     A cause may modify further subroutines. If it is not known which of them rose, all count.
     """
     own = frozenset([fixed.metric] if fixed.kind == "subroutine" else [])
-    found = own | (fixed.modified & fixed.seen)
-    return found or fixed.modified
+    regressed = own | (fixed.modified & fixed.seen)
+    return regressed or fixed.modified

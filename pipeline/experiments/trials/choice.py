@@ -63,14 +63,14 @@ def score(model: Model, experiments: Experiments, config: ChoiceConfig) -> Score
     equal = model.estimate(experiments, config.alpha)
     slower = model.estimate(experiments.slower(config.regression), config.alpha)
     differs = int(np.sum(equal.p_value <= config.alpha))
-    found = (slower.p_value <= config.alpha) & (slower.difference > 0)
+    detected = (slower.p_value <= config.alpha) & (slower.difference > 0)
     count = len(equal.p_value)
     # Chance of as many false positives or more, if the model holds its alpha.
     chance = float(special.bdtrc(differs - 1, count, config.alpha)) if differs else 1.0
     return Score(
         model.name,
         differs / count,
-        1.0 - float(found.sum()) / (count + config.missed.get(model.name, 0)),
+        1.0 - float(detected.sum()) / (count + config.missed.get(model.name, 0)),
         float(np.median((equal.high - equal.low) / 2.0)),
         chance > 1.0 - config.certainty,
     )
@@ -98,8 +98,14 @@ def choose(
         and (len(experiments.history) or not model.from_history)
         and (experiments.match is not None or not model.by_request)
     )
-    allowed = [each for each in scores if each.holds]
+    allowed = [model_score for model_score in scores if model_score.holds]
     best = min(
-        allowed, key=lambda each: (each.false_negatives >= 1.0, each.total, each.detectability), default=None
+        allowed,
+        key=lambda model_score: (
+            model_score.false_negatives >= 1.0,
+            model_score.total,
+            model_score.detectability,
+        ),
+        default=None,
     )
     return Choice(best.model if best else None, scores, len(experiments.a))

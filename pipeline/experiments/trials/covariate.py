@@ -104,14 +104,14 @@ def adjust(
         return Adjusted(experiments, past, Adjustment(now.name, Use.CONSTANT, 0.0, 1.0))
     own = paired_t_test(x[None], CHANGED)
     p_value = float((interval_test(x[None], usual, CHANGED) if len(usual) >= FEWEST_PAST else own).p_value[0])
-    kept = Adjusted(experiments, past, Adjustment(now.name, Use.FEW, float(x.mean()), p_value))
+    adjusted = Adjusted(experiments, past, Adjustment(now.name, Use.FEW, float(x.mean()), p_value))
     if p_value <= CHANGED:
-        return _unused(kept, Use.CHANGED)
+        return _unused(adjusted, Use.CHANGED)
     if past is not None and len(usual) >= FEWEST_PAST:
-        return _by_history(kept, past, x, usual)
+        return _by_history(adjusted, past, x, usual)
     if alpha is not None and len(x) >= FEWEST_TRIALS:
-        return _by_trials(kept, x, alpha)
-    return kept
+        return _by_trials(adjusted, x, alpha)
+    return adjusted
 
 
 def regression_test(differences: FloatArray, covariate: FloatArray, alpha: float) -> Estimates:
@@ -163,27 +163,27 @@ def _usable(differences: FloatArray) -> FloatArray:
     """Return differences without rounding, clipped so that squares fit; none if the covariate is 0."""
     if not np.isfinite(differences).all():
         return np.empty(0)
-    kept = np.where(np.abs(differences) <= ROUNDING, 0.0, differences)
-    result: FloatArray = np.clip(kept, -LARGEST, LARGEST)
+    rounded = np.where(np.abs(differences) <= ROUNDING, 0.0, differences)
+    result: FloatArray = np.clip(rounded, -LARGEST, LARGEST)
     return result
 
 
-def _by_history(kept: Adjusted, past: Experiments, x: FloatArray, usual: FloatArray) -> Adjusted:
+def _by_history(adjusted: Adjusted, history: Experiments, x: FloatArray, usual: FloatArray) -> Adjusted:
     """Adjust by A/A trials: sides are assigned by chance there, so both means are 0."""
-    differences = trial_differences(past)[0]
+    differences = trial_differences(history)[0]
     products, squares = differences * usual, usual**2
     if not squares.sum() > 0:
-        return _unused(kept, Use.CONSTANT)
+        return _unused(adjusted, Use.CONSTANT)
     theta = float(products.sum() / squares.sum())
     # Leave-one-out slopes, so that past trials vary as much as new trials do.
-    others = squares.sum() - squares
-    of_others = np.divide(products.sum() - products, others, out=np.zeros(len(others)), where=others > 0)
+    rest = squares.sum() - squares
+    of_others = np.divide(products.sum() - products, rest, out=np.zeros(len(rest)), where=rest > 0)
     explained = of_others * usual
     return Adjusted(
-        without(kept.experiments, theta * x[None]),
-        without(past, explained[None]),
+        without(adjusted.experiments, theta * x[None]),
+        without(history, explained[None]),
         replace(
-            kept.by,
+            adjusted.by,
             use=Use.HISTORY,
             theta=theta,
             variance_fell=_fell((differences**2).sum(), ((differences - explained) ** 2).sum()),
@@ -191,26 +191,26 @@ def _by_history(kept: Adjusted, past: Experiments, x: FloatArray, usual: FloatAr
     )
 
 
-def _by_trials(kept: Adjusted, x: FloatArray, alpha: float) -> Adjusted:
-    differences = trial_differences(kept.experiments)
+def _by_trials(adjusted: Adjusted, x: FloatArray, alpha: float) -> Adjusted:
+    differences = trial_differences(adjusted.experiments)
     around = x - x.mean()
     if not (around**2).sum() > 0:
-        return _unused(kept, Use.CONSTANT)
+        return _unused(adjusted, Use.CONSTANT)
     theta = float(slope(differences, x[None])[0])
     before = differences[0] - differences[0].mean()
     after = before - theta * around
     trials = len(x)
     fell = _fell((before**2).sum() / (trials - 1), (after**2).sum() / (trials - 2))
     return Adjusted(
-        without(kept.experiments, theta * x[None]),
+        without(adjusted.experiments, theta * x[None]),
         None,
-        replace(kept.by, use=Use.TRIALS, theta=theta, variance_fell=fell),
+        replace(adjusted.by, use=Use.TRIALS, theta=theta, variance_fell=fell),
         regression_test(differences, x[None], alpha),
     )
 
 
-def _unused(kept: Adjusted, use: Use) -> Adjusted:
-    return replace(kept, by=replace(kept.by, use=use))
+def _unused(adjusted: Adjusted, use: Use) -> Adjusted:
+    return replace(adjusted, by=replace(adjusted.by, use=use))
 
 
 def _fell(before: float, after: float) -> float:

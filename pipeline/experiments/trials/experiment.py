@@ -95,7 +95,7 @@ def standing_of(experiment: Experiment, now: float) -> Standing:
     if its end names no number, with those that are there.
     """
     latest: dict[tuple[str, str], Side] = {}
-    for side in sorted(experiment.sides, key=lambda one: (one.time, one.digest)):
+    for side in sorted(experiment.sides, key=lambda message: (message.time, message.digest)):
         latest[side.trial, side.side] = side
     names = {trial for trial, _ in latest if trial}
     both = [name for name in names if (name, "A") in latest and (name, "B") in latest]
@@ -124,9 +124,9 @@ def bounds_of(metrics: Iterable[TrialMetric], alpha: float) -> Bounds:
     Less is worse if any of them says so.
     """
     every = list(metrics)
-    given = [one.threshold for one in every if one.threshold]
-    down = any(one.direction == "down" for one in every)
-    return Bounds(min(given, default=THRESHOLD), alpha, "down" if down else "up")
+    thresholds = [metric.threshold for metric in every if metric.threshold]
+    down = any(metric.direction == "down" for metric in every)
+    return Bounds(min(thresholds, default=THRESHOLD), alpha, "down" if down else "up")
 
 
 Measured = Mapping[tuple[str, str], TrialMetric]
@@ -136,13 +136,13 @@ Measured = Mapping[tuple[str, str], TrialMetric]
 def metrics_of(trials: Sequence[WholeTrial], measured: Measured) -> dict[str, list[TrialMetric]]:
     """Return the measurements of trials by metric, sides A and B in turn, of metrics that both sides have."""
     names = {name for _, name in measured}
-    found: dict[str, list[TrialMetric]] = defaultdict(list)
+    metrics: dict[str, list[TrialMetric]] = defaultdict(list)
     for trial in trials:
         for name in sorted(names):
             a, b = (measured.get((side.digest, name)) for side in trial.sides)
             if a is not None and b is not None:
-                found[name] += [a, b]
-    return dict(found)
+                metrics[name] += [a, b]
+    return dict(metrics)
 
 
 def sides_of(pairs: Sequence[TrialMetric]) -> tuple[Sides, tuple[int, ...]]:
@@ -154,16 +154,16 @@ def sides_of(pairs: Sequence[TrialMetric]) -> tuple[Sides, tuple[int, ...]]:
         pairs: Sides A and B of each trial in turn.
     """
     a, b = pairs[::2], pairs[1::2]
-    marked = [max(one.warm_up, other.warm_up) for one, other in zip(a, b, strict=True)]
+    marked = [max(side_a.warm_up, side_b.warm_up) for side_a, side_b in zip(a, b, strict=True)]
     lost = tuple(
-        min(count, max(len(one.points), len(other.points)))
-        for count, one, other in zip(marked, a, b, strict=True)
+        min(count, max(len(side_a.points), len(side_b.points)))
+        for count, side_a, side_b in zip(marked, a, b, strict=True)
     )
     return Sides(_rows(a, marked), _rows(b, marked)), lost
 
 
 def _rows(side: Sequence[TrialMetric], marked: Sequence[int]) -> FloatArray:
-    rest = [one.points[count:] for one, count in zip(side, marked, strict=True)]
+    rest = [metric.points[count:] for metric, count in zip(side, marked, strict=True)]
     width = min(max((len(points) for points in rest), default=0), MOST_CELLS // max(1, len(rest)))
     rows = np.full((len(rest), max(1, width)), np.nan)
     for row, points in zip(rows, rest, strict=True):

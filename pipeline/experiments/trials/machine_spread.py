@@ -39,15 +39,15 @@ def spread_of_levels(
     """
     levels = rest = _levels(results, chosen, ratio)
     avoided: list[int] = []
-    kept = results
+    remaining = results
     while True:
         worst = int(np.lexsort((-np.nan_to_num(rest.matched), rest.p_value))[0])
         if rest.p_value[worst] > alpha:
             break
         levels.p_value[worst] = rest.p_value[worst]
         avoided.append(worst)
-        kept = kept.without(int(levels.factor[worst]), int(levels.code[worst]))
-        rest = _levels(kept, chosen, ratio)
+        remaining = remaining.without(int(levels.factor[worst]), int(levels.code[worst]))
+        rest = _levels(remaining, chosen, ratio)
     return [
         Level(
             results.factors[levels.factor[row]],
@@ -102,7 +102,7 @@ def _levels(results: Results, chosen: Sequence[str], ratio: float) -> _Levels:
                 deviations.larger_than_rest(ratio),
             )
         )
-    columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    columns = [np.concatenate(columns_of_parts) for columns_of_parts in zip(*parts, strict=True)]
     columns[-1] = stats.false_discovery_control(columns[-1])
     return _Levels(*columns)
 
@@ -130,7 +130,7 @@ class _Moments:
             rest = self.count.sum() - self.count
             rest_mean = (sums.sum() - sums) / rest
             rest_variance = (squares.sum() - squares - rest * rest_mean**2) / (rest - 1)
-            found = stats.ttest_ind_from_stats(
+            test = stats.ttest_ind_from_stats(
                 self.mean,
                 np.sqrt(self.variance),
                 self.count,
@@ -140,8 +140,8 @@ class _Moments:
                 equal_var=False,
                 alternative="greater",
             )
-            known = (self.count > 1) & (rest > 1) & np.isfinite(found.pvalue)
-        return np.where(known, found.pvalue, 1.0)
+            testable = (self.count > 1) & (rest > 1) & np.isfinite(test.pvalue)
+        return np.where(testable, test.pvalue, 1.0)
 
     def _squares(self) -> FloatArray:
         variance: FloatArray = np.nan_to_num(self.variance)

@@ -47,8 +47,8 @@ class Results:
 
     def without(self, factor: int, code: int) -> Results:
         """Return the results without those of one level."""
-        kept = self.codes[:, factor] != code
-        return replace(self, values=self.values[kept], codes=self.codes[kept])
+        mask = self.codes[:, factor] != code
+        return replace(self, values=self.values[mask], codes=self.codes[mask])
 
     def cells(self, factors: Sequence[str]) -> IntArray:
         """Return the number of each result's combination of levels of these factors: (results,)."""
@@ -174,13 +174,13 @@ class _Gram:
         values = results.values - results.values.mean()
         products, with_values = np.zeros((total, total)), np.zeros(total)
         parts = [slice(start, start + size) for start, size in zip(starts, sizes, strict=False)]
-        for one, part in enumerate(parts):
-            codes = results.codes[:, one]
-            with_values[part] = np.bincount(codes, values, minlength=sizes[one])
-            for other, beside in enumerate(parts):
-                joint = codes * sizes[other] + results.codes[:, other]
-                counted = np.bincount(joint, minlength=sizes[one] * sizes[other])
-                products[part, beside] = counted.reshape(sizes[one], sizes[other])
+        for row, part in enumerate(parts):
+            codes = results.codes[:, row]
+            with_values[part] = np.bincount(codes, values, minlength=sizes[row])
+            for column, beside in enumerate(parts):
+                joint = codes * sizes[column] + results.codes[:, column]
+                counted = np.bincount(joint, minlength=sizes[row] * sizes[column])
+                products[part, beside] = counted.reshape(sizes[row], sizes[column])
         columns = {
             name: np.arange(part.start, part.stop) for name, part in zip(results.factors, parts, strict=True)
         }
@@ -206,14 +206,14 @@ class _Gram:
         first = first[self.products[first, first] > 0]
         counts, sums = self.products[first, first], self.with_values[first]
         explained, rank = float((sums**2 / counts).sum()), len(first)
-        others = [self.columns[name] for name in factors if name != largest]
-        if not others:
+        blocks = [self.columns[name] for name in factors if name != largest]
+        if not blocks:
             return explained, rank
-        rest = np.concatenate(others)
+        rest = np.concatenate(blocks)
         across = self.products[np.ix_(rest, first)]
         left = self.products[np.ix_(rest, rest)] - (across / counts) @ across.T
         sums_left = self.with_values[rest] - across @ (sums / counts)
         sizes, directions = np.linalg.eigh(left)
-        kept = sizes > _SINGULAR * self.results
-        along = directions[:, kept].T @ sums_left
-        return explained + float((along**2 / sizes[kept]).sum()), rank + int(kept.sum())
+        regular = sizes > _SINGULAR * self.results
+        along = directions[:, regular].T @ sums_left
+        return explained + float((along**2 / sizes[regular]).sum()), rank + int(regular.sum())

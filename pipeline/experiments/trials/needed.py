@@ -45,10 +45,10 @@ def trials_needed(
             half = t_radius(trials, alpha) * _deviation(history) / np.sqrt(trials)
         enough = np.flatnonzero(half <= threshold)
         return int(trials[enough[0]]) if len(enough) else None
-    one = float(half_widths(history, np.array([1]), 1.0 - alpha)[0])
-    if not one / np.sqrt(MOST_TRIALS) <= threshold:
+    width_of_one = float(half_widths(history, np.array([1]), 1.0 - alpha)[0])
+    if not width_of_one / np.sqrt(MOST_TRIALS) <= threshold:
         return None
-    return max(1, int(np.ceil((one / threshold) ** 2 - 1e-9)))
+    return max(1, int(np.ceil((width_of_one / threshold) ** 2 - 1e-9)))
 
 
 def _deviation(history: FloatArray) -> float:

@@ -39,18 +39,18 @@ def match_requests(a: IntArray, b: IntArray) -> IntArray:
     """
     rows, columns = zip(*(np.nonzero(side >= 0) for side in (a, b)), strict=True)
     numbers = 1 + max(int(side.max(initial=0)) for side in (a, b))
-    given = [row * numbers + side[side >= 0] for row, side in zip(rows, (a, b), strict=True)]
-    _, dense = np.unique(np.concatenate(given), return_inverse=True)
+    keys = [row * numbers + side[side >= 0] for row, side in zip(rows, (a, b), strict=True)]
+    _, dense = np.unique(np.concatenate(keys), return_inverse=True)
     most = max(a.shape[1], b.shape[1])
     keys_a, keys_b = (
-        part * most + _occurrence(part) for part in np.split(dense.astype(np.int64), [len(given[0])])
+        part * most + _occurrence(part) for part in np.split(dense.astype(np.int64), [len(keys[0])])
     )
     result = np.full(a.shape, -1, dtype=np.int64)
     if not len(keys_b):
         return result
     order = np.argsort(keys_b)
-    found = order[np.minimum(np.searchsorted(keys_b[order], keys_a), len(order) - 1)]
-    result[rows[0], columns[0]] = np.where(keys_b[found] == keys_a, columns[1][found], -1)
+    position = order[np.minimum(np.searchsorted(keys_b[order], keys_a), len(order) - 1)]
+    result[rows[0], columns[0]] = np.where(keys_b[position] == keys_a, columns[1][position], -1)
     return result
 
 
@@ -140,13 +140,13 @@ def batch_sums(values: FloatArray) -> tuple[FloatArray, IntArray]:
     Args:
         values: (rows, points), NaN where there is no value, which is left out.
     """
-    known = ~np.isnan(values)
-    count = known.sum(axis=1)
+    finite = ~np.isnan(values)
+    count = finite.sum(axis=1)
     size = np.maximum(1, count // FEWEST_BATCHES)
-    batch = (np.cumsum(known, axis=1) - 1) // size[:, None]
+    batch = (np.cumsum(finite, axis=1) - 1) // size[:, None]
     width = 2 * FEWEST_BATCHES
-    flat = (batch + np.arange(len(values))[:, None] * width)[known]
-    sums = np.bincount(flat, values[known], minlength=len(values) * width).astype(np.float64)
+    flat = (batch + np.arange(len(values))[:, None] * width)[finite]
+    sums = np.bincount(flat, values[finite], minlength=len(values) * width).astype(np.float64)
     return sums.reshape(len(values), width), (-(-count // size)).astype(np.int64)
 
 

@@ -30,16 +30,16 @@ def signed_rank_test(differences: FloatArray, alpha: float) -> Estimates:
         differences: (experiments, trials), relative; NaN of a trial that has none.
         alpha: Chance that equal sides differ significantly.
     """
-    found = Estimates.unbounded(np.zeros(len(differences)))
-    known = (~np.isnan(differences)).sum(axis=1)
-    for trials in np.unique(known[known > 0]).tolist():
-        rows = np.flatnonzero(known == trials)
+    estimates = Estimates.unbounded(np.zeros(len(differences)))
+    counts = (~np.isnan(differences)).sum(axis=1)
+    for trials in np.unique(counts[counts > 0]).tolist():
+        rows = np.flatnonzero(counts == trials)
         step = max(1, _MOST_KEPT // trials**2)
         for part in (rows[first : first + step] for first in range(0, len(rows), step)):
             values = np.sort(differences[part], axis=1)[:, :trials]  # NaN last
-            for whole, figure in zip(found.figures(), _by_ranks(values, alpha), strict=True):
+            for whole, figure in zip(estimates.figures(), _by_ranks(values, alpha), strict=True):
                 whole[part] = figure
-    return found
+    return estimates
 
 
 def _by_ranks(differences: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

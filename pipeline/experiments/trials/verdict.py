@@ -124,20 +124,20 @@ def judge_trials(
         history: Name → points of A/A trials of the last two weeks; may lack any.
         config: The models; by default each metric gets the one that its history supports.
     """
-    found = []
+    judged = []
     for name, sides in metrics.items():
         prepared = _prepare(sides)
         if _has_level(prepared.experiments):
-            past = _prepare(history[name]) if name in history else None
-            if past and not _has_level(past.experiments):
-                past = None
-            found.append(_judge_one(name, bounds[name], prepared, past, config))
+            earlier = _prepare(history[name]) if name in history else None
+            if earlier and not _has_level(earlier.experiments):
+                earlier = None
+            judged.append(_judge_one(name, bounds[name], prepared, earlier, config))
         else:
-            found.append(_undecided(name, bounds[name], sides, prepared))
-    if not found:
+            judged.append(_undecided(name, bounds[name], sides, prepared))
+    if not judged:
         return []
-    adjusted = stats.false_discovery_control([each.measured.p_value for each in found])
-    return [_decided(each, float(p_value)) for each, p_value in zip(found, adjusted, strict=True)]
+    adjusted = stats.false_discovery_control([verdict.measured.p_value for verdict in judged])
+    return [_decided(verdict, float(p_value)) for verdict, p_value in zip(judged, adjusted, strict=True)]
 
 
 def differences_by_trial(sides: Sides) -> FloatArray:
@@ -146,23 +146,23 @@ def differences_by_trial(sides: Sides) -> FloatArray:
     It is NaN for a trial that never becomes steady, and for all trials if the rest of side A is 0.
     """
     prepared = _prepare(sides)
-    found = np.full(len(sides.a), np.nan)
+    differences = np.full(len(sides.a), np.nan)
     if _has_level(prepared.experiments):
-        steady = np.delete(np.arange(len(found)), prepared.unsteady)
-        found[steady] = trial_differences(prepared.experiments)[0]
-    return found
+        steady = np.delete(np.arange(len(differences)), prepared.unsteady)
+        differences[steady] = trial_differences(prepared.experiments)[0]
+    return differences
 
 
 def steady_differences(sides: Sides) -> FloatArray:
     """Return the relative differences of trials that become steady; see ``differences_by_trial``."""
-    found = differences_by_trial(sides)
-    steady: FloatArray = found[~np.isnan(found)]
+    differences = differences_by_trial(sides)
+    steady: FloatArray = differences[~np.isnan(differences)]
     return steady
 
 
 def with_marked(verdict: Verdict, marked: Sequence[int]) -> Verdict:
     """Return a verdict whose warm-up includes the points that were left out before: one number a trial."""
-    lost = (found + before for found, before in zip(verdict.warm_up, marked, strict=True))
+    lost = (points + before for points, before in zip(verdict.warm_up, marked, strict=True))
     return replace(verdict, warm_up=tuple(lost))
 
 
@@ -196,22 +196,22 @@ def _judge_one(
     before: Prepared | None,
     config: ModelConfig,
 ) -> Verdict:
-    experiments, past = prepared.experiments, before.experiments if before else None
+    experiments, earlier = prepared.experiments, before.experiments if before else None
     means = (float(np.nanmean(side)) for side in (experiments.a, experiments.b))
     adjusted = None
     if prepared.covariate:
         alone = not config.sequential and config.model in (None, _OF_TRIALS)
         usual = before.covariate if before else None
-        adjusted = adjust(experiments, past, prepared.covariate, usual, bounds.alpha if alone else None)
-        experiments, past = adjusted.experiments, adjusted.past
-    if past is not None:
-        experiments = replace(experiments, history=trial_differences(past)[0])
-        past = past if experiments.match is not None else replace(past, match=None)
+        adjusted = adjust(experiments, earlier, prepared.covariate, usual, bounds.alpha if alone else None)
+        experiments, earlier = adjusted.experiments, adjusted.past
+    if earlier is not None:
+        experiments = replace(experiments, history=trial_differences(earlier)[0])
+        earlier = earlier if experiments.match is not None else replace(earlier, match=None)
     if adjusted and adjusted.estimates:
         compared = _Compared(_OF_TRIALS, None, adjusted.estimates)
     else:
-        compared = _compare(name, experiments, past, bounds, config)
-    strays = _strays(experiments, past, by_request=compared.model == BY_REQUEST)
+        compared = _compare(name, experiments, earlier, bounds, config)
+    strays = _strays(experiments, earlier, by_request=compared.model == BY_REQUEST)
     return Verdict(
         name,
         Decision.NOT_ENOUGH,
@@ -238,7 +238,7 @@ class _Compared:
 def _compare(
     name: str,
     experiments: Experiments,
-    past: Experiments | None,
+    earlier: Experiments | None,
     bounds: Bounds,
     config: ModelConfig,
 ) -> _Compared:
@@ -249,20 +249,20 @@ def _compare(
     choice, model = None, config.model
     if model is None:
         chosen_by = ChoiceConfig(bounds.alpha, bounds.threshold, missed=config.missed.get(name, {}))
-        choice = config.kept.get(name) or _choose(past, experiments.trials, chosen_by, config.models)
+        choice = config.kept.get(name) or _choose(earlier, experiments.trials, chosen_by, config.models)
         model = (choice.model if choice else None) or _usual_model(experiments)
     return _Compared(model, choice, config.models[model].estimate(experiments, bounds.alpha))
 
 
-def _strays(experiments: Experiments, past: Experiments | None, *, by_request: bool) -> FloatArray:
+def _strays(experiments: Experiments, earlier: Experiments | None, *, by_request: bool) -> FloatArray:
     """Return the differences of trials of equal sides: past ones, or else contrasts of these trials."""
-    found = request_differences if by_request else trial_differences
-    if past is not None:
-        usual: FloatArray = found(past)[0]
+    differences_of = request_differences if by_request else trial_differences
+    if earlier is not None:
+        usual: FloatArray = differences_of(earlier)[0]
         usual = usual[~np.isnan(usual)]
         if len(usual):
             return usual
-    now = found(experiments)[0]
+    now = differences_of(experiments)[0]
     return _contrasts(now[~np.isnan(now)])
 
 
@@ -280,23 +280,23 @@ def _contrasts(differences: FloatArray) -> FloatArray:
 
 
 def _choose(
-    past: Experiments | None, trials: int, config: ChoiceConfig, models: Mapping[str, Model]
+    earlier: Experiments | None, trials: int, config: ChoiceConfig, models: Mapping[str, Model]
 ) -> Choice | None:
     """Choose by every other A/A trial, in groups of the experiment's size; the others are the history."""
-    if past is None:
+    if earlier is None:
         return None
-    tested, kept = (slice(first, None, 2) for first in (0, 1))
-    groups = past.a[0, tested].shape[0] // trials
+    tested, reference = (slice(first, None, 2) for first in (0, 1))
+    groups = earlier.a[0, tested].shape[0] // trials
     if groups < FEWEST_EXPERIMENTS:
         return None
-    a, b = (side[0, tested][: groups * trials].reshape(groups, trials, -1) for side in (past.a, past.b))
+    a, b = (side[0, tested][: groups * trials].reshape(groups, trials, -1) for side in (earlier.a, earlier.b))
     with_level = (a > 0).any(axis=(1, 2))
     if with_level.sum() < FEWEST_EXPERIMENTS:
         return None
-    match = past.match
+    match = earlier.match
     if match is not None:
         match = match[0, tested][: groups * trials].reshape(groups, trials, -1)[with_level]
-    history = trial_differences(Experiments(past.a[:, kept], past.b[:, kept]))[0]
+    history = trial_differences(Experiments(earlier.a[:, reference], earlier.b[:, reference]))[0]
     experiments = Experiments(a[with_level], b[with_level], history, match)
     return choose(experiments, config, models.values())
 
@@ -314,8 +314,8 @@ def _usual_model(experiments: Experiments) -> str:
 
 
 def _undecided(name: str, bounds: Bounds, sides: Sides, prepared: Prepared) -> Verdict:
-    known = (side[~np.isnan(side)] for side in (sides.a, sides.b))
-    measured = Measured(*(float(points.mean()) if len(points) else math.nan for points in known))
+    finite = (side[~np.isnan(side)] for side in (sides.a, sides.b))
+    measured = Measured(*(float(points.mean()) if len(points) else math.nan for points in finite))
     steady = (prepared.warm_up, prepared.unsteady, prepared.requests)
     return Verdict(name, Decision.NOT_ENOUGH, bounds, measured, "none", None, 0, None, *steady)
 

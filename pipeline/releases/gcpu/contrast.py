@@ -133,8 +133,8 @@ def _in_both(observed: Observations) -> BoolArray:
     """Return the observations in cells in which both releases ran; all if there is none."""
     new = np.bincount(observed.cell, observed.candidate)
     old = np.bincount(observed.cell, ~observed.candidate)
-    found: BoolArray = ((new > 0) & (old > 0))[observed.cell]
-    return found if found.any() else np.ones(len(found), dtype=np.bool_)
+    shared: BoolArray = ((new > 0) & (old > 0))[observed.cell]
+    return shared if shared.any() else np.ones(len(shared), dtype=np.bool_)
 
 
 def _components(
@@ -157,9 +157,9 @@ def _components(
         dispersion = 1.0
         units = (between - expected_between[0]) / expected_between[1]
     else:
-        found = np.linalg.solve(system, np.stack([total, between]))
-        dispersion = max(1.0, float(np.median(found[0][enough])))
-        units = found[1]
+        components = np.linalg.solve(system, np.stack([total, between]))
+        dispersion = max(1.0, float(np.median(components[0][enough])))
+        units = components[1]
     return dispersion, _spread(units[enough], variance[enough], float(np.median(design.of_unit)))
 
 
@@ -187,7 +187,7 @@ def _estimate(
     units = spread**2 * variance / dispersion
     nearest = np.abs(np.log(units[:, None] + 1e-30) - np.log(levels + 1e-30)).argmin(axis=1)
     size = len(variance)
-    change, sampling, known = np.zeros(size), np.ones(size), np.zeros(size)
+    change, sampling, degrees = np.zeros(size), np.ones(size), np.zeros(size)
     unit_error, least, ratio = np.full(size, np.inf), np.full(size, np.inf), np.ones(size)
     old = observed.totals * ~observed.candidate
     baseline = np.asarray(observed.counts @ (old / observed.totals)) / max(old.sum(), 1.0)
@@ -202,19 +202,19 @@ def _estimate(
         unit[rows], without[rows] = weights.leave_one_out(change[rows], influence)
         parts[rows], sampling[rows] = weights.parts, weights.sampling
         unit_error[rows], least[rows] = weights.variance, weights.least
-        known[rows] = weights.degrees_of_freedom
+        degrees[rows] = weights.degrees_of_freedom
         if weights.degrees_of_freedom:
             expected = variance[rows] * dispersion * weights.expected
             ratio[rows] = (influence**2).sum(axis=1) / expected
-    ratio, degrees_of_freedom = _drawn_together(ratio, known, model.enough & (known > 0))
-    found = np.maximum(variance * dispersion * unit_error * ratio, variance * least)
+    ratio, degrees_of_freedom = _drawn_together(ratio, degrees, model.enough & (degrees > 0))
+    error_variance = np.maximum(variance * dispersion * unit_error * ratio, variance * least)
     with np.errstate(divide="ignore", invalid="ignore"):
-        exposure = variance[:, None] / (parts * found[:, None])
+        exposure = variance[:, None] / (parts * error_variance[:, None])
     return Contrast(
         share=model.share,
         baseline=baseline,
         change=change,
-        error=np.sqrt(found),
+        error=np.sqrt(error_variance),
         sampling=sampling,
         exposure=np.nan_to_num(exposure, nan=0.0),
         degrees_of_freedom=degrees_of_freedom,
@@ -259,7 +259,7 @@ class _Weights:
         covariance = np.diag(loads @ change) - loads @ solved @ loads.T
         expected, squares = float(np.trace(covariance)), float((covariance**2).sum())
         variance = float(change[-1])
-        known = expected**2 / squares if expected > 1e-6 * variance else 0.0
+        degrees = expected**2 / squares if expected > 1e-6 * variance else 0.0
         of_new = float((weights * direct)[design.candidate].sum()) / variance
         of_new = min(max(of_new, 0.02), 0.98)
         flat = np.linalg.pinv(design.gram, hermitian=True)
@@ -276,7 +276,7 @@ class _Weights:
             parts=np.array([1.0 - of_new, of_new]),
             of_baseline=_of_baseline(design, weights),
             expected=expected,
-            degrees_of_freedom=known,
+            degrees_of_freedom=degrees,
         )
 
     def apply(self, counts: csr_array, sums: _Sums, rows: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -312,27 +312,29 @@ def _of_baseline(design: _Design, weights: FloatArray) -> FloatArray:
     inside = np.where(design.candidate, 0.0, np.maximum(-weights, 0.0))
     of_old = cells.T @ inside
     per_cell = np.where(of_old > 0, of_cell / np.maximum(of_old, 1e-300), 0.0)
-    found = inside * np.asarray(cells @ per_cell)
-    return np.asarray(found / found.sum(), dtype=np.float64)
+    weights_in_level = inside * np.asarray(cells @ per_cell)
+    return np.asarray(weights_in_level / weights_in_level.sum(), dtype=np.float64)
 
 
-def _drawn_together(ratio: FloatArray, known: FloatArray, enough: BoolArray) -> tuple[FloatArray, FloatArray]:
+def _drawn_together(
+    ratio: FloatArray, degrees: FloatArray, enough: BoolArray
+) -> tuple[FloatArray, FloatArray]:
     """Return ratios of variances shrunk towards those of all series, and their degrees of freedom.
 
     Ratios are χ² over their degrees of freedom, times what varies between series as an inverse χ² does;
     the logarithms of those of ``enough`` say how much.
     """
     if enough.sum() < 3:
-        return np.where(known > 0, ratio, 1.0), known
-    half = known[enough] / 2.0
+        return np.where(degrees > 0, ratio, 1.0), degrees
+    half = degrees[enough] / 2.0
     logs = np.log(np.maximum(ratio[enough], 1e-12)) - digamma(half) + np.log(half)
     by_chance = float(polygamma(1, half).mean())
     # The difference is uncertain: one standard error more is taken to be real.
     error = by_chance * np.sqrt(2.0 / min(int(enough.sum()), _INDEPENDENT))
     prior = 2.0 * _inverse_trigamma(max(float(logs.var(ddof=1)) - by_chance, 0.0) + error)
     usual = float(np.exp(logs.mean() + digamma(prior / 2.0) - np.log(prior / 2.0)))
-    found = (prior * usual + known * ratio) / (prior + known)
-    return found, prior + known
+    shrunk = (prior * usual + degrees * ratio) / (prior + degrees)
+    return shrunk, prior + degrees
 
 
 def _inverse_trigamma(value: float) -> float:

@@ -38,9 +38,9 @@ def explained_by(changes: Changes) -> IntArray:
     is taken first, of those that explain as much the deepest, until less than half of each is left, or what
     chance does.
     """
-    found = np.arange(len(changes.change))
+    explanation = np.arange(len(changes.change))
     left, roots = changes.change.copy(), list[int]()
-    follows = np.zeros((0, len(found)))
+    follows = np.zeros((0, len(explanation)))
     while True:
         enough = np.maximum(_EXPLAINED * np.abs(changes.change), _BY_CHANCE * changes.error)
         still = np.flatnonzero(np.abs(left) > enough)
@@ -55,10 +55,10 @@ def explained_by(changes: Changes) -> IntArray:
         follows = np.vstack([follows, would[still == row]])
         left = left - follows[-1]
     if not roots:
-        return found
-    others = np.setdiff1d(found, roots)
-    found[others] = np.array(roots, dtype=np.int64)[np.abs(follows[:, others]).argmax(axis=0)]
-    return found
+        return explanation
+    unexplained = np.setdiff1d(explanation, roots)
+    explanation[unexplained] = np.array(roots, dtype=np.int64)[np.abs(follows[:, unexplained]).argmax(axis=0)]
+    return explanation
 
 
 def _following(changes: Changes, left: FloatArray, rows: IntArray) -> FloatArray:

@@ -48,17 +48,17 @@ class Samples:
     @property
     def releases(self) -> dict[str, float]:
         """Samples of each release, the one with the most first."""
-        found: dict[str, float] = {}
+        totals: dict[str, float] = {}
         per_stratum = np.bincount(self.stratum, self.totals, minlength=len(self.strata))
         for stratum, samples in zip(self.strata, per_stratum.tolist(), strict=True):
-            found[release_of(stratum)] = found.get(release_of(stratum), 0.0) + samples
-        return dict(sorted(found.items(), key=lambda one: -one[1]))
+            totals[release_of(stratum)] = totals.get(release_of(stratum), 0.0) + samples
+        return dict(sorted(totals.items(), key=lambda release: -release[1]))
 
     def of(self, release: str) -> BoolArray:
         """Return the mask of a release's observations, given its name or a label as ``name=value``."""
         chosen = [runs(stratum, release) for stratum in self.strata]
-        found: BoolArray = np.array(chosen, dtype=np.bool_)[self.stratum]
-        return found
+        mask: BoolArray = np.array(chosen, dtype=np.bool_)[self.stratum]
+        return mask
 
     def only(self, chosen: BoolArray) -> Samples:
         """Return the selected observations."""
@@ -96,8 +96,8 @@ def collect(parts: Iterable[StrataMatrix]) -> Samples | None:
     strata: dict[Stratum, int] = {}
     series: dict[SeriesKey, int] = {}
     first: StrataMatrix | None = None
-    found: list[list[FloatArray]] = [[np.zeros(0)] for _ in range(6)]
-    block, stratum, totals, rows, columns, counts = found
+    columns_by_kind: list[list[FloatArray]] = [[np.zeros(0)] for _ in range(6)]
+    block, stratum, totals, rows, columns, counts = columns_by_kind
     size = 0
     for part in parts:
         first = first or part
@@ -198,10 +198,12 @@ def _labels(
     for stratum in samples.strata:
         for name in names:
             values.setdefault(name, set()).add(dict(stratum.labels).get(name, ""))
-    asked = [name for name, found in values.items() if name.lower() not in RELEASE_LABELS and len(found) > 1]
+    candidates = [
+        name for name, counts in values.items() if name.lower() not in RELEASE_LABELS and len(counts) > 1
+    ]
     held: list[str] = []
     not_held = []
-    for name in sorted(asked, key=lambda name: (len(values[name]), name)):
+    for name in sorted(candidates, key=lambda name: (len(values[name]), name)):
         if _matched(samples, new, [*held, name], timed=timed) >= _MATCHED * _matched(
             samples, new, held, timed=timed
         ):
@@ -260,5 +262,5 @@ def _numbers(values: Sequence[object]) -> IntArray:
 
 def _names(units: IntArray, names: Sequence[str]) -> tuple[str, ...]:
     """Return a name of each unit."""
-    found = dict(zip(units.tolist(), names, strict=True))
-    return tuple(found[unit] for unit in range(len(found)))
+    name_of = dict(zip(units.tolist(), names, strict=True))
+    return tuple(name_of[unit] for unit in range(len(name_of)))

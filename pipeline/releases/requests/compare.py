@@ -72,9 +72,10 @@ def compare_releases(
         config: How.
     """
     draws = draws_needed(len(metrics), config.alpha)
-    found, adjusted = judge_metrics(metrics, lambda releases: _compare(releases, config, draws))
-    return found | {
-        name: replace(each, p=p, changed=p <= config.alpha) for name, (each, p) in adjusted.items()
+    results, adjusted = judge_metrics(metrics, lambda releases: _compare(releases, config, draws))
+    return results | {
+        name: replace(comparison, p=p, changed=p <= config.alpha)
+        for name, (comparison, p) in adjusted.items()
     }
 
 
@@ -104,15 +105,17 @@ def judge_metrics(
         metrics: Name → the periods of both releases, with that metric.
         judge: Says what of one metric, or raises NotCompared.
     """
-    found: dict[str, _T | NotCompared] = {}
+    results: dict[str, _T | NotCompared] = {}
     for name, releases in metrics.items():
         try:
-            found[name] = judge(releases)
+            results[name] = judge(releases)
         except NotCompared as error:
-            found[name] = error
-    compared = {name: each for name, each in found.items() if not isinstance(each, NotCompared)}
-    chances = stats.false_discovery_control([each.p for each in compared.values()]) if compared else []
-    return found, {name: (each, float(p)) for (name, each), p in zip(compared.items(), chances, strict=True)}
+            results[name] = error
+    compared = {name: result for name, result in results.items() if not isinstance(result, NotCompared)}
+    chances = stats.false_discovery_control([result.p for result in compared.values()]) if compared else []
+    return results, {
+        name: (result, float(p)) for (name, result), p in zip(compared.items(), chances, strict=True)
+    }
 
 
 def seen_load(releases: Releases) -> tuple[Releases, float]:
@@ -161,7 +164,7 @@ def _compare(releases: Releases, config: CompareConfig, draws: int) -> ReleaseCo
 
 def _require_periods(releases: Releases) -> None:
     fewest = 2 * (len(releases.types) + 2)
-    for name, each in (("old", releases.old), ("new", releases.new)):
-        if len(each) < fewest:
-            many = f"{len(each)} periods, fewer than {fewest} for {len(releases.types)} types"
-            raise NotCompared(f"the {name} release has {many}", "few_periods", len(each), fewest)
+    for name, periods in (("old", releases.old), ("new", releases.new)):
+        if len(periods) < fewest:
+            many = f"{len(periods)} periods, fewer than {fewest} for {len(releases.types)} types"
+            raise NotCompared(f"the {name} release has {many}", "few_periods", len(periods), fewest)

@@ -131,14 +131,14 @@ def compare_costs(
     changed = np.column_stack([changed, warm_up_columns(changed[:, -1], len(releases.old))])
     parts = _Parts.of(metric, common, changed, len(names), len(releases.old))
     shifts = response_shifts(releases.old, releases.new)
-    found, p_none = _find_steps(parts, shifts, rng, alpha, draws)
-    whole = parts.explained([step.column for step in found])
+    chosen, p_none = _find_steps(parts, shifts, rng, alpha, draws)
+    whole = parts.explained([step.column for step in chosen])
     sizes = coefficients(whole, metric)
     errors = _errors(whole, parts, rng)[common.shape[1] :]
     load = changed[len(releases.old) :].mean(axis=0) / (abs(float(releases.new.metric.mean())) or 1.0)
     every = [
         (step, float(size), float(error), float(load[step.column]))
-        for step, size, error in zip(found, sizes[common.shape[1] :], errors, strict=True)
+        for step, size, error in zip(chosen, sizes[common.shape[1] :], errors, strict=True)
     ]
     changes = tuple(
         CostChange(
@@ -148,13 +148,13 @@ def compare_costs(
             p=step.p,
             share=size * many,
             share_error=error * many,
-            likely={names[each]: chance for each, chance in step.likely.items()},
+            likely={names[column]: chance for column, chance in step.likely.items()},
         )
         for step, size, error, many in every
         if step.column < len(names)
     )
     warm_up = sum(size * many for step, size, _, many in every if step.column >= len(names))
-    p = next((step.p for step in found if step.column < len(names)), p_none)
+    p = next((step.p for step in chosen if step.column < len(names)), p_none)
     old = dict(zip(names, [*map(float, sizes[: len(names) - 1]), 1.0], strict=True))
     alone = dict(zip(names, map(float, _errors_alone(parts, whole, sizes, rng)), strict=True))
     return CostComparison(changes, p, warm_up, old, alone, _r_squared(metric, metric - whole @ sizes))
@@ -359,15 +359,15 @@ def _likely(white: _Parts, chosen: Sequence[int], shifts: Shifts) -> dict[int, f
     chances = special.softmax(evidence)
     order = np.argsort(-chances, kind="stable")
     count = int(np.searchsorted(np.cumsum(chances[order]), AS_LIKELY)) + 1
-    return {int(each): float(chances[each]) for each in order[:count]}
+    return {int(column): float(chances[column]) for column in order[:count]}
 
 
 def _errors(columns: FloatArray, parts: _Parts, rng: np.random.Generator) -> FloatArray:
     """Return the standard errors of the coefficients of columns: (columns,)."""
     scale = lengths(columns)
     left, sizes, right = np.linalg.svd(columns / scale, full_matrices=False)
-    kept = sizes > sizes[0] * 1e-9
-    basis, solve = left[:, kept], right[kept].T / sizes[kept] / scale[:, None]
+    regular = sizes > sizes[0] * 1e-9
+    basis, solve = left[:, regular], right[regular].T / sizes[regular] / scale[:, None]
     residuals = parts.metric - basis @ (basis.T @ parts.metric)
     drawn = np.concatenate(list(_drawn(basis, basis, residuals, parts.dependence, rng, DRAWS)), axis=1)
     return np.asarray((solve @ drawn).std(axis=1))

@@ -40,8 +40,8 @@ def model_course(rollout: Rollout, metric: FloatArray) -> ModelCourse:
         metric: (periods,) in its unit; NaN without points.
     """
     columns = load_columns(rollout.counts)
-    known, new = np.isfinite(metric), rollout.has_new
-    return ModelCourse(_modelled(columns, metric, known & ~new), _modelled(columns, metric, known & new))
+    finite, new = np.isfinite(metric), rollout.has_new
+    return ModelCourse(_modelled(columns, metric, finite & ~new), _modelled(columns, metric, finite & new))
 
 
 def _modelled(columns: FloatArray, metric: FloatArray, fitted: BoolArray) -> FloatArray:
@@ -51,10 +51,10 @@ def _modelled(columns: FloatArray, metric: FloatArray, fitted: BoolArray) -> Flo
     scale = np.sqrt(np.square(columns[fitted]).sum(axis=0))
     scale[scale == 0.0] = 1.0
     left, sizes, right = np.linalg.svd(columns[fitted] / scale, full_matrices=False)
-    kept = sizes > sizes[0] * 1e-6
-    basis = left[:, kept]
-    solved = (basis.T @ metric[fitted]) / sizes[kept]
-    found = np.asarray(columns / scale @ (right[kept].T @ solved), np.float64)
+    regular = sizes > sizes[0] * 1e-6
+    basis = left[:, regular]
+    solved = (basis.T @ metric[fitted]) / sizes[regular]
+    prediction = np.asarray(columns / scale @ (right[regular].T @ solved), np.float64)
     own = np.minimum(np.square(basis).sum(axis=1), _MOST_OWN)
-    found[fitted] = metric[fitted] - (metric[fitted] - found[fitted]) / (1.0 - own)
-    return found
+    prediction[fitted] = metric[fitted] - (metric[fitted] - prediction[fitted]) / (1.0 - own)
+    return prediction

@@ -134,8 +134,8 @@ def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfi
     }
     if not releases:
         return Looked((), (Dropped(_candidate(rollout, "cpu", None), _not_judged(rollout, "no_metric")),), 0)
-    found = compare_releases(releases, CompareConfig(config.alpha / LOOKS))
-    return _decided(rollout, found, config)
+    comparisons = compare_releases(releases, CompareConfig(config.alpha / LOOKS))
+    return _decided(rollout, comparisons, config)
 
 
 def _releases(rollout: Rollout, values: FloatArray, start: float) -> Releases:
@@ -149,32 +149,32 @@ def _releases(rollout: Rollout, values: FloatArray, start: float) -> Releases:
 
 
 def _decided(
-    rollout: Rollout, found: Mapping[str, ReleaseComparison | NotCompared], config: LookConfig
+    rollout: Rollout, comparisons: Mapping[str, ReleaseComparison | NotCompared], config: LookConfig
 ) -> Looked:
     candidates: list[Candidate] = []
     dropped: list[Dropped] = []
-    for name, each in found.items():
-        if isinstance(each, NotCompared):
-            decision = _not_judged(rollout, each.code, each.value, each.bound)
+    for name, comparison in comparisons.items():
+        if isinstance(comparison, NotCompared):
+            decision = _not_judged(rollout, comparison.code, comparison.value, comparison.bound)
             dropped.append(Dropped(_candidate(rollout, name, None), decision))
             continue
-        share = sum(change.share for change in each.costs.changes)
-        if not each.slower or share <= 0.0:
+        share = sum(change.share for change in comparison.costs.changes)
+        if not comparison.slower or share <= 0.0:
             continue
-        candidate = _candidate(rollout, name, each)
+        candidate = _candidate(rollout, name, comparison)
         if share < config.least_share:
             small = Decision(STEP, False, share, config.least_share, "small", (rollout.new, rollout.old))
             dropped.append(Dropped(candidate, small))
         else:
             candidates.append(candidate)
-    compared = sum(isinstance(each, ReleaseComparison) for each in found.values())
+    compared = sum(isinstance(comparison, ReleaseComparison) for comparison in comparisons.values())
     return Looked(tuple(candidates), tuple(dropped), compared)
 
 
-def _candidate(rollout: Rollout, metric: str, found: ReleaseComparison | None) -> Candidate:
+def _candidate(rollout: Rollout, metric: str, comparison: ReleaseComparison | None) -> Candidate:
     """Return a candidate: levels are those of the new release's load, with its costs and without."""
-    after = float(found.compared.new.metric.mean()) if found else 0.0
-    changes = found.costs.changes if found else ()
+    after = float(comparison.compared.new.metric.mean()) if comparison else 0.0
+    changes = comparison.costs.changes if comparison else ()
     rises = [change for change in changes if change.change > 0]
     share = sum(change.share for change in changes)
     return Candidate(
@@ -184,7 +184,7 @@ def _candidate(rollout: Rollout, metric: str, found: ReleaseComparison | None) -
         change_time=rollout.begun,
         before=after * (1.0 - share),
         after=after,
-        p_value=found.p if found else 1.0,
+        p_value=comparison.p if comparison else 1.0,
         statistic=max((_wald(change) for change in rises), default=0.0),
         passed=tuple(_dearer(rollout, change) for change in rises),
         change_time_interval=(rollout.begun, rollout.begun + rollout.width_s),
@@ -197,15 +197,15 @@ def _wald(change: CostChange) -> float:
 
 def _dearer(rollout: Rollout, change: CostChange) -> Decision:
     """Return the decision that requests of a type cost more, or of a type that it may be instead."""
-    others = [type_ for type_ in change.likely if type_ != change.type][:MOST_NAMED]
+    alternatives = [type_ for type_ in change.likely if type_ != change.type][:MOST_NAMED]
     return CostlierRequests(
         type=spelt(change.type),
         release=rollout.new,
         former_release=rollout.old,
         share=change.share,
         share_error=change.share_error,
-        or_types=tuple(map(spelt, others)),
-        chances=tuple(change.likely[type_] for type_ in (change.type, *others)),
+        or_types=tuple(map(spelt, alternatives)),
+        chances=tuple(change.likely[type_] for type_ in (change.type, *alternatives)),
     ).decision()
 
 

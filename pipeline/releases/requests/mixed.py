@@ -75,9 +75,9 @@ class MixedComparison:
     @property
     def likely(self) -> dict[str, float]:
         """Type, BASE or EVERY → probability that it rose most, the likeliest first; together AS_LIKELY."""
-        together = np.cumsum([each.chance for each in self.changes])
+        together = np.cumsum([change.chance for change in self.changes])
         count = int(np.searchsorted(together, AS_LIKELY)) + 1
-        return {each.type: each.chance for each in self.changes[:count]}
+        return {change.type: change.chance for change in self.changes[:count]}
 
     def slower(self, alpha: float) -> bool:
         """Whether costs rose significantly, taken together."""
@@ -100,8 +100,8 @@ def compare_mixed_releases(
     def judge(releases: Releases) -> MixedComparison:
         return compare_mixed(releases.readable(), np.random.default_rng(config.seed), draws)
 
-    found, adjusted = judge_metrics(metrics, judge)
-    return found | {name: replace(each, p=p) for name, (each, p) in adjusted.items()}
+    results, adjusted = judge_metrics(metrics, judge)
+    return results | {name: replace(comparison, p=p) for name, (comparison, p) in adjusted.items()}
 
 
 def compare_mixed(releases: Releases, rng: np.random.Generator, draws: int = DRAWS) -> MixedComparison:
@@ -126,7 +126,7 @@ def compare_mixed(releases: Releases, rng: np.random.Generator, draws: int = DRA
     along, _ = _parts(metric[:, None], fixed, fit.sides)
     apart = metric - fixed @ (fixed.T @ metric) - fit.sides @ along[:, 0]
     load = changed[len(releases.old) :].mean(axis=0)[adds] / sizes[adds]
-    names = [(BASE, *releases.types, EVERY)[each] for each in adds]
+    names = [(BASE, *releases.types, EVERY)[column] for column in adds]
     changes = _changes(fit, names, sizes[adds], load, rng)
     signs = dependent_signs(Dependence.of(apart, len(releases.old)), rng, draws)
     level = abs(float(releases.new.metric.mean())) or 1.0
@@ -143,8 +143,8 @@ def _changes(
     changes, errors = own / sizes, errors / sizes
     order = np.argsort(-chances, kind="stable")
     return tuple(
-        MixedChange(names[each], float(changes[each]), float(errors[each]), float(chances[each]))
-        for each in order
+        MixedChange(names[column], float(changes[column]), float(errors[column]), float(chances[column]))
+        for column in order
     )
 
 

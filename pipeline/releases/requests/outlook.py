@@ -91,7 +91,7 @@ class RequestOutlook:
         needed = self.periods_for(one, rise, beside)
         if needed is None or self.is_small(one, rise, beside):
             return None
-        return next((each for each in look_periods(len(self.types)) if each >= needed), None)
+        return next((count for count in look_periods(len(self.types)) if count >= needed), None)
 
     def is_small(self, one: TypeOutlook, rise: float, beside: float = 1.0) -> bool:
         """Return whether such a rise is too little of the metric to be an event."""
@@ -108,39 +108,39 @@ def foresee(run: Run, metrics: SeriesMatrix, config: LookConfig) -> dict[str, Re
     """
     column = np.rint((run.starts - metrics.start) / run.width_s).astype(np.int64)
     alpha = config.alpha / LOOKS
-    found: dict[str, RequestOutlook | NotCompared] = {}
+    outlooks: dict[str, RequestOutlook | NotCompared] = {}
     for name, values in zip(metrics.names, metrics.samples, strict=True):
-        each = _against_itself(run, Periods(run.counts, values[column]), alpha)
-        found[name] = (
-            each
-            if isinstance(each, NotCompared)
-            else _outlook(each, alpha / len(metrics.names), config.least_share)
+        comparison = _against_itself(run, Periods(run.counts, values[column]), alpha)
+        outlooks[name] = (
+            comparison
+            if isinstance(comparison, NotCompared)
+            else _outlook(comparison, alpha / len(metrics.names), config.least_share)
         )
-    return found
+    return outlooks
 
 
 def _against_itself(run: Run, periods: Periods, alpha: float) -> ReleaseComparison | NotCompared:
-    known = periods.at(np.isfinite(periods.metric))
+    measured = periods.at(np.isfinite(periods.metric))
     for parts in _PARTS:
-        second = np.arange(len(known)) * parts // max(1, len(known)) % 2 == 1
-        halves = Releases(run.types, known.at(~second), known.at(second))
-        found = compare_releases({"": halves}, CompareConfig(alpha))[""]
-        if isinstance(found, ReleaseComparison) or found.code != "unseen_load":
+        second = np.arange(len(measured)) * parts // max(1, len(measured)) % 2 == 1
+        halves = Releases(run.types, measured.at(~second), measured.at(second))
+        comparison = compare_releases({"": halves}, CompareConfig(alpha))[""]
+        if isinstance(comparison, ReleaseComparison) or comparison.code != "unseen_load":
             break
-    return found
+    return comparison
 
 
-def _outlook(found: ReleaseComparison, alpha: float, least_share: float) -> RequestOutlook:
-    costs, halves = found.costs, (found.compared.old, found.compared.new)
+def _outlook(comparison: ReleaseComparison, alpha: float, least_share: float) -> RequestOutlook:
+    costs, halves = comparison.costs, (comparison.compared.old, comparison.compared.new)
     level = abs(float(np.concatenate([half.metric for half in halves]).mean())) or 1.0
     load = np.concatenate([half.counts for half in halves]).mean(axis=0)
     scale = math.sqrt(sum(1.0 / len(half) for half in halves))
     types = [
         TypeOutlook(type_, costs.old[type_], costs.old[type_] * many / level, costs.errors[type_] / scale)
-        for type_, many in zip(found.compared.types, load.tolist(), strict=True)
+        for type_, many in zip(comparison.compared.types, load.tolist(), strict=True)
     ]
     return RequestOutlook(
-        types=tuple(sorted(types, key=lambda one: (-one.share, one.type))),
+        types=tuple(sorted(types, key=lambda outlook: (-outlook.share, outlook.type))),
         periods=sum(map(len, halves)),
         bound=float(special.ndtri(1.0 - alpha / 2.0 / len(costs.errors)) + special.ndtri(POWER)),
         least_share=least_share,

@@ -42,9 +42,9 @@ def merged(periods: Periods, width_s: float, many: int) -> Periods:
     def summed(array: FloatArray) -> FloatArray:
         return np.asarray(array[rows].sum(axis=1))
 
-    known = np.isfinite(periods.metric)
-    values = summed(np.where(known, periods.metric, 0.0))
-    points = summed(known.astype(np.float64))
+    finite = np.isfinite(periods.metric)
+    values = summed(np.where(finite, periods.metric, 0.0))
+    points = summed(finite.astype(np.float64))
     metric = np.divide(values, points, out=np.full(len(rows), np.nan), where=points > 0.0)
     times = None
     if periods.times is not None:

@@ -67,20 +67,22 @@ def log_evidence(shifts: Shifts, sign: FloatArray) -> FloatArray:
         shifts: Of the types.
         sign: (types,) 1 where the cost would be higher, -1 where it would be lower.
     """
-    known = np.isfinite(shifts.shift) & (shifts.error > 0.0)
-    z = np.divide(shifts.shift, shifts.error, out=np.zeros(len(known)), where=known)
+    comparable = np.isfinite(shifts.shift) & (shifts.error > 0.0)
+    z = np.divide(shifts.shift, shifts.error, out=np.zeros(len(comparable)), where=comparable)
     ahead = np.maximum(z * sign, 0.0)
     # Shifts of changed types as half a normal distribution, of which the best variance is near z² - 1.
     scale = np.maximum(np.square(ahead) - 1.0, 0.0)
     shrunk = scale / (1.0 + scale)
     gain = np.square(ahead) * shrunk / 2.0 - np.log1p(scale) / 2.0
     gain = np.maximum(gain + np.log(2.0) + special.log_ndtr(ahead * np.sqrt(shrunk)), 0.0)
-    shifted = np.zeros(len(known), dtype=np.bool_)
-    if known.any():
-        shifted[known] = stats.false_discovery_control(2.0 * special.ndtr(-np.abs(z[known]))) <= _FALSE_SHIFTS
+    shifted = np.zeros(len(comparable), dtype=np.bool_)
+    if comparable.any():
+        shifted[comparable] = (
+            stats.false_discovery_control(2.0 * special.ndtr(-np.abs(z[comparable]))) <= _FALSE_SHIFTS
+        )
     size = np.abs(shifts.shift)
-    others = (shifted & (size >= size[:, None])).sum(axis=1) - shifted
-    by_itself = (1.0 + others) / (known.sum() - known + 2.0)
+    larger = (shifted & (size >= size[:, None])).sum(axis=1) - shifted
+    by_itself = (1.0 + larger) / (comparable.sum() - comparable + 2.0)
     return np.asarray(gain - np.logaddexp(np.log1p(-by_itself), np.log(by_itself) + gain))
 
 
@@ -111,8 +113,8 @@ def _variance_of_mean(times: FloatArray, requests: FloatArray) -> FloatArray:
         many = int(came.sum())
         if many >= FEWEST_PERIODS:
             share = requests[came, column] / requests[came, column].sum()
-            each = left[came, column] * share
-            variance[column] = float(each @ each) * many / (many - 1.0) * memory((each,))
+            deviations = left[came, column] * share
+            variance[column] = float(deviations @ deviations) * many / (many - 1.0) * memory((deviations,))
     return variance
 
 

@@ -45,8 +45,8 @@ class Succession:
 
     def between(self, start: float, end: float) -> Succession:
         """Return the periods that begin at ``start`` or later and end by ``end``."""
-        kept = (self.starts >= start) & (self.starts + self.width_s <= end)
-        return replace(self, starts=self.starts[kept], has_new=self.has_new[kept])
+        inside = (self.starts >= start) & (self.starts + self.width_s <= end)
+        return replace(self, starts=self.starts[inside], has_new=self.has_new[inside])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ class Rollout:
 
     def until(self, end: float) -> Rollout:
         """Return the periods that end at or before ``end``, with the types that came in them."""
-        kept = self.starts + self.width_s <= end
-        came = np.flatnonzero(self.counts[kept].any(axis=0))
+        inside = self.starts + self.width_s <= end
+        came = np.flatnonzero(self.counts[inside].any(axis=0))
         types = tuple(self.types[column] for column in came.tolist())
-        counts, own, times = (each[kept][:, came] for each in (self.counts, self.own, self.times))
-        return replace(self, starts=self.starts[kept], types=types, counts=counts, own=own, times=times)
+        counts, own, times = (array[inside][:, came] for array in (self.counts, self.own, self.times))
+        return replace(self, starts=self.starts[inside], types=types, counts=counts, own=own, times=times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Run:
 
 
 def find_succession(totals: RequestPeriods) -> Succession | None:
-    """Return the latest release with the one before it; None if no release of the service began later.
+    """Return the latest release with the one before it; None if no release began after another.
 
     A release runs in periods of whose requests it gets MOST_FOREIGN or more. The latest is the one that began
     to run last, of those with FEWEST_PERIODS: nothing is said of a release with fewer, so one that gets stray
@@ -133,15 +133,15 @@ def find_succession(totals: RequestPeriods) -> Succession | None:
     old = max(earlier, key=lambda row: (before[row], names[row]), default=None)
     if old is None:
         return None
-    kept = _kept(requests.sum(axis=0), requests[old] + requests[new], requests[new])
+    mask = _kept(requests.sum(axis=0), requests[old] + requests[new], requests[new])
     return Succession(
         old=names[old],
         new=names[new],
         begun=float(totals.starts[begun]),
         established=float(totals.starts[runs[new][FEWEST_PERIODS - 1]]) + totals.width_s,
         width_s=totals.width_s,
-        starts=totals.starts[kept],
-        has_new=requests[new, kept] > 0,
+        starts=totals.starts[mask],
+        has_new=requests[new, mask] > 0,
     )
 
 
@@ -164,16 +164,16 @@ def build_rollout(succession: Succession, requests: RequestPeriods) -> Rollout:
     # Starts are multiples of the width: one that rounding put a millionth below counts as the multiple.
     own_starts = np.floor(requests.starts / width_s + 1e-6) * width_s
     period = np.searchsorted(starts, own_starts)
-    known = np.flatnonzero(np.isin(own_starts, starts))
+    columns_inside = np.flatnonzero(np.isin(own_starts, starts))
     # Of the old release and of the new one: requests, those with a response time, sum of its logarithms.
     sums = np.zeros((2, 3, len(starts), len(types)))
     for row, (release, type_) in enumerate(zip(requests.releases, requests.types, strict=True)):
-        for number, each in enumerate((requests.requests, requests.timed, requests.log_times)):
-            added = np.bincount(period[known], each[row, known], minlength=len(starts))
+        for number, array in enumerate((requests.requests, requests.timed, requests.log_times)):
+            added = np.bincount(period[columns_inside], array[row, columns_inside], minlength=len(starts))
             sums[int(release == succession.new), number, :, column[type_]] += added
     counts, own = sums[:, 0].sum(axis=0), sums[1, 0]
     _, timed, logs = np.where(own.any(axis=1)[:, None], sums[1], sums[0])
-    found = Rollout(
+    rollout = Rollout(
         old=succession.old,
         new=succession.new,
         begun=succession.begun,
@@ -184,7 +184,7 @@ def build_rollout(succession: Succession, requests: RequestPeriods) -> Rollout:
         own=own,
         times=np.divide(logs, timed, out=np.full(timed.shape, np.nan), where=timed > 0.0),
     )
-    return found.until(np.inf)
+    return rollout.until(np.inf)
 
 
 def find_run(totals: RequestPeriods) -> tuple[str, FloatArray] | None:

@@ -70,9 +70,9 @@ class Login:
 
     def person(self, peer: str | None, headers: Mapping[str, str]) -> Person | None:
         """Return the person of a request, by the address of the peer and the headers; None if unknown."""
-        if given := headers.get("Authorization"):
-            known = self.token is not None and is_authorised(given, self.token)
-            return Person("api", may_answer=True, by_token=True) if known else None
+        if header := headers.get("Authorization"):
+            is_program = self.token is not None and is_authorised(header, self.token)
+            return Person("api", may_answer=True, by_token=True) if is_program else None
         if self.sessions:
             return None
         if not self.header:
@@ -122,8 +122,8 @@ class Forms:
 
 def _only(headers: Mapping[str, str], name: str) -> str:
     """Return a header that occurs once; of several it is unknown which one the proxy has set."""
-    given = [value for key, value in headers.items() if key.lower() == name.lower()]
-    return given[0] if len(given) == 1 else ""
+    values = [value for key, value in headers.items() if key.lower() == name.lower()]
+    return values[0] if len(values) == 1 else ""
 
 
 def read_networks(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -132,10 +132,10 @@ def read_networks(texts: Iterable[str]) -> tuple[Network, ...]:
     Raises:
         ConfigError: one is neither.
     """
-    found = []
+    networks = []
     for text in texts:
         try:
-            found.append(ipaddress.ip_network(text, strict=False))
+            networks.append(ipaddress.ip_network(text, strict=False))
         except ValueError:
             raise ConfigError(f"--trusted-proxy: should be an address or network, not {text!r}") from None
-    return tuple(found)
+    return tuple(networks)

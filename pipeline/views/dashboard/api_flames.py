@@ -36,11 +36,13 @@ async def show_flames(request: web.Request) -> web.Response:
     view = view_of(site, request.query)
 
     def draw() -> web.Response:
-        found = read_view_stacks(site.store, view)
-        stacks = within(found.stacks, view.within) if view.within else found.stacks
+        comparison = read_view_stacks(site.store, view)
+        stacks = within(comparison.stacks, view.within) if view.within else comparison.stacks
         if form == "collapsed":
-            return web.Response(text=collapsed(stacks, compared=found.compared), content_type="text/plain")
-        return json_response(flames_json(view, found, stacks))
+            return web.Response(
+                text=collapsed(stacks, compared=comparison.compared), content_type="text/plain"
+            )
+        return json_response(flames_json(view, comparison, stacks))
 
     return await site.draw(draw)
 
@@ -79,10 +81,10 @@ def flames_json(view: View, found: Comparison, stacks: StackMatrix) -> dict[str,
         "samples_against": stacks.before.tolist() if found.compared else None,
         "shifts": [
             {
-                **{"subroutine": one.subroutine, "before": one.before, "after": one.after},
-                **{"noise": one.noise, "within_noise": one.is_noise},
+                **{"subroutine": shift.subroutine, "before": shift.before, "after": shift.after},
+                **{"noise": shift.noise, "within_noise": shift.is_noise},
             }
-            for one in shifts
+            for shift in shifts
         ],
     }
 

@@ -255,8 +255,8 @@ async def _check_change(request: web.Request, site: Site, person: Person) -> Non
         raise web.HTTPForbidden(reason=f"{person.name} may read, and not answer")
     if person.by_token:
         return
-    given = request.headers.get("X-Form-Token") or str((await request.post()).get("form_token", ""))
-    if not site.forms.accepts(person, given):
+    token = request.headers.get("X-Form-Token") or str((await request.post()).get("form_token", ""))
+    if not site.forms.accepts(person, token):
         raise web.HTTPForbidden(reason="the page is too old, or of another site: load it anew")
 
 

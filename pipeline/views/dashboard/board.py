@@ -55,7 +55,7 @@ class Snapshot:
 
     def open_items(self) -> dict[str, int]:
         """Return how many open regressions each service has."""
-        counts = dict.fromkeys((one.name for one in self.services), 0)
+        counts = dict.fromkeys((service.name for service in self.services), 0)
         for item in self.items:
             if item.state in OPEN:
                 counts[item.service] = counts.get(item.service, 0) + 1
@@ -96,13 +96,15 @@ class Board:
             updates = self._store.rows(
                 RowQuery("updates", *_EVER, columns=("regression", "type", "level", "share_remaining"))
             )
-            said = (*gather_verdicts(self._store), *self._said.values())
+            verdicts = (*gather_verdicts(self._store), *self._said.values())
             if self._clock() >= self._services_at + SERVICES_S:
                 self._services = tuple(self._read_services())
                 self._services_at = self._clock()
             self._work_out()
             self._keep(
-                with_course(self._reported.values(), updates, latest_verdicts(said), confirmed_causes(said))
+                with_course(
+                    self._reported.values(), updates, latest_verdicts(verdicts), confirmed_causes(verdicts)
+                )
             )
             return self.snapshot
 
@@ -127,18 +129,25 @@ class Board:
     def _work_out(self) -> None:
         """Compute the detectability of one service: one without a result, or the one with the oldest."""
         now = self._clock()
-        ages = {one.name: now - self._detectable.get(one.name, (-np.inf, None))[0] for one in self._services}
-        for one in sorted(self._services, key=lambda one: -ages[one.name]):
-            known = [self._workloads.get(each.name) for each in one.workloads]
-            fitting = [each for each in known if each and each.series == "gcpu"]
-            if not fitting or one.series > MOST_SERIES or one.last_scan is None:
+        ages = {
+            service.name: now - self._detectable.get(service.name, (-np.inf, None))[0]
+            for service in self._services
+        }
+        for service in sorted(self._services, key=lambda service: -ages[service.name]):
+            workloads = [self._workloads.get(workload.name) for workload in service.workloads]
+            fitting = [workload for workload in workloads if workload and workload.series == "gcpu"]
+            if not fitting or service.series > MOST_SERIES or service.last_scan is None:
                 continue
-            if ages[one.name] >= DETECTABLE_S:
-                shortest = min(fitting, key=lambda each: each.analysis_s)
-                self._detectable[one.name] = (now, _typical(self._store, one.name, shortest, one.last_scan))
+            if ages[service.name] >= DETECTABLE_S:
+                shortest = min(fitting, key=lambda workload: workload.analysis_s)
+                self._detectable[service.name] = (
+                    now,
+                    _typical(self._store, service.name, shortest, service.last_scan),
+                )
             break
         self._services = tuple(
-            replace(one, detectable=self._detectable.get(one.name, (0.0, None))[1]) for one in self._services
+            replace(service, detectable=self._detectable.get(service.name, (0.0, None))[1])
+            for service in self._services
         )
 
     def _read_events(self) -> None:
@@ -174,11 +183,11 @@ def _typical(store: Store, service: str, workload: Workload, end: float) -> floa
         _, outlooks = outlooks_of(store, service, workload, end)
     except ConfigError:  # nothing was counted of it any more
         return None
-    return next(one.after_analysis for one in outlooks if one.subroutine == "typical")
+    return next(outlook.after_analysis for outlook in outlooks if outlook.subroutine == "typical")
 
 
 def _by_service(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    rows_by_service: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        found.setdefault(row["service"], []).append(row)
-    return found
+        rows_by_service.setdefault(row["service"], []).append(row)
+    return rows_by_service

@@ -98,25 +98,25 @@ def read_comparison(
 
 def _everybody(sides: tuple[Side, Side]) -> bool:
     """Return whether neither side excludes any sender, so that counts of all senders suffice."""
-    others, senders = (side.senders for side in sides)
-    return senders is not None and senders.every and (others is None or others.every)
+    other_senders, senders = (side.senders for side in sides)
+    return senders is not None and senders.every and (other_senders is None or other_senders.every)
 
 
 def _ids(
     store: Store, service: str, spans: tuple[Span, Span], sides: tuple[Side, Side]
 ) -> tuple[set[int], set[int]]:
     """Return the ids of the strata of each side; none for an empty span."""
-    others, senders = (side.senders for side in sides)
-    found = [
+    other_senders, senders = (side.senders for side in sides)
+    parts = [
         store.counts(StrataQuery(service, *span, _part(span), [])).strata for span in dict.fromkeys(spans)
     ]
-    known = {stratum.id: stratum for part in found for stratum in part}
-    chosen = {key for key, one in known.items() if senders is None or senders.include(one)}
+    by_id = {stratum.id: stratum for part in parts for stratum in part}
+    chosen = {key for key, sender in by_id.items() if senders is None or senders.include(sender)}
     if spans[0][1] <= spans[0][0]:
         return set(), chosen
-    if others is None:
-        return known.keys() - chosen, chosen
-    return {key for key, one in known.items() if others.include(one)}, chosen
+    if other_senders is None:
+        return by_id.keys() - chosen, chosen
+    return {key for key, sender in by_id.items() if other_senders.include(sender)}, chosen
 
 
 def _dispersion(
@@ -133,14 +133,14 @@ def _dispersion(
         return 1.0
     start, end = spans[1]
     matrix = store.series(SeriesQuery("gcpu", service, start, end, (end - start) / _WINDOWS, names))
-    found = [between_windows(matrix.samples, matrix.totals)]
+    estimates = [between_windows(matrix.samples, matrix.totals)]
     if ids is not None and spans[0] == spans[1]:
         by = store.counts(StrataQuery(service, start, end, end - start, names))
         side = {key: number for number, keys in enumerate(ids) for key in keys}
-        column = [at for at, one in enumerate(by.strata) if one.id in side]
+        column = [at for at, stratum in enumerate(by.strata) if stratum.id in side]
         of = np.array([side[by.strata[at].id] for at in column], dtype=np.int64)
-        found.append(between_senders(by.samples[:, column], by.counted_totals[column], of))
-    return max(found)
+        estimates.append(between_senders(by.samples[:, column], by.counted_totals[column], of))
+    return max(estimates)
 
 
 def _whole(span: Span, width_s: float) -> Span:

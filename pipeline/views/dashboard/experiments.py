@@ -38,9 +38,11 @@ class TrialQuery:
 
     def url(self, **changed: Any) -> str:
         """Return the address of the list with some parameters changed; defaults are left out."""
-        other = replace(self, **changed)
-        said = {f.name: getattr(other, f.name) for f in fields(self) if getattr(other, f.name) != f.default}
-        return f"/trials?{urlencode(said)}" if said else "/trials"
+        query = replace(self, **changed)
+        parameters = {
+            f.name: getattr(query, f.name) for f in fields(self) if getattr(query, f.name) != f.default
+        }
+        return f"/trials?{urlencode(parameters)}" if parameters else "/trials"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +76,9 @@ def read_query(given: Mapping[str, str]) -> TrialQuery:
     Raises:
         ConfigError: the parameter that is wrong, and what it should be.
     """
-    known = [field.name for field in fields(TrialQuery)]
-    if unknown := sorted(set(given) - set(known)):
-        raise ConfigError(f"{unknown[0]}: no such filter; there are {', '.join(known)}")
+    names = [field.name for field in fields(TrialQuery)]
+    if unknown := sorted(set(given) - set(names)):
+        raise ConfigError(f"{unknown[0]}: no such filter; there are {', '.join(names)}")
     verdict, page = given.get("verdict", ""), given.get("page") or "1"
     if verdict and verdict not in VERDICTS:
         raise ConfigError(f"verdict: should be one of {', '.join(VERDICTS)}, not {verdict[:40]!r}")
@@ -106,14 +108,14 @@ def read_list(store: Store, query: TrialQuery, now: float) -> ExperimentList:
     services = tuple(sorted({line.service for line in lines}))
     of_service = [line for line in lines if query.service in ("", line.service)]
     counts = Counter(line.verdict for line in of_service)
-    found = [line for line in of_service if query.verdict in ("", line.verdict)]
-    found.sort(key=lambda line: (-line.time, line.service, line.name))
-    pages = max(1, -(-len(found) // PAGE))
+    matches = [line for line in of_service if query.verdict in ("", line.verdict)]
+    matches.sort(key=lambda line: (-line.time, line.service, line.name))
+    pages = max(1, -(-len(matches) // PAGE))
     page = min(query.page, pages)
-    shown = found[(page - 1) * PAGE : page * PAGE]
+    shown = matches[(page - 1) * PAGE : page * PAGE]
     return ExperimentList(
         _with_events(store, query, shown),
-        len(found),
+        len(matches),
         pages,
         page,
         {verdict: counts[verdict] for verdict in VERDICTS},

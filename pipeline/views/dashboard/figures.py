@@ -112,7 +112,7 @@ def draw_series(store: Store, data: Mapping[str, Any], windows: ScanWindows, spa
         )
     columns = ("id", "title", "author")
     changes = store.rows(RowQuery("changes", data["service"], start, end, columns=columns))
-    suspects = {str((one.get("change") or {}).get("id")) for one in data.get("root_causes") or ()}
+    suspects = {str((suspect.get("change") or {}).get("id")) for suspect in data.get("root_causes") or ()}
     _mark_releases(figure, changes, suspects)
     return figure
 

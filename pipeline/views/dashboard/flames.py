@@ -59,16 +59,16 @@ def flames_of(found: Comparison, service: str, marked: str = NOTHING, only: str 
 
 def within(stacks: StackMatrix, element_name: str) -> StackMatrix:
     """Return the stacks that hold an element; shares remain those of the whole service."""
-    kept = np.array([element_name in stack for stack in stacks.stacks], dtype=np.bool_)
-    chosen = tuple(stack for stack, keep in zip(stacks.stacks, kept, strict=True) if keep)
-    return replace(stacks, stacks=chosen, before=stacks.before[kept], after=stacks.after[kept])
+    mask = np.array([element_name in stack for stack in stacks.stacks], dtype=np.bool_)
+    chosen = tuple(stack for stack, keep in zip(stacks.stacks, mask, strict=True) if keep)
+    return replace(stacks, stacks=chosen, before=stacks.before[mask], after=stacks.after[mask])
 
 
 def annotated(stacks: StackMatrix, *, most: int = 200) -> list[Shift]:
     """Return the annotated elements of stacks, such as endpoints, the largest first."""
-    found = [
+    shifts = [
         Shift(name, *share.tolist())
         for name, share in inclusive_shares(stacks).items()
         if name.startswith(_PREFIXES)
     ]
-    return sorted(found, key=lambda one: (-one.after - one.before, one.subroutine))[:most]
+    return sorted(shifts, key=lambda shift: (-shift.after - shift.before, shift.subroutine))[:most]

@@ -110,7 +110,7 @@ def with_course(
         causes: The latest confirmed of each event that has one.
     """
     last = {row["regression"]: row for row in updates}
-    found = [
+    items_now = [
         replace(
             item,
             level=last[item.id]["level"] if item.id in last else None,
@@ -120,7 +120,7 @@ def with_course(
         )
         for item in items
     ]
-    return tuple(sorted(found, key=lambda item: (-item.detected_time, item.id)))
+    return tuple(sorted(items_now, key=lambda item: (-item.detected_time, item.id)))
 
 
 def similar(item: Item, others: Iterable[Item], *, most: int = 8) -> list[Item]:
@@ -132,10 +132,10 @@ def similar(item: Item, others: Iterable[Item], *, most: int = 8) -> list[Item]:
             return 2 + (other.service == item.service)
         return int(bool(package) and other.service == item.service and other.metric.startswith(package + "."))
 
-    found = [(nearness(other), other) for other in others if other.id != item.id]
-    found = [(near, other) for near, other in found if near]
-    found.sort(key=lambda pair: (-pair[0], -pair[1].detected_time, pair[1].id))
-    return [other for _, other in found[:most]]
+    pairs = [(nearness(other), other) for other in others if other.id != item.id]
+    pairs = [(near, other) for near, other in pairs if near]
+    pairs.sort(key=lambda pair: (-pair[0], -pair[1].detected_time, pair[1].id))
+    return [other for _, other in pairs[:most]]
 
 
 def _resolved(row: Mapping[str, Any] | None) -> float | None:

@@ -40,7 +40,7 @@ class DatedChoice:
     @property
     def score(self) -> Score | None:
         """Return the errors of the chosen model."""
-        return next((one for one in self.choice.scores if one.model == self.model), None)
+        return next((candidate for candidate in self.choice.scores if candidate.model == self.model), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,10 @@ class ModelCourse:
     def scores(self) -> tuple[Score, ...]:
         """Scores of the latest choice: models that hold first, then the fewest errors."""
         return tuple(
-            sorted(self.latest.choice.scores, key=lambda one: (not one.holds, one.total, one.detectability))
+            sorted(
+                self.latest.choice.scores,
+                key=lambda score: (not score.holds, score.total, score.detectability),
+            )
         )
 
 
@@ -96,13 +99,13 @@ def read_courses(store: Store, since: float, service: str = "", metric: str = ""
 
 def courses_of(rows: Sequence[Mapping[str, Any]]) -> tuple[ModelCourse, ...]:
     """Return rows of ``trial_models``, the oldest first, by their subject."""
-    found: dict[ChosenFor, list[DatedChoice]] = defaultdict(list)
+    choices: dict[ChosenFor, list[DatedChoice]] = defaultdict(list)
     for row in rows:
         key = ChosenFor(
             row["service"], row["metric"], int(row["trials"]), float(row["threshold"]), float(row["alpha"])
         )
-        found[key].append(DatedChoice(row["time"], choice_of_row(row), row["former"]))
-    return tuple(ModelCourse(key, tuple(found[key])) for key in sorted(found))
+        choices[key].append(DatedChoice(row["time"], choice_of_row(row), row["former"]))
+    return tuple(ModelCourse(key, tuple(choices[key])) for key in sorted(choices))
 
 
 def count_tests(store: Store, now: float) -> dict[str, int]:
@@ -116,4 +119,4 @@ def count_tests(store: Store, now: float) -> dict[str, int]:
     sides: dict[str, dict[tuple[str, str], set[str]]] = defaultdict(lambda: defaultdict(set))
     for row in rows:
         sides[row["service"]][row["experiment"], row["trial"]].add(row["side"])
-    return {service: sum(len(each) == 2 for each in trials.values()) for service, trials in sides.items()}
+    return {service: sum(len(trial) == 2 for trial in trials.values()) for service, trials in sides.items()}

@@ -74,7 +74,7 @@ class Oidc:
         metadata = await self._discover()
         begun = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
         digest = hashlib.sha256(begun["verifier"].encode()).digest()
-        asked = {
+        parameters = {
             **{"response_type": "code", "client_id": self.provider.client, "scope": self.provider.scopes},
             **{"redirect_uri": self.provider.redirect, "state": begun["state"], "nonce": begun["nonce"]},
             "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
@@ -82,7 +82,7 @@ class Oidc:
         }
         where: str = metadata["authorization_endpoint"]
         joint = "&" if urlsplit(where).query else "?"
-        return where + joint + urlencode(asked), self.sessions.sign("login", LOGIN_S, back=back, **begun)
+        return where + joint + urlencode(parameters), self.sessions.sign("login", LOGIN_S, back=back, **begun)
 
     async def finish(self, given: Mapping[str, str], cookie: str) -> tuple[str, str]:
         """Return the cookie of a session, and the path of the originally requested page.
@@ -138,16 +138,18 @@ class Oidc:
             )
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise web.HTTPForbidden(reason=f"the ID token is not believed: {_line(error)}") from None
-        others = claims["aud"] if isinstance(claims["aud"], list) else []
-        if claims.get("azp", provider.client) != provider.client or (len(others) > 1 and "azp" not in claims):
+        audiences = claims["aud"] if isinstance(claims["aud"], list) else []
+        if claims.get("azp", provider.client) != provider.client or (
+            len(audiences) > 1 and "azp" not in claims
+        ):
             raise web.HTTPForbidden(reason="the ID token is not believed: given to another client")
         return claims
 
     async def _key(self, name: str | None) -> jwt.PyJWK:
         for _ in range(2):
-            read_at, known = self._keys
-            if known is not None:
-                fitting = [key for key in known.keys if name in (None, key.key_id)]
+            read_at, keys_by_id = self._keys
+            if keys_by_id is not None:
+                fitting = [key for key in keys_by_id.keys if name in (None, key.key_id)]
                 if len(fitting) == 1:
                     return fitting[0]
             async with self._asking:
@@ -188,14 +190,14 @@ def name_of(claims: Mapping[str, Any]) -> str:
 
 def groups_of(claims: Mapping[str, Any], claim: str) -> frozenset[str]:
     """Return the groups of a person; a dot in the claim is a path into it, as in ``realm_access.roles``."""
-    found: Any = claims.get(claim)
-    if found is None:
-        found = claims
+    groups: Any = claims.get(claim)
+    if groups is None:
+        groups = claims
         for part in claim.split("."):
-            found = found.get(part) if isinstance(found, Mapping) else None
-    if isinstance(found, str):
-        found = [found]
-    return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
+            groups = groups.get(part) if isinstance(groups, Mapping) else None
+    if isinstance(groups, str):
+        groups = [groups]
+    return frozenset(map(str, groups)) if isinstance(groups, list) else frozenset()
 
 
 async def _ask(method: str, url: str, **given: Any) -> Mapping[str, Any]:
@@ -233,5 +235,5 @@ def _basic(client: str, secret: str) -> str:
     return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
 
-def _same(one: str, other: str) -> bool:
-    return secrets.compare_digest(one.encode(), other.encode("utf-8", "replace"))
+def _same(text: str, expected: str) -> bool:
+    return secrets.compare_digest(text.encode(), expected.encode("utf-8", "replace"))

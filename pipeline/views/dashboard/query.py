@@ -53,9 +53,11 @@ class Query:
 
     def url(self, path: str, **changed: Any) -> str:
         """Return the address of the list with some parameters changed; defaults are left out."""
-        other = replace(self, **changed)
-        said = {f.name: getattr(other, f.name) for f in fields(Query) if getattr(other, f.name) != f.default}
-        return f"{path}?{urlencode(said)}" if said else path
+        query = replace(self, **changed)
+        parameters = {
+            f.name: getattr(query, f.name) for f in fields(Query) if getattr(query, f.name) != f.default
+        }
+        return f"{path}?{urlencode(parameters)}" if parameters else path
 
     def sorted_by(self, column: str) -> str:
         """Return the ``sort`` after a click on a column: the column's own order, or its reverse."""
@@ -84,19 +86,19 @@ def read_query(given: Mapping[str, str]) -> Query:
     Raises:
         ConfigError: the parameter that is wrong, and what it should be.
     """
-    known = {field.name: field for field in fields(Query)}
-    if unknown := sorted(set(given) - set(known)):
-        raise ConfigError(f"{unknown[0]}: no such filter; there are {', '.join(known)}")
-    said: dict[str, Any] = {name: text for name, text in given.items() if text}
+    known_fields = {field.name: field for field in fields(Query)}
+    if unknown := sorted(set(given) - set(known_fields)):
+        raise ConfigError(f"{unknown[0]}: no such filter; there are {', '.join(known_fields)}")
+    values: dict[str, Any] = {name: text for name, text in given.items() if text}
     for name, read, what in (
         ("page", int, "a number from 1"),
         ("per", int, f"a number from 1 to {MOST_A_PAGE}"),
         ("min_size", float, "points of the service's CPU, such as 0.5"),
         ("min_servers", float, "a number of servers, such as 2"),
     ):
-        if name in said:
-            said[name] = _number(name, said[name], read, what)
-    query = Query(**said)
+        if name in values:
+            values[name] = _number(name, values[name], read, what)
+    query = Query(**values)
     if not 1 <= query.per <= MOST_A_PAGE:
         raise ConfigError(f"per: should be a number from 1 to {MOST_A_PAGE}")
     if query.page < 1:
@@ -130,7 +132,7 @@ def matching(items: Iterable[Item], query: Query, *, now: float) -> list[Item]:
     states = OPEN if query.state == "open" else tuple(STATES) if query.state == "all" else (query.state,)
     since = now - _age_s(query.age) if query.age else float("-inf")
     words = query.search.casefold().split()
-    found = [
+    matches = [
         item
         for item in items
         if item.state in states
@@ -144,8 +146,8 @@ def matching(items: Iterable[Item], query: Query, *, now: float) -> list[Item]:
         and (not words or _says(item, words))
     ]
     column = query.sort.removeprefix("-")
-    found.sort(key=SORTS[column], reverse=(column in _DESCENDING) != query.sort.startswith("-"))
-    return found
+    matches.sort(key=SORTS[column], reverse=(column in _DESCENDING) != query.sort.startswith("-"))
+    return matches
 
 
 def page_of(items: Sequence[Item], query: Query) -> Page:
@@ -175,6 +177,6 @@ def _number(name: str, text: str, read: Callable[[str], Any], what: str) -> Any:
         raise ConfigError(f"{name}: should be {what}, not {text[:40]!r}") from None
 
 
-def _one_of(name: str, value: str, known: Iterable[str]) -> None:
-    if value not in known:
-        raise ConfigError(f"{name}: should be one of {', '.join(known)}, not {value[:40]!r}")
+def _one_of(name: str, value: str, choices: Iterable[str]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{name}: should be one of {', '.join(choices)}, not {value[:40]!r}")

@@ -69,12 +69,12 @@ class Senders:
 
     def __str__(self) -> str:
         named = (("release", self.release), ("host", self.host), ("", self.label))
-        said = [
+        parts = [
             f"{name} {value}".strip() if not value.startswith(NOT) else f"not {name} {value[1:]}"
             for name, value in named
             if value
         ]
-        return ", ".join(said).replace("  ", " ")
+        return ", ".join(parts).replace("  ", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,8 @@ def read_view(given: Mapping[str, str], service: str, last: float) -> View:
     start = read_time(given, "start", end - SPANS[span])
     if start >= end:
         raise ConfigError("start: should be before the end")
-    senders, other = read_senders(given), read_senders(given, "other_")
-    if against == "same" and senders.every and other.every:
+    senders, compared = read_senders(given), read_senders(given, "other_")
+    if against == "same" and senders.every and compared.every:
         raise ConfigError("against: same needs a release, host or label, or one of the other side")
     if against == "":
         before = (start, start)
@@ -140,7 +140,7 @@ def read_view(given: Mapping[str, str], service: str, last: float) -> View:
         within=given.get("within", "").strip(),
         by=given.get("by") or "host",
         senders=senders,
-        other=other,
+        other=compared,
     )
 
 
@@ -151,7 +151,7 @@ def read_senders(given: Mapping[str, str], prefix: str = "") -> Senders:
         ConfigError: a label has no name.
     """
     release, host, label = (given.get(prefix + name, "").strip() for name in ("release", "host", "label"))
-    if wrong := next((one for one in split_labels(label) if one and "=" not in one), ""):
+    if wrong := next((text for text in split_labels(label) if text and "=" not in text), ""):
         raise ConfigError(f"{prefix}label: should be as region=east, not {wrong[:40]!r}")
     return Senders(release, host, label)
 
@@ -162,8 +162,8 @@ def split_labels(text: str) -> list[str]:
     >>> split_labels(r"region=east, zone=a\,b")
     ['region=east', 'zone=a,b']
     """
-    found = [_ESCAPED.sub(r"\1", one) for one in _LABELS.findall(text)]
-    return [one.strip() for one in found]
+    labels = [_ESCAPED.sub(r"\1", label) for label in _LABELS.findall(text)]
+    return [label.strip() for label in labels]
 
 
 def label_text(label: str) -> str:
@@ -179,10 +179,10 @@ def parts_of(stratum: Stratum) -> dict[str, str]:
 def choices_of(strata: Sequence[Stratum]) -> dict[str, list[str]]:
     """Return the releases, hosts and labels of senders, and the properties in which they differ."""
     return {
-        "releases": sorted({one.release for one in strata if one.release}),
-        "hosts": sorted({one.host for one in strata if one.host}),
-        "labels": sorted({label_text(text) for one in strata for text in one.texts}),
-        "names": sorted({name for one in strata for name in parts_of(one)}),
+        "releases": sorted({stratum.release for stratum in strata if stratum.release}),
+        "hosts": sorted({stratum.host for stratum in strata if stratum.host}),
+        "labels": sorted({label_text(text) for stratum in strata for text in stratum.texts}),
+        "names": sorted({name for stratum in strata for name in parts_of(stratum)}),
     }
 
 

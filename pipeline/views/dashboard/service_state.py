@@ -35,12 +35,12 @@ class ServiceState:
     @property
     def last_scan(self) -> float | None:
         """End of the last scan of any workload; None without one."""
-        return max((one.last_scan for one in self.workloads), default=None)
+        return max((workload.last_scan for workload in self.workloads), default=None)
 
     @property
     def series(self) -> int:
         """Most series in a workload's last scan."""
-        return max((one.series for one in self.workloads), default=0)
+        return max((workload.series for workload in self.workloads), default=0)
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -48,7 +48,9 @@ class ServiceState:
         if not self.workloads:
             return ("not scanned yet: its history has to reach back far enough for a workload first",)
         return tuple(
-            f"{one.name}: {one.unjudged[0]}" for one in self.workloads if one.unjudged and not one.judged
+            f"{workload.name}: {workload.unjudged[0]}"
+            for workload in self.workloads
+            if workload.unjudged and not workload.judged
         )
 
 
@@ -63,20 +65,22 @@ def service_state(
     states = []
     for workload, row in sorted(last.items()):
         lacking = [
-            Unjudged(one["code"], one["series"], one["value"], one["bound"])
-            for one in unjudged
-            if one["workload"] == workload and one["time"] == row["time"]
+            Unjudged(record["code"], record["series"], record["value"], record["bound"])
+            for record in unjudged
+            if record["workload"] == workload and record["time"] == row["time"]
         ]
-        lacking.sort(key=lambda one: -one.series)
-        without = max((one.series for one in lacking), default=0)
+        lacking.sort(key=lambda record: -record.series)
+        without = max((record.series for record in lacking), default=0)
         states.append(
             WorkloadState(
                 name=workload,
                 last_scan=row["time"],
-                scans=sum(one["workload"] == workload for one in scans),
+                scans=sum(record["workload"] == workload for record in scans),
                 series=row["series"],
                 candidates=row["candidates"],
-                unjudged=tuple(f"{describe_unjudged(one)} ({one.series:,} series)" for one in lacking),
+                unjudged=tuple(
+                    f"{describe_unjudged(record)} ({record.series:,} series)" for record in lacking
+                ),
                 judged=without < max(row["series"], 1),
             )
         )

@@ -76,8 +76,8 @@ class Sessions:
         if claims["jti"] in self._ended:
             return False
         if len(self._ended) >= MOST_ENDED:
-            kept = sorted((end, key) for key, end in self._ended.items() if end > now)
-            self._ended = {key: end for end, key in kept[-MOST_ENDED // 2 :]}
+            remaining = sorted((end, key) for key, end in self._ended.items() if end > now)
+            self._ended = {key: end for end, key in remaining[-MOST_ENDED // 2 :]}
         self._ended[claims["jti"]] = claims["exp"]
         return True
 

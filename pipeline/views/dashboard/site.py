@@ -139,10 +139,10 @@ class Site:
     def compile_templates(self) -> None:
         """Compile the templates of pages, and the parts of reports that they include."""
         texts = {path.name: path.read_text("utf-8") for path in TEMPLATES.glob("*.html")}
-        for each in self._templates.values():
-            parts = (find_referenced_templates(each.parse(text)) for text in texts.values())
+        for templates in self._templates.values():
+            parts = (find_referenced_templates(templates.parse(text)) for text in texts.values())
             for name in {*texts, *filter(None, chain(*parts))}:
-                each.get_template(name)
+                templates.get_template(name)
 
     def workload(self, name: str) -> Workload:
         """Return the workload of a name.
@@ -167,12 +167,12 @@ class Site:
         return source_url(self.sources.source_url, change.service, change.id, path, line)
 
     def _environment(self, *, ratio: bool) -> Environment:
-        found = environment(ratio=ratio, folders=(TEMPLATES,))
-        found.filters.update(FILTERS)
-        found.filters["ago"] = lambda time: ago(self.sources.clock() - time)
-        found.globals["diff_url"] = self.diff_url if self.sources.diff_url else None
-        found.globals["source_url"] = self.source_url
-        return found
+        templates = environment(ratio=ratio, folders=(TEMPLATES,))
+        templates.filters.update(FILTERS)
+        templates.filters["ago"] = lambda time: ago(self.sources.clock() - time)
+        templates.globals["diff_url"] = self.diff_url if self.sources.diff_url else None
+        templates.globals["source_url"] = self.source_url
+        return templates
 
 
 SITE = web.AppKey("site", Site)

@@ -66,8 +66,8 @@ def draw_throughput(found: Throughput) -> go.Figure | None:
     if not found.services:
         return None
     named, rates = list(found.services[:MOST_DRAWN]), list(found.rates[:MOST_DRAWN])
-    if others := len(found.services) - len(named):
-        named.append(f"{others} others")
+    if unnamed := len(found.services) - len(named):
+        named.append(f"{unnamed} others")
         rates.append(found.rates[MOST_DRAWN:].sum(axis=0))
     times = [moment(time) for time in found.times.tolist()]
     figure = go.Figure()

@@ -46,11 +46,11 @@ def draw_differences(differences: Mapping[str, float], metric: Mapping[str, Any]
     worse = -1 if metric["direction"] == "down" else 1
     threshold = 100 * worse * metric["threshold"]
     shown = [100 * value for _, _, value in points] + [0.0, threshold]
-    known = [100 * bound for bound in (metric["low"], metric["high"]) if bound is not None]
-    low, high = min(shown + known), max(shown + known)
+    bounds = [100 * bound for bound in (metric["low"], metric["high"]) if bound is not None]
+    low, high = min(shown + bounds), max(shown + bounds)
     room = 0.08 * (high - low)
     low, high = low - room, high + room
-    if known:  # an unbounded side reaches the edge
+    if bounds:  # an unbounded side reaches the edge
         ends = (
             low if metric["low"] is None else 100 * metric["low"],
             high if metric["high"] is None else 100 * metric["high"],
@@ -74,12 +74,12 @@ def draw_course(course: ModelCourse) -> go.Figure:
     """Draw the false positives of each model on A/A experiments, choice by choice, and the chosen model."""
     figure = go.Figure()
     names = [score.model for score in course.scores]
-    names += sorted({score.model for each in course.choices for score in each.choice.scores} - set(names))
+    names += sorted({score.model for choice in course.choices for score in choice.choice.scores} - set(names))
     for number, name in enumerate(names):
         scored = [
-            (each.time, score)
-            for each in course.choices
-            for score in each.choice.scores
+            (choice.time, score)
+            for choice in course.choices
+            for score in choice.choice.scores
             if score.model == name
         ]
         figure.add_scatter(
@@ -95,7 +95,7 @@ def draw_course(course: ModelCourse) -> go.Figure:
             meta=OWN_COLOURS,
             hovertemplate="%{y:.3~g} %",
         )
-    chosen = [(each.time, each.score) for each in course.choices if each.score]
+    chosen = [(choice.time, choice.score) for choice in course.choices if choice.score]
     figure.add_scatter(
         x=[moment(time) for time, _ in chosen],
         y=[100 * score.false_positives for _, score in chosen],

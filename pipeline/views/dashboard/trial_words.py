@@ -58,8 +58,8 @@ def about_model(name: str) -> str:
     """Write what a model compares; empty for an unknown model."""
     if name == SEQUENTIAL:
         return "A mixture of likelihood ratios of the t statistic of trials' differences."
-    known = MODELS.get(name)
-    return known.about if known else ""
+    model = MODELS.get(name)
+    return model.about if model else ""
 
 
 def discarded(warm_up: Sequence[int], unsteady: Sequence[int]) -> str:
@@ -69,14 +69,14 @@ def discarded(warm_up: Sequence[int], unsteady: Sequence[int]) -> str:
         text = "no points"
     else:
         least, most = min(lost), max(lost)
-        each = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        text = f"{sum(lost):,} points of each side, {each} a trial"
+        points = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        text = f"{sum(lost):,} points of each side, {points} a trial"
     if unsteady:
         named = ", ".join(str(at + 1) for at in unsteady[:12]) + (" …" if len(unsteady) > 12 else "")
-        one = len(unsteady) == 1
+        is_single = len(unsteady) == 1
         text += (
             f"; trial {named} never became steady and is left out"
-            if one
+            if is_single
             else f"; trials {named} never became steady and are left out"
         )
     return text

@@ -62,7 +62,7 @@ def case_in_store(store: Store, prefix: str, known: Known) -> Case:
         StoreUnavailable: the store did not answer.
     """
     every = (None, fields.EARLIEST_S, fields.LATEST_S)
-    found = {
+    entries = {
         row["id"]: entry_from_row(row) for row in store.rows(RowQuery("ledger", *every, id_prefix=prefix))
     }
     events = {
@@ -74,11 +74,11 @@ def case_in_store(store: Store, prefix: str, known: Known) -> Case:
             RowQuery("regressions", row["service"], *every[1:], equal={"id": row["regression"]})
         ):
             events[row["id"]] = decode_event(reported["event"].encode())
-    key = _the_one(prefix, (*found, *events), "neither the ledger nor the table of regressions has it")
+    key = _the_one(prefix, (*entries, *events), "neither the ledger nor the table of regressions has it")
     event = events.get(key)
     if event is None:
-        return Case(found[key], frame=_frame_of_entry(store, found[key]))
-    entry = found.get(key) or _entry_of_event(event, known)
+        return Case(entries[key], frame=_frame_of_entry(store, entries[key]))
+    entry = entries.get(key) or _entry_of_event(event, known)
     updates = store.rows(
         RowQuery("updates", entry.scan.service, *every[1:], equal={"regression": event["id"]})
     )
@@ -116,7 +116,7 @@ def case_in_files(paths: Sequence[Path], prefix: str) -> Case:
     Raises:
         ConfigError: a file or a line is wrong; there is no such candidate, or there are several.
     """
-    found: dict[str, LedgerEntry] = {}
+    entries: dict[str, LedgerEntry] = {}
     events: dict[str, Mapping[str, Any]] = {}
     updates: list[Mapping[str, Any]] = []
     for where, raw in _lines(paths):
@@ -125,13 +125,13 @@ def case_in_files(paths: Sequence[Path], prefix: str) -> Case:
             continue
         entry = _entry(where, raw)
         if entry.id.startswith(prefix):
-            found[entry.id] = entry
+            entries[entry.id] = entry
             if "specversion" in raw:
                 events[entry.id] = raw
     hint = "ledgers hold what was dropped: for what was reported give the events file as well"
-    key = _the_one(prefix, found, hint)
-    about = [one for one in updates if one["data"].get("regression") == key]
-    return Case(found[key], events.get(key), tuple(about))
+    key = _the_one(prefix, entries, hint)
+    about = [updated for updated in updates if updated["data"].get("regression") == key]
+    return Case(entries[key], events.get(key), tuple(about))
 
 
 def entries_in_files(paths: Sequence[Path], wanted: Filter) -> list[LedgerEntry]:
@@ -186,13 +186,13 @@ def _entry_of_event(event: Mapping[str, Any], known: Known) -> LedgerEntry:
 
 
 def _the_one(prefix: str, ids: Iterable[str], hint: str) -> str:
-    found = sorted(set(ids))
-    if not found:
+    unique = sorted(set(ids))
+    if not unique:
         raise ConfigError(f"no candidate {prefix!r}: {hint}")
-    if len(found) > 1:
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        raise ConfigError(f"{prefix!r} could be {', '.join(found[:_SHOWN])}{more}: give more digits")
-    return found[0]
+    if len(unique) > 1:
+        more = f" and {len(unique) - _SHOWN} more" if len(unique) > _SHOWN else ""
+        raise ConfigError(f"{prefix!r} could be {', '.join(unique[:_SHOWN])}{more}: give more digits")
+    return unique[0]
 
 
 def _lines(paths: Sequence[Path]) -> Iterator[tuple[str, dict[str, Any]]]:

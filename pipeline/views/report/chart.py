@@ -160,8 +160,8 @@ def _paint(
 
 
 def _sections(line: Line, windows: ScanWindows, columns: int) -> list[_Section]:
-    known = np.flatnonzero(~np.isnan(line.values))
-    latest = float(line.times[known[-1]]) + windows.resolution_s if len(known) else windows.end
+    rows = np.flatnonzero(~np.isnan(line.values))
+    latest = float(line.times[rows[-1]]) + windows.resolution_s if len(rows) else windows.end
     spans = [
         ("history", windows.start, windows.analysis_start),
         ("analysis", windows.analysis_start, windows.analysis_end),
@@ -184,8 +184,8 @@ def _sections(line: Line, windows: ScanWindows, columns: int) -> list[_Section]:
 
 def _column_means(line: Line, edges: FloatArray) -> FloatArray:
     """Return the mean of the windows that start in each column, NaN where none has data."""
-    known = ~np.isnan(line.values)
-    times, values = line.times[known] + _ROUNDING_S, line.values[known]
+    finite = ~np.isnan(line.values)
+    times, values = line.times[finite] + _ROUNDING_S, line.values[finite]
     counts, _ = np.histogram(times, edges)
     sums, _ = np.histogram(times, edges, weights=values)
     means: FloatArray = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)

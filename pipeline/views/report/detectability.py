@@ -60,8 +60,8 @@ def outlooks_of(store: Store, service: str, workload: Workload, end: float) -> t
     for name, quantile in QUANTILES:
         gcpu = float(np.quantile(level, quantile, method="nearest"))
         near = np.abs(np.log(level / gcpu)) <= math.log(2)
-        noise, known = float(np.median(dispersion[near])), float(np.median(degrees_of_freedom[near]))
-        own = replace(traffic, dispersion=noise, degrees_of_freedom=known)
+        noise, degrees = float(np.median(dispersion[near])), float(np.median(degrees_of_freedom[near]))
+        own = replace(traffic, dispersion=noise, degrees_of_freedom=degrees)
         sizes = (detectable_size(gcpu, after, own, look) for after in (look.analysis_s, look.longest_s))
         after_analysis, after_extended = (size if math.isfinite(size) else None for size in sizes)
         times = {f"{size:g}": time_to_detect(gcpu, size, own, look) for size in SIZES}
@@ -90,8 +90,8 @@ def noise_of(matrix: SeriesMatrix, windows: Windows) -> tuple[FloatArray, FloatA
     level = matrix.samples.sum(axis=1) / matrix.totals.sum()
     matrix = with_share_factor(matrix, share_factor(matrix, history=windows.analysis))
     series = normalised(with_shared_prior(matrix, windows, config=config), windows, config)
-    known = (level > 0) & np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
-    if not known.any():
-        known = level > 0
+    chosen = (level > 0) & np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
+    if not chosen.any():
+        chosen = level > 0
     dispersion = np.maximum(series.variance / np.maximum(1 - level, 1e-6), 1.0)  # 1: as from sampling alone
-    return level[known], dispersion[known], series.degrees_of_freedom[known]
+    return level[chosen], dispersion[chosen], series.degrees_of_freedom[chosen]

@@ -128,11 +128,11 @@ def _facts(entry: LedgerEntry, frame: str, *, ratio: bool) -> tuple[tuple[str, s
             "change",
             f"{size} ({relative}) at {moment(candidate.change_time)}, {candidate.kind.replace('_', '-')}",
         ),
-        *([("between", between(found))] if (found := candidate.change_time_interval) else []),
+        *([("between", between(interval))] if (interval := candidate.change_time_interval) else []),
         ("scan", f"{scan.workload}, up to {moment(scan.end)}: {', '.join(windows)}"),
         *([("partial", f"silent partitions: {silent}")] if (silent := scan.silent_partitions) else []),
     ]
-    facts += [("requests", _requests(one)) for one in candidate.costlier_requests]
+    facts += [("requests", _requests(request)) for request in candidate.costlier_requests]
     if candidate.group:
         names = ", ".join(member.metric for member in candidate.group[:8])
         more = f" and {len(candidate.group) - 8} more" if len(candidate.group) > 8 else ""
@@ -140,9 +140,9 @@ def _facts(entry: LedgerEntry, frame: str, *, ratio: bool) -> tuple[tuple[str, s
     return tuple(facts)
 
 
-def _requests(one: CostlierRequests) -> str:
+def _requests(request: CostlierRequests) -> str:
     """Write a costlier type, and the types that it may be instead, each with its probability if known."""
-    named = [f"{type_} {one.likely[type_]:.0%}" if one.likely else type_ for type_ in one.types]
+    named = [f"{type_} {request.likely[type_]:.0%}" if request.likely else type_ for type_ in request.types]
     return " or ".join(named)
 
 
@@ -150,7 +150,8 @@ def _silences(data: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return the silences about a regression, as facts."""
     ratio = is_gcpu(data.get("metric_kind", "subroutine"))
     return tuple(
-        (str(one.get("kind", "")), describe_silence(one, ratio=ratio)) for one in data.get("silences") or ()
+        (str(silence.get("kind", "")), describe_silence(silence, ratio=ratio))
+        for silence in data.get("silences") or ()
     )
 
 
@@ -206,8 +207,8 @@ def in_order(said: Sequence[DomainDecision]) -> list[DomainDecision]:
     return sorted(said, key=lambda domain: list(FINDINGS).index(domain.finding))
 
 
-def _domains(said: Sequence[DomainDecision]) -> tuple[str, ...]:
-    listed = in_order(said)
+def _domains(decisions: Sequence[DomainDecision]) -> tuple[str, ...]:
+    listed = in_order(decisions)
     more = [f"and {len(listed) - _MOST_DOMAINS} more"] if len(listed) > _MOST_DOMAINS else []
     return (*map(_domain, listed[:_MOST_DOMAINS]), *more)
 
@@ -225,7 +226,7 @@ def _suspect(raw: Mapping[str, Any]) -> str:
     by = f" by {change['author']}" if change.get("author") else ""
     score = raw.get("score")
     rated = f", score {score:.2f}" if isinstance(score, int | float) else ""
-    switches = "".join(f"; it switches {_titled(one)}" for one in raw.get("switches") or ())
+    switches = "".join(f"; it switches {_titled(switched)}" for switched in raw.get("switches") or ())
     return f"{_titled(change)}{by}{rated}{switches}"
 
 
@@ -235,14 +236,14 @@ def _titled(change: Mapping[str, Any]) -> str:
 
 def _explanation(raw: Mapping[str, Any]) -> str:
     """Write the explanation by a set-up metric; missing parts are left out."""
-    said = [str(raw.get("metric", "?"))]
+    parts = [str(raw.get("metric", "?"))]
     numbers = [raw.get(name) for name in ("before", "after", "explained", "correlation")]
     if all(isinstance(value, int | float) for value in numbers):
         before, after, explained, correlation = (float(value) for value in numbers if value is not None)
-        said.append(f"went from {number(before)} to {number(after)}")
-        said.append(f"at {str(raw.get('change_time', '?'))[:19].replace('T', ' ')} UTC")
-        said.append(f"and makes {explained:.0%} of the change (correlation {correlation:.2f})")
-    return " ".join(said)
+        parts.append(f"went from {number(before)} to {number(after)}")
+        parts.append(f"at {str(raw.get('change_time', '?'))[:19].replace('T', ' ')} UTC")
+        parts.append(f"and makes {explained:.0%} of the change (correlation {correlation:.2f})")
+    return " ".join(parts)
 
 
 def _update(event: Mapping[str, Any], *, ratio: bool) -> str:
@@ -259,7 +260,7 @@ def _update(event: Mapping[str, Any], *, ratio: bool) -> str:
 
 def _what(data: Mapping[str, Any]) -> str:
     """Write the content of an update: escalation, series that joined, or both."""
-    joined = [str(one["metric"]) for one in data.get("joined") or []]
+    joined = [str(series["metric"]) for series in data.get("joined") or []]
     size = data.get("joined_size", len(joined))
     more = f" and {size - 3} more" if size > 3 else ""
     listed = [

@@ -97,7 +97,7 @@ def icicle(stacks: StackMatrix, dispersion: float | None = None) -> Icicle:
     trunk = _trunk(paths, weights)
     row_of = {path: row for row, path in enumerate(paths)}
     wide = [paths[row] for row in np.flatnonzero(weights.max(axis=1) >= SMALLEST_SHARE).tolist()]
-    kept: list[Path] = [()]
+    drawn: list[Path] = [()]
     index: dict[Path, int] = {(): 0}
     parents = [-1]
     for path in sorted(path for path in wide if len(path) > len(trunk) and path[: len(trunk)] == trunk):
@@ -105,12 +105,12 @@ def icicle(stacks: StackMatrix, dispersion: float | None = None) -> Icicle:
         if above not in index:
             continue
         shown = path[len(trunk) :]
-        index[shown] = len(kept)
+        index[shown] = len(drawn)
         parents.append(index[above])
-        kept.append(shown)
-    shares = weights[[row_of[trunk + path] for path in kept]]
+        drawn.append(shown)
+    shares = weights[[row_of[trunk + path] for path in drawn]]
     return Icicle(
-        paths=tuple(kept),
+        paths=tuple(drawn),
         parents=tuple(parents),
         before=shares[:, 0],
         after=shares[:, 1],

@@ -44,7 +44,9 @@ def gather(store: Store, event: Mapping[str, Any], workload: Workload) -> Report
     later = windows.end + workload.analysis_s
     source: Literal["gcpu", "service"] = "gcpu" if is_gcpu(data["metric_kind"]) else "service"
     shown = [data, *fields.listing(data, "group", optional=True)]
-    names = [SeriesKey(one["metric_kind"], str(one["metric"])) for one in shown if isinstance(one, Mapping)]
+    names = [
+        SeriesKey(line["metric_kind"], str(line["metric"])) for line in shown if isinstance(line, Mapping)
+    ]
     series = store.series(SeriesQuery(source, service, windows.start, later, workload.resolution_s, names))
     after_end = max(windows.end, change_time + workload.analysis_s + workload.extended_s)
     stacks = store.counts(

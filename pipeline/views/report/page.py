@@ -99,7 +99,8 @@ def described(event: Mapping[str, Any]) -> dict[str, Any]:
         "meanings": FACTORS,
         "domains": in_order(parts.domains),
         "silences": [
-            describe_silence(each, ratio=is_gcpu(data["metric_kind"])) for each in data.get("silences") or ()
+            describe_silence(silence, ratio=is_gcpu(data["metric_kind"]))
+            for silence in data.get("silences") or ()
         ],
         "stacks": parts.stacks,
         "shared": shared_beginning(parts.stacks, marked),

@@ -115,20 +115,20 @@ def parts_of(raw: object) -> Parts:
     group = [{"relative": None, **member} for member in data.get("group") or ()]
     suspects = (
         Suspect(
-            change_from_json(each["change"]),
-            each["score"],
-            each.get("factors", {}),
-            tuple(_switched(change, data["service"]) for change in each.get("switches") or ()),
+            change_from_json(part["change"]),
+            part["score"],
+            part.get("factors", {}),
+            tuple(_switched(change, data["service"]) for change in part.get("switches") or ()),
         )
-        for each in data.get("root_causes") or ()
+        for part in data.get("root_causes") or ()
     )
     return Parts(
         data,
         tuple(group),
         max(0, data.get("group_size", 0) - len(group)),
         tuple(suspects),
-        tuple(read(DomainDecision, each) for each in data.get("cost_domains") or ()),
-        tuple(read(StackChange, each) for each in data.get("stacks") or ()),
+        tuple(read(DomainDecision, part) for part in data.get("cost_domains") or ()),
+        tuple(read(StackChange, part) for part in data.get("stacks") or ()),
     )
 
 

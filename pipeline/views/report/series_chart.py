@@ -207,9 +207,9 @@ def _thinned(values: FloatArray) -> list[int]:
         return list(range(len(values)))
     shown: set[int] = set()
     for run in np.array_split(np.arange(len(values)), _MOST_POINTS // 2):
-        known = run[np.isfinite(values[run])]
-        if len(known):
-            shown |= {int(known[values[known].argmin()]), int(known[values[known].argmax()])}
+        finite = run[np.isfinite(values[run])]
+        if len(finite):
+            shown |= {int(finite[values[finite].argmin()]), int(finite[values[finite].argmax()])}
     return sorted(shown)
 
 

@@ -64,9 +64,11 @@ def study(
                 rising=rising,
             ),
         )
-    found = find_periods(values[None], weights[None], windows.resolution_s)
+    season = find_periods(values[None], weights[None], windows.resolution_s)
     lengths = {"daily": DAY_S, "weekly": WEEK_S}
-    seasons = tuple(name for name, there in (("daily", found.daily[0]), ("weekly", found.weekly[0])) if there)
+    seasons = tuple(
+        name for name, there in (("daily", season.daily[0]), ("weekly", season.weekly[0])) if there
+    )
     if not seasons:
         return Study(went_away, None, None, (), _rise(values, change), _lines(values, change))
     periods = [points_of(lengths[name], windows.resolution_s) for name in seasons]
@@ -94,12 +96,12 @@ def _rise(values: FloatArray, change: int) -> float | None:
 def _line(values: FloatArray, first: int) -> FloatArray:
     # Points are blocks, each in the middle of its windows.
     size = -(-(len(values) - first) // _MOST_POINTS)
-    means, known = block_means(
+    means, weight = block_means(
         values[None, first:], (~np.isnan(values[None, first:])).astype(np.float64), size
     )
-    found = theil_sen(np.where(known > 0, means, np.nan))
+    fitted = theil_sen(np.where(weight > 0, means, np.nan))
     back = np.arange(len(values)) - (len(values) - size * means.shape[1]) - (size - 1) / 2
-    line = found.intercept[0] + found.slope[0] * back / size
+    line = fitted.intercept[0] + fitted.slope[0] * back / size
     return np.where(np.arange(len(values)) >= first, line, np.nan)
 
 

@@ -47,5 +47,5 @@ def _labels(alert: Alert, own: Mapping[str, str]) -> dict[str, str]:
     """Return the labels that identify an alert, whichever metric of an experiment leads."""
     name = "SmidgenTrial" if alert.trial else "SmidgenRegression"
     subject = {"experiment": alert.trial.experiment} if alert.trial else {"metric": alert.metric}
-    known = {"service": alert.service, **subject, "regression": alert.regression}
-    return {"alertname": name, "severity": "warning", **own, **known}
+    labels = {"service": alert.service, **subject, "regression": alert.regression}
+    return {"alertname": name, "severity": "warning", **own, **labels}

@@ -30,12 +30,12 @@ class AppriseUrls(Target):
         import apprise  # half a second, for those who use it
 
         logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it logs addresses
-        found = apprise.Apprise()
+        notifier = apprise.Apprise()
         for number, url in enumerate(self.urls):
-            if not found.add(url.get_secret_value()):
+            if not notifier.add(url.get_secret_value()):
                 raise TargetRefused(f"urls.{number}: apprise does not know such an address")
         # As text: what targets want as HTML or Markdown, apprise escapes.
-        if not found.notify(
+        if not notifier.notify(
             title=unmentioned(note.title),  # some of them mention whom a text names
             body=unmentioned(as_plain(note.lines)),
             body_format=apprise.NotifyFormat.TEXT,

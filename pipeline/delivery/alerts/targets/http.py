@@ -58,12 +58,12 @@ class Http:
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
             self._session = aiohttp.ClientSession(timeout=timeout, trust_env=True)
-        given = {"User-Agent": "smidgen", **(headers or {})}
+        all_headers = {"User-Agent": "smidgen", **(headers or {})}
         if json is not None:
-            body, given = orjson.dumps(json), {"Content-Type": "application/json", **given}
+            body, all_headers = orjson.dumps(json), {"Content-Type": "application/json", **all_headers}
         try:
             async with self._session.request(
-                method, url, data=body, headers=given, params=params, allow_redirects=False
+                method, url, data=body, headers=all_headers, params=params, allow_redirects=False
             ) as response:
                 text = await _text(response)
                 status, wait = response.status, response.headers.get("Retry-After", "")
@@ -92,12 +92,12 @@ def _seconds(header: str) -> float:
 
 
 async def _text(response: aiohttp.ClientResponse) -> str:
-    found = bytearray()
+    content = bytearray()
     async for chunk in response.content.iter_chunked(65_536):
-        found += chunk
-        if len(found) > _MOST_BYTES:
+        content += chunk
+        if len(content) > _MOST_BYTES:
             raise TargetUnavailable(f"an answer beyond {_MOST_BYTES} bytes")
-    return found.decode(errors="replace")
+    return content.decode(errors="replace")
 
 
 def _said(error: BaseException) -> str:

@@ -49,14 +49,14 @@ class Badge:
 
 def badge_of(snapshot: Snapshot, service: str) -> Badge:
     """Return the badge of a service, also of an unknown one: a README may outlive its service."""
-    if service not in {one.name for one in snapshot.services}:
+    if service not in {known_service.name for known_service in snapshot.services}:
         return Badge("unknown service", _UNKNOWN)
-    found = [item for item in snapshot.items if item.service == service and item.state in OPEN]
-    if not found:
+    open_items = [item for item in snapshot.items if item.service == service and item.state in OPEN]
+    if not open_items:
         return Badge("none open", _WELL)
-    shares = [item for item in found if is_gcpu(item.metric_kind)]
+    shares = [item for item in open_items if is_gcpu(item.metric_kind)]
     largest = max(shares, key=lambda item: abs(item.delta), default=None)
-    return Badge(f"{len(found)} open" + (f", largest {size(largest)}" if largest else ""), _OPEN)
+    return Badge(f"{len(open_items)} open" + (f", largest {size(largest)}" if largest else ""), _OPEN)
 
 
 def svg_of(badge: Badge) -> str:

@@ -47,13 +47,13 @@ def senders_of(strata: StrataMatrix, by: str) -> list[Sender]:
     groups: dict[str, list[int]] = {}
     for index, stratum in enumerate(strata.strata):
         groups.setdefault(parts_of(stratum).get(by, "") or _NOT_SAID, []).append(index)
-    found = []
+    senders = []
     for name, rows in groups.items():
         samples = float(totals[rows].sum())
-        known = float(counted[rows].sum())
-        gcpu = float(np.sum(inside[rows])) / known if inside is not None and known else None
-        found.append(Sender(name, samples, samples / whole if whole else 0.0, gcpu))
-    return sorted(found, key=lambda one: (-one.samples, one.name))[:_MOST_SENDERS]
+        total = float(counted[rows].sum())
+        gcpu = float(np.sum(inside[rows])) / total if inside is not None and total else None
+        senders.append(Sender(name, samples, samples / whole if whole else 0.0, gcpu))
+    return sorted(senders, key=lambda sender: (-sender.samples, sender.name))[:_MOST_SENDERS]
 
 
 def address(given: Mapping[str, str], **changed: str) -> str:
@@ -70,7 +70,7 @@ async def show_explorer(request: web.Request) -> web.Response:
         request,
         "explorer.html",
         view=view,
-        services=[one.name for one in site.board.snapshot.services],
+        services=[service.name for service in site.board.snapshot.services],
         spans=list(SPANS),
         against=AGAINST,
         query=request.rel_url.raw_query_string,
@@ -84,15 +84,15 @@ async def show_flames(request: web.Request) -> web.Response:
     view = view_of(site, request.query)
 
     def draw() -> web.Response:
-        found = read_view_stacks(site.store, view)
+        comparison = read_view_stacks(site.store, view)
         return site.render(
             request,
             "explorer_flames.html",
-            flames=flames_of(found, view.service, view.within or NOTHING, view.within),
-            found=found,
-            senders=senders_of(found.strata, view.by),
-            choices=choices_of(found.strata.strata),
-            endpoints=annotated(found.stacks),
+            flames=flames_of(comparison, view.service, view.within or NOTHING, view.within),
+            found=comparison,
+            senders=senders_of(comparison.strata, view.by),
+            choices=choices_of(comparison.strata.strata),
+            endpoints=annotated(comparison.stacks),
             view=view,
             query=request.rel_url.raw_query_string,
             narrowed=narrowed(request.query, view.by),
@@ -125,7 +125,7 @@ def view_of(site: Site, given: Mapping[str, str]) -> View:
         ConfigError: the parameter that is wrong.
     """
     services = site.board.snapshot.services
-    busiest = max(services, key=lambda one: one.samples_per_s, default=None)
+    busiest = max(services, key=lambda service: service.samples_per_s, default=None)
     name = given.get("service") or (busiest.name if busiest else "")
-    last = {one.name: one.last_scan for one in services}.get(name) or site.sources.clock()
+    last = {service.name: service.last_scan for service in services}.get(name) or site.sources.clock()
     return read_view(given, name, last)

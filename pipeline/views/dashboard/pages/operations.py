@@ -43,8 +43,10 @@ class Diagnosis:
         async with self._looking:
             now = site.sources.clock()
             if self._last is None or now - self._last.at > FRESH_S:
-                found = await asyncio.to_thread(site.sources.diagnose)
-                self._last = Found(now, sorted(found, key=lambda one: WORST_FIRST.index(one.status)))
+                findings = await asyncio.to_thread(site.sources.diagnose)
+                self._last = Found(
+                    now, sorted(findings, key=lambda finding: WORST_FIRST.index(finding.status))
+                )
             return self._last
 
 
@@ -60,10 +62,10 @@ async def show_operations(request: web.Request) -> web.Response:
         request,
         "operations.html",
         services=snapshot.services,
-        samples_per_s=sum(one.samples_per_s for one in snapshot.services),
-        silent=[one for one in snapshot.services if one.samples_per_s == 0],
-        lacking=[one for one in snapshot.services if one.gaps],
-        scans=sum(workload.scans for one in snapshot.services for workload in one.workloads),
+        samples_per_s=sum(service.samples_per_s for service in snapshot.services),
+        silent=[service for service in snapshot.services if service.samples_per_s == 0],
+        lacking=[service for service in snapshot.services if service.gaps],
+        scans=sum(workload.scans for service in snapshot.services for workload in service.workloads),
         looks=site.sources.diagnose is not None,
         spans=[*SPANS],
         read=MOST_READ,
@@ -77,8 +79,8 @@ async def show_throughput(request: web.Request) -> web.Response:
     span = request.query.get("span") or next(iter(SPANS))
     if span not in SPANS:
         raise web.HTTPNotFound(reason="no such span")
-    ranked = sorted(site.board.snapshot.services, key=lambda one: -one.samples_per_s)
-    busiest = [one.name for one in ranked[:MOST_READ]]
+    ranked = sorted(site.board.snapshot.services, key=lambda service: -service.samples_per_s)
+    busiest = [service.name for service in ranked[:MOST_READ]]
 
     def draw() -> str | None:
         figure = draw_throughput(read_throughput(site.store, busiest, span, site.sources.clock()))

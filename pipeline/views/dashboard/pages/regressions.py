@@ -42,7 +42,7 @@ async def show_list(request: web.Request) -> web.Response:
     site = site_of(request)
     query = read_query(request.query)
     snapshot = site.board.snapshot
-    found = matching(snapshot.items, query, now=site.sources.clock())
+    items = matching(snapshot.items, query, now=site.sources.clock())
     counts = dict.fromkeys(STATES, 0)
     everywhere = matching(snapshot.items, Query(state="all", service=query.service), now=site.sources.clock())
     for item in everywhere:
@@ -51,16 +51,16 @@ async def show_list(request: web.Request) -> web.Response:
         request,
         "regressions.html",
         query=query,
-        page=page_of(found, query),
-        waste=sum(item.waste_servers or 0.0 for item in found),
+        page=page_of(items, query),
+        waste=sum(item.waste_servers or 0.0 for item in items),
         counts=counts,
         filtered=query != Query(),
         narrowed=replace(query, state="open", sort="detected", page=1) != Query(),
         open_count=sum(counts[state] for state in OPEN),
-        services=[one.name for one in snapshot.services],
+        services=[choice.name for choice in snapshot.services],
         workloads=sorted({item.workload for item in snapshot.items}),
         owners=sorted({item.author for item in snapshot.items if item.author}),
-        releases=list(dict.fromkeys(one for item in found for one in item.releases))[:MOST_RELEASES],
+        releases=list(dict.fromkeys(choice for item in items for choice in item.releases))[:MOST_RELEASES],
         ages=AGES,
     )
 
@@ -83,9 +83,9 @@ async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str,
     """
     if len(chosen) > MOST_A_PAGE:
         raise ConfigError(f"choose at most {MOST_A_PAGE} regressions")
-    found = [item_named(site, key) for key in dict.fromkeys(chosen)]
+    items = [item_named(site, key) for key in dict.fromkeys(chosen)]
     verdicts = verdicts_of(
-        [(item.id, item.service) for item in found], said, author=author, now=site.sources.clock()
+        [(item.id, item.service) for item in items], said, author=author, now=site.sources.clock()
     )
     if site.sources.say is None:
         raise web.HTTPForbidden(reason="this dashboard has no broker to say it to")
@@ -93,7 +93,7 @@ async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str,
         await site.sources.say(verdict)
     site.board.say(verdicts)
     site.stream.publish()
-    return found
+    return items
 
 
 def item_named(site: Site, key: str) -> Item:
@@ -170,11 +170,11 @@ async def show_series(request: web.Request) -> web.Response:
     """Return the series of a regression as a figure, over a named span, or between ``start`` and ``end``."""
     site = site_of(request)
     item = item_named(site, request.match_info["id"])
-    given = request.query
-    span = given.get("span", "scan")
+    query = request.query
+    span = query.get("span", "scan")
     if span not in SPANS:
         raise web.HTTPNotFound(reason="no such span")
-    zoom = (read_time(given, "start", 0.0), read_time(given, "end", 0.0))
+    zoom = (read_time(query, "start", 0.0), read_time(query, "end", 0.0))
 
     def draw() -> str | None:
         event = read_event(site, item)
@@ -231,17 +231,17 @@ async def show_flames(request: web.Request) -> web.Response:
         after_end = max(windows.end, item.change_time + workload.analysis_s + workload.extended_s)
         after = (item.change_time + workload.resolution_s, after_end)
         sides = Side(before, senders), Side(after, senders)
-        found = read_comparison(site.store, item.service, sides)
+        comparison = read_comparison(site.store, item.service, sides)
         return site.render(
             request,
             "flames.html",
-            flames=flames_of(found, item.service, element(item.metric_kind, item.metric), only),
-            found=found,
+            flames=flames_of(comparison, item.service, element(item.metric_kind, item.metric), only),
+            found=comparison,
             metric=item.metric,
             senders=senders,
             only=only,
-            choices=choices_of(found.strata.strata),
-            endpoints=annotated(found.stacks),
+            choices=choices_of(comparison.strata.strata),
+            endpoints=annotated(comparison.stacks),
             page=f"/regressions/{item.id}",
         )
 

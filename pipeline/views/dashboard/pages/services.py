@@ -82,7 +82,9 @@ async def show_list(request: web.Request) -> web.Response:
     site = site_of(request)
     snapshot = site.board.snapshot
     counts = snapshot.open_items()
-    shown = sorted(snapshot.services, key=lambda one: (-counts[one.name], not one.gaps, one.name))
+    shown = sorted(
+        snapshot.services, key=lambda service: (-counts[service.name], not service.gaps, service.name)
+    )
     return site.render(request, "services.html", services=shown, counts=counts)
 
 
@@ -114,8 +116,8 @@ async def show_one(request: web.Request) -> web.Response:
         step=step,
         dropped=[{**row, "ratio": is_gcpu(row["metric_kind"])} for row in dropped[:LINES]],
         more=max(0, len(dropped) - LINES),
-        workloads=[one for one in site.sources.workloads.values() if one.series == "gcpu"],
-        scanned_by={one.name for one in state.workloads},
+        workloads=[workload for workload in site.sources.workloads.values() if workload.series == "gcpu"],
+        scanned_by={workload.name for workload in state.workloads},
     )
 
 
@@ -159,12 +161,12 @@ async def show_series(request: web.Request) -> web.Response:
     def draw() -> str | None:
         entry = _read_entry(site, request.match_info["service"], request.match_info["id"])
         workload, candidate = site.workload(entry.scan.workload), entry.candidate
-        found = series_of(site.store, entry, workload)
-        if found is None or not np.isfinite(found[0].values).any():
+        series = series_of(site.store, entry, workload)
+        if series is None or not np.isfinite(series[0].values).any():
             return None
         windows = windows_of(entry.scan, workload)
         levels = (candidate.change_time, candidate.before, candidate.after)
-        figure = series_figure(found[0], windows, *levels, interval=candidate.change_time_interval)
+        figure = series_figure(series[0], windows, *levels, interval=candidate.change_time_interval)
         figure.update_yaxes(rangemode="normal")
         figure.update_xaxes(title=None)
         return figure_json(figure)

@@ -102,13 +102,13 @@ async def show_differences(request: web.Request) -> web.Response:
     service, name, metric = (_needed(request, name) for name in ("service", "experiment", "metric"))
 
     def draw() -> str | None:
-        found = read_experiment(site.store, service, name)
-        if found is None or found.event is None or found.standing is None:
+        experiment = read_experiment(site.store, service, name)
+        if experiment is None or experiment.event is None or experiment.standing is None:
             return None
-        judged = [one for one in found.event["data"]["metrics"] if one["metric"] == metric]
+        judged = [row for row in experiment.event["data"]["metrics"] if row["metric"] == metric]
         if not judged:
             return None
-        figure = draw_differences(gather_differences(site.store, found.standing, metric), judged[0])
+        figure = draw_differences(gather_differences(site.store, experiment.standing, metric), judged[0])
         return None if figure is None else figure_json(figure)
 
     return await _figure(site, draw)
@@ -120,11 +120,15 @@ async def show_one(request: web.Request) -> web.Response:
     site = site_of(request)
     service, name = request.match_info["service"], request.match_info["experiment"]
     revision = _number(request, "revision", None)
-    found = await site.read(read_experiment, site.store, service, name, revision)
-    if found is None:
+    experiment = await site.read(read_experiment, site.store, service, name, revision)
+    if experiment is None:
         raise web.HTTPNotFound(reason="no such experiment, or no such revision of its verdict")
     return site.render(
-        request, "trial.html", page=found, **_shown(found, request.query.get("metric", "")), **_WORDS
+        request,
+        "trial.html",
+        page=experiment,
+        **_shown(experiment, request.query.get("metric", "")),
+        **_WORDS,
     )
 
 
@@ -132,7 +136,11 @@ def _shown(page: ExperimentPage, metric: str) -> dict[str, Any]:
     """Return the variables of an experiment's page, with details of one metric or of the first few."""
     data = page.event["data"] if page.event else None
     metrics = data["metrics"] if data else []
-    worked = [one for one in metrics if one["metric"] == metric] if metric else metrics[:MOST_DRAWN]
+    worked = (
+        [metric_row for metric_row in metrics if metric_row["metric"] == metric]
+        if metric
+        else metrics[:MOST_DRAWN]
+    )
     return {
         "data": data,
         "metrics": metrics,
