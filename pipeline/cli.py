@@ -78,7 +78,7 @@ ELSEWHERE = {
 
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""How writing fails where nothing more fits; a file that a command names is in the error."""
+"""Codes of ``OSError`` for a full disk or quota; the error of a command's own file names the file."""
 
 
 def load(name: str) -> ModuleType:

@@ -39,7 +39,7 @@ class RequestsAsked:
     """Parameters of the forecast.
 
     Args:
-        service: Whose requests.
+        service: Service of the requests.
         end: Epoch seconds; requests before it are read.
         rise: Of one type's cost, relative.
         beside: Share of the requests that the next release gets, beside this one.

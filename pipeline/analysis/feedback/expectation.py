@@ -16,8 +16,8 @@ EXPECTED_S = 90 * DAY_S
 def expectation_of(said: Verdict, candidate: Candidate) -> Silence | None:
     """Return the expectation that a verdict makes of the regression it is about.
 
-    The same subroutine may cost as much as was reported once more, and a service-level metric may change by
-    as much, whichever way it gets worse; what goes beyond that is reported.
+    The subroutine may cost the reported amount once more, and a service-level metric may change by it, in
+    whichever direction it gets worse; what goes beyond that is reported.
 
     Args:
         said: A verdict; None is returned for any but ``expected``.

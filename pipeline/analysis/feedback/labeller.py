@@ -1,7 +1,7 @@
 """The AutoLabeler by rules (FBDetect §5.5.2): classes of people's texts and actions on an event.
 
-The paper asks a language model for the status, and settles what that leaves open by what was done. Here
-phrases are looked for, the last comment that has one counts, and the evidence is always shown.
+The paper asks a language model for the status, and settles open cases by people's actions. Here phrases are
+looked for, the last comment that has one counts, and the evidence is always shown.
 """
 
 from __future__ import annotations

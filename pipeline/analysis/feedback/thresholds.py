@@ -49,7 +49,7 @@ class Roc:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A threshold of a workload for a service; ``comparison`` says what it would have changed."""
+    """A threshold of a workload for a service; ``comparison`` holds its effect on past events."""
 
     workload: str
     service: str

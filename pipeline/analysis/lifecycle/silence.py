@@ -1,6 +1,6 @@
 """Decisions on silences: regressions that people expected or muted, and those beyond that.
 
-An expectation silences as much as it announces: the regressions that it is about are added up, each with its
+An expectation silences the announced cost: the regressions that it is about are added up, each with its
 uncertainty, and what makes the sum significantly larger than the announced cost is reported. A mute silences
 the series that it names until it ends; other rising members of a group stay visible.
 """
@@ -198,9 +198,10 @@ def announced(expectation: Silence, candidate: Candidate) -> float:
 
 
 def _is_expected_by(case: SilenceCase, expectation: Silence) -> bool:
-    """Return whether a regression is what an expectation is about.
+    """Return whether an expectation is about a regression.
 
-    A change's cost is what it is suspected of; where nothing is suspected, what it names in its time.
+    A change's cost covers the regressions that it is suspected of; without suspects, the named ones in its
+    time.
     """
     candidate = case.candidate
     members = (candidate,) if expectation.is_of_metric else (candidate, *candidate.group)

@@ -20,7 +20,7 @@ class OpenRegression:
     levels: Mapping[SeriesKey, float] = field(default_factory=dict)  # that later updates reported
 
     def member(self, series: SeriesKey) -> Candidate | None:
-        """Return what was reported of one of its series; None if it is none of them."""
+        """Return the reported candidate of one of its series; None if the series is not part of it."""
         every = (self.candidate, *self.candidate.group)
         return next((c for c in every if c.series == series), None)
 

@@ -16,7 +16,7 @@ from pipeline.model.frames import MODULE
 
 @dataclass(frozen=True, slots=True)
 class AttributionConfig:
-    """When attribution counts as more than noise."""
+    """Criteria for attribution beyond noise."""
 
     errors: float = 3.0  # standard errors that a change's share of the rise must exceed: one-sided 0.00135
     min_count: float = 10.0  # samples on both sides together from which a stack shows the noise

@@ -36,7 +36,7 @@ class SuspectedChange:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What is known of an event. Times are epoch seconds; levels are gCPU, or in the metric's own unit.
+    """Properties of an event. Times are epoch seconds; levels are gCPU, or in the metric's own unit.
 
     A verdict on trials is a report, those after it are updates, and a pass resolves what failed. Its metric
     is the one that differs most; ``regression`` is what all verdicts on the experiment have in common.

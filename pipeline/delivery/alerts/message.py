@@ -1,4 +1,4 @@
-"""Messages: what is said of an alert, in three lines and a link."""
+"""Messages: an alert in three lines and a link."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _SMALLEST_TAIL = 1e-200
 """Under it the first term of the tail's series is all of it."""
 
 _ROUNDS = 3
-"""Of levels and outliers."""
+"""Rounds of estimating levels and outliers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class BeliefConfig:
     threshold: float = 0.0
     """Smallest step that counts, relative to the level before."""
     direction: Literal["up", "down", "any"] = "up"
-    """Of the step that is looked for."""
+    """Direction of the step."""
     outlier: float = 3.0
     """Standard deviations from its level beyond which a measurement counts no further."""
 

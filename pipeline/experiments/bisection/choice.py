@@ -22,11 +22,11 @@ _NODES = (np.arange(24) + 0.5) / 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Costs:
-    """What the next measurement costs, in any unit.
+    """Costs of the next measurement, in any unit.
 
     Args:
-        run: Of one measurement.
-        build: (versions,) that comes before it, 0 of what is built; infinite of what cannot be measured.
+        run: Cost of one measurement.
+        build: (versions,) cost of a build before it, 0 if built; infinite if the version cannot be measured.
     """
 
     run: float

@@ -17,7 +17,7 @@ ENDS = 3
 
 
 class Outcome(StrEnum):
-    """How a search stands."""
+    """State of a search."""
 
     OPEN = "open"
     FOUND = "found"

@@ -26,7 +26,7 @@ class Budget:
 
     @property
     def experiments_per_day(self) -> float:
-        """How many experiments the machines run in a day."""
+        """Number of experiments that the machines run in a day."""
         return self.machines / 2.0 * _DAY_S / (self.trials * self.trial_s)
 
 
@@ -35,7 +35,7 @@ class Worth:
     """Whether a change is worth an experiment.
 
     Args:
-        score: What is expected to be at stake.
+        score: Expected share at stake.
         threshold: Score from which changes are tested, that as many are as the machines run.
         tested: Share of changes that can be tested.
         worth: Whether this one is among them, or touches a kept test.

@@ -41,7 +41,7 @@ class FixedRegression:
 
 @dataclass(frozen=True, slots=True)
 class MetricTrials:
-    """How many trials show a regression in a metric of trials; None if more than can be run."""
+    """Number of trials that show a regression in a metric of trials; None if too many."""
 
     metric: str
     needed: int | None

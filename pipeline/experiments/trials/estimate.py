@@ -30,7 +30,7 @@ class Experiments:
 
     @property
     def trials(self) -> int:
-        """How many trials each experiment has."""
+        """Number of trials of each experiment."""
         return int(self.a.shape[1])
 
     def slower(self, relative: float) -> Experiments:

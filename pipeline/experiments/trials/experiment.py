@@ -16,7 +16,7 @@ OVERDUE_S = 86_400.0
 """Event time without a trial after which an incomplete experiment gets its verdict."""
 
 HISTORY_S = 14 * 86_400.0
-"""How far back A/A trials count (ServiceLab §4.2: two weeks)."""
+"""Span in which A/A trials count (ServiceLab §4.2: two weeks)."""
 
 THRESHOLD = 0.01
 """Relative difference that is a regression, if the trials name none."""
@@ -59,7 +59,7 @@ class WholeTrial:
 
     @property
     def time(self) -> float:
-        """When it was whole."""
+        """Time when the trial was whole."""
         return max(side.time for side in self.sides)
 
 

@@ -20,7 +20,7 @@ _LARGEST_LAG = 0.999
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """How many requests both sides served, and one alone."""
+    """Number of requests that both sides served, and one alone."""
 
     pairs: int
     """Pairs that are compared: neither point is warm-up."""
@@ -78,7 +78,7 @@ def request_differences(experiments: Experiments) -> FloatArray:
 
 
 def paired_by_request(experiments: Experiments, alpha: float) -> Estimates:
-    """Test whether the points of pairs differ: what differs between requests does not count.
+    """Test whether the points of pairs differ: differences between requests do not count.
 
     The difference is the mean of pairs' differences over the mean of side A. Of several trials the unit is
     the trial, as its machines and its minutes are the same for all of its pairs: Student's test of trials'
@@ -158,7 +158,7 @@ def inflation_of(sums: FloatArray, batches: IntArray) -> FloatArray:
     number = np.maximum(batches, 4).astype(np.float64)
     lag = np.where(squares > 0, (number * first + 1.0) / (number - 3.0), 0.0)
     lag = np.clip(lag, 0.0, _LARGEST_LAG)
-    # What is too small a lag misleads more than what is too large: (1 + lag) / (1 - lag) is not straight.
+    # Underestimating the lag misleads more than overestimating it: (1 + lag) / (1 - lag) is convex.
     more = _LAG_ERRORS * np.sqrt((1.0 - lag**2) / number)
     lag = np.where(lag > 0, np.minimum(lag + more, _LARGEST_LAG), 0.0)
     result: FloatArray = np.where(batches > 3, (1.0 + lag) / (1.0 - lag), 1.0)

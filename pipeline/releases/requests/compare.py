@@ -25,7 +25,7 @@ _DRAWS_A_LEVEL = 6
 
 @dataclass(frozen=True, slots=True)
 class CompareConfig:
-    """How releases are compared.
+    """Settings of a comparison of releases.
 
     Args:
         alpha: Chance that equal releases count as different, over all types and metrics.

@@ -67,7 +67,7 @@ class CostChange:
     """A type whose cost differs between the releases.
 
     Args:
-        type: Of request, BASE or EVERY.
+        type: Type of request, BASE or EVERY.
         change: New less old cost, in the metric's unit a request; of BASE, a period; of EVERY, relative.
         error: Standard error of the change.
         p: Chance that any type seems to change as much, of releases without this change.
@@ -87,10 +87,10 @@ class CostChange:
 
 @dataclass(frozen=True, slots=True)
 class CostComparison:
-    """Two releases compared by what requests cost.
+    """Comparison of two releases by the costs of requests.
 
     Args:
-        changes: Those found, in the order of finding.
+        changes: Significant changes, in the order of their search.
         p: Chance that any type seems to change as much as the first, of equal releases.
         warm_up: Share of the new release's metric that it used more as it had just begun; 0 if none is seen.
         old: Type or BASE → its cost in the old release; negative ones are 0 within their noise. EVERY has 1.

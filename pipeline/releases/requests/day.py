@@ -9,7 +9,7 @@ from pipeline.model.units import DAY_S, HOUR_S
 from pipeline.releases.requests.periods import Periods
 
 _HARMONICS = np.array([1.0, 2.0])
-"""Of the day, as few as say what is usual of it: a working day, and its noon."""
+"""Times of day as columns, as few as describe a usual day: a working day, and its noon."""
 
 
 def day_columns(level: FloatArray, old: Periods, new: Periods) -> FloatArray:

@@ -29,7 +29,7 @@ from pipeline.releases.requests.rollout import Rollout
 
 LOOKS = 5
 FIRST_PERIODS = 30
-"""Of the new release, at the first look; where there are many types, as many as a fit of them needs."""
+"""Periods of the new release at the first look; with many types, as many as a fit of them needs."""
 
 MOST_NAMED = 5
 """Largest number of other types that are named for one change."""
@@ -37,11 +37,11 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class LookConfig:
-    """How a look decides.
+    """Settings of a look.
 
     Args:
         alpha: Chance that a release that costs the same is reported, over all its looks.
-        least_share: Of the metric, that a change must be to matter.
+        least_share: Smallest share of the metric that matters.
     """
 
     alpha: float = 0.01

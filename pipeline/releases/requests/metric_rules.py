@@ -1,7 +1,7 @@
 """Metrics that requests add up to: chosen by unit and kind, or by name where these are not conclusive.
 
 CPU and I/O are spent by requests, so that a period uses what its requests cost. A level such as memory in use
-is not: what a period holds was taken by the requests of hours, and a restart gives it back.
+does not add up: a period holds memory that requests of hours took, and a restart frees it.
 """
 
 from __future__ import annotations

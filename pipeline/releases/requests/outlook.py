@@ -94,7 +94,7 @@ class RequestOutlook:
         return next((count for count in look_periods(len(self.types)) if count >= needed), None)
 
     def is_small(self, one: TypeOutlook, rise: float, beside: float = 1.0) -> bool:
-        """Return whether such a rise is too little of the metric to be an event."""
+        """Return whether such a rise is too small a share of the metric to be an event."""
         return rise * one.share * beside < self.least_share
 
 

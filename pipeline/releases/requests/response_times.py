@@ -57,7 +57,7 @@ def response_shifts(old: Periods, new: Periods) -> Shifts:
 def log_evidence(shifts: Shifts, sign: FloatArray) -> FloatArray:
     """Return how much likelier the times of a type are if its cost changed: (types,) logarithms of factors.
 
-    How much times change with a cost is not known. A type counts by the scale that makes its times likeliest
+    The change of times with a cost is unknown. A type counts by the scale that makes its times likeliest
     (Good 1965, type II likelihood), so one whose times did not change loses nothing: its work may follow the
     answer. Other things change times as well, of this type by as much as often as of the others (Laplace's
     rule of succession), so that the factor is at most one more than the types, where no other one is shifted

@@ -165,7 +165,7 @@ def build_rollout(succession: Succession, requests: RequestPeriods) -> Rollout:
     own_starts = np.floor(requests.starts / width_s + 1e-6) * width_s
     period = np.searchsorted(starts, own_starts)
     columns_inside = np.flatnonzero(np.isin(own_starts, starts))
-    # Of the old release and of the new one: requests, those with a response time, sum of its logarithms.
+    # For both releases: requests, those with a response time, and the sum of its logarithms.
     sums = np.zeros((2, 3, len(starts), len(types)))
     for row, (release, type_) in enumerate(zip(requests.releases, requests.types, strict=True)):
         for number, array in enumerate((requests.requests, requests.timed, requests.log_times)):

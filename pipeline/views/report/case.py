@@ -58,7 +58,7 @@ def case_in_store(store: Store, prefix: str, known: Known) -> Case:
 
     Raises:
         ConfigError: there is none, or there are several.
-        InvalidMessage: what is stored of it cannot be read.
+        InvalidMessage: its stored event cannot be read.
         StoreUnavailable: the store did not answer.
     """
     every = (None, fields.EARLIEST_S, fields.LATEST_S)

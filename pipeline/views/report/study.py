@@ -21,7 +21,7 @@ _MOST_POINTS = 200
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What the filters see in a series.
+    """The filters' view of a series.
 
     It uses the present data: late samples may have come since the scan.
     """

@@ -66,7 +66,7 @@ class ForgeConversation(ForgeTarget):
 
 
 class ForgeIssue(ForgeConversation):
-    """An issue for each regression; what becomes of it is a comment, and it is closed when it is resolved."""
+    """An issue for each regression; its later events are comments, and it is closed when it is resolved."""
 
     kind: Literal["github-issue", "gitlab-issue"]
     labels: tuple[str, ...] = ()
