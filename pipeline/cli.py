@@ -1,4 +1,4 @@
-"""The ``smidgen`` command: finds the subcommand, and turns every failure into one line and an exit code."""
+"""The ``smidgen`` command: finds the subcommand, and reports every failure in one line and an exit code."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ ELSEWHERE = {
 
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""How writing fails where nothing more fits; a file that a command names is in the error."""
+"""Codes of ``OSError`` for a full disk or quota; the error of a command's own file names the file."""
 
 
 def load(name: str) -> ModuleType:
-    """Import a module without looking for garbage: none of it is, and looking takes a quarter of a start."""
+    """Import a module with the garbage collector off: collecting takes a quarter of start-up."""
     if name in sys.modules:
         return sys.modules[name]
     gc.disable()

@@ -67,14 +67,14 @@ def run(settings: Settings, rules: Path, dry_run: bool, from_start: bool, follow
     """Send alerts until Ctrl-C. Several processes share the work; a restart sends nothing twice."""
     if not (follow or dry_run):
         raise click.UsageError("--no-follow: only of a dry run")
-    found = load_rules(rules, os.environ)  # secrets, which are no settings
-    configure_logging(settings, found.secrets)
+    loaded = load_rules(rules, os.environ)  # secrets, which are no settings
+    configure_logging(settings, loaded.secrets)
     if dry_run:
-        asyncio.run(_dry_run(DryRun(found), settings, from_start=from_start, follow=follow))
+        asyncio.run(_dry_run(DryRun(loaded), settings, from_start=from_start, follow=follow))
         return
     with closing(open_store(settings.store)) as store:
         store.migrate()
-        asyncio.run(_run(found, settings, store, from_start=from_start))
+        asyncio.run(_run(loaded, settings, store, from_start=from_start))
 
 
 async def _run(rules: AlertRules, settings: Settings, store: Store, *, from_start: bool) -> None:
@@ -103,8 +103,8 @@ async def _watched(worker: AlertWorker, settings: Settings, store: Store) -> Hea
 
 
 async def _dry_run(dry: DryRun, settings: Settings, *, from_start: bool, follow: bool) -> None:
-    known = settings.read_topics()
-    topics = [known[source] for source in dry.sources]
+    all_topics = settings.read_topics()
+    topics = [all_topics[source] for source in dry.sources]
     entries = read_topics(Broker.of(settings), topics, from_start=from_start or not follow, follow=follow)
     async for entry in entries:
         try:
@@ -122,12 +122,12 @@ async def _dry_run(dry: DryRun, settings: Settings, *, from_start: bool, follow:
 @settings_options("log_level")
 def test(settings: Settings, rules: Path, names: tuple[str, ...]) -> int:
     """Send a test message to every target, and exit with 1 if one did not take it."""
-    found = load_rules(rules, os.environ)
-    configure_logging(settings, found.secrets)
+    loaded = load_rules(rules, os.environ)
+    configure_logging(settings, loaded.secrets)
     for name in names:
-        if name not in found.targets:
-            raise click.UsageError(f"--target: no {name!r}; there are {', '.join(sorted(found.targets))}")
-    results = asyncio.run(send_test(found, names or tuple(found.targets), system_clock()))
+        if name not in loaded.targets:
+            raise click.UsageError(f"--target: no {name!r}; there are {', '.join(sorted(loaded.targets))}")
+    results = asyncio.run(send_test(loaded, names or tuple(loaded.targets), system_clock()))
     for name, problem in results.items():
         click.echo(escape_controls(f"{name}: {problem or 'took it'}"))
     return int(any(results.values()))

@@ -106,20 +106,20 @@ def backtest(
     chosen = load_workloads(workloads or settings.workloads)
     datasets = _with_changes(_load(source, chosen, service), read_changes(changes) if changes else ())
     if not workloads:
-        chosen = tuple(one for one in chosen if not _mistake(source, datasets, one)) or chosen
+        chosen = tuple(item for item in chosen if not _mistake(source, datasets, item)) or chosen
         _check_length(source, datasets, chosen)
     datasets = _with_silences(datasets, read_feedback(feedback) if feedback else ())
     _check_workloads(source, datasets, chosen)
-    found = _run(datasets, chosen, settings)
-    scans = [scan for one in found for scan in one.scans]
-    _write(events, (event for one in found for event in one.events))
+    outcomes = _run(datasets, chosen, settings)
+    scans = [scan for item in outcomes for scan in item.scans]
+    _write(events, (event for item in outcomes for event in item.events))
     if ledger:
         _write(ledger, ledger_lines(scans))
     by_workload = funnel_by_workload(scans)
     if funnel:
-        rows = [{"workload": name, **funnel_to_json(one)} for name, one in by_workload.items()]
+        rows = [{"workload": name, **funnel_to_json(item)} for name, item in by_workload.items()]
         _write(funnel, [{**funnel_to_json(count_funnel(scans)), "workloads": rows}])
-    types = Counter(str(event["type"]) for one in found for event in one.events)
+    types = Counter(str(event["type"]) for item in outcomes for event in item.events)
     table_console().print(_summary(by_workload, _events_in_words(types)))
     return 0
 
@@ -132,16 +132,16 @@ def _load(source: Path, workloads: Sequence[Workload], service: str | None) -> t
         datasets = build_datasets(series, source, window_s=common_window_s(workloads))
     if service is None:
         return datasets
-    known = listed([dataset.service for dataset in datasets], service)
+    services = listed([dataset.service for dataset in datasets], service)
     datasets = tuple(dataset for dataset in datasets if dataset.service == service)
     if not datasets:
-        raise ConfigError(f"{source}: no service {service!r}; it has {known}")
+        raise ConfigError(f"{source}: no service {service!r}; it has {services}")
     return datasets
 
 
 def _with_changes(datasets: Sequence[Dataset], changes: Sequence[Change]) -> tuple[Dataset, ...]:
-    known = {dataset.service for dataset in datasets}
-    if strange := {change.service for change in changes} - known:
+    services = {dataset.service for dataset in datasets}
+    if strange := {change.service for change in changes} - services:
         click.echo(f"no series, so changes unused, of: {listed(sorted(strange))}", err=True)
     return tuple(
         replace(d, changes=(*d.changes, *(change for change in changes if change.service == d.service)))
@@ -150,17 +150,20 @@ def _with_changes(datasets: Sequence[Dataset], changes: Sequence[Change]) -> tup
 
 
 def _with_silences(datasets: Sequence[Dataset], silences: Sequence[Silence]) -> tuple[Dataset, ...]:
-    known = {dataset.service for dataset in datasets}
-    if strange := {silence.service for silence in silences} - known:
+    services = {dataset.service for dataset in datasets}
+    if strange := {silence.service for silence in silences} - services:
         click.echo(f"no series, so feedback unused, of: {listed(sorted(strange))}", err=True)
     return tuple(
-        replace(d, silences=(*d.silences, *(one for one in silences if one.service == d.service)))
+        replace(
+            d,
+            silences=(*d.silences, *(announced for announced in silences if announced.service == d.service)),
+        )
         for d in datasets
     )
 
 
 def _check_workloads(source: Path, datasets: Sequence[Dataset], workloads: Sequence[Workload]) -> None:
-    """Refuse workloads that would look at nothing, and say which service is too short to judge."""
+    """Refuse workloads that would detect nothing, and name services that are too short to judge."""
     for workload in workloads:
         if mistake := _mistake(source, datasets, workload):
             raise ConfigError(mistake)
@@ -174,9 +177,9 @@ def _check_workloads(source: Path, datasets: Sequence[Dataset], workloads: Seque
 
 
 def _check_length(source: Path, datasets: Sequence[Dataset], workloads: Sequence[Workload]) -> None:
-    """Refuse data that are too short for all workloads, which would find nothing whatever there is."""
-    longest_s = max(one.end - one.start for one in datasets)
-    least = min(workloads, key=lambda one: one.least_s)
+    """Refuse data that are too short for all workloads: nothing could be detected."""
+    longest_s = max(item.end - item.start for item in datasets)
+    least = min(workloads, key=lambda item: item.least_s)
     if longest_s < least.least_s:
         raise ConfigError(
             f"{source}: {longest_s / HOUR_S:,.0f}h of data are too short for all workloads; {least.name} "
@@ -185,10 +188,10 @@ def _check_length(source: Path, datasets: Sequence[Dataset], workloads: Sequence
 
 
 def _mistake(source: Path, datasets: Sequence[Dataset], workload: Workload) -> str:
-    """Return why a workload would look at nothing, or not as it should; empty if it would."""
+    """Return why a workload would detect nothing, or work wrongly; empty if it is fine."""
     if workload.series == "service":
-        found = any(dataset.metrics for dataset in datasets)
-        return "" if found else f"{source}: no metric values for workload {workload.name}"
+        has_metrics = any(dataset.metrics for dataset in datasets)
+        return "" if has_metrics else f"{source}: no metric values for workload {workload.name}"
     if not any(len(dataset.names) for dataset in datasets):
         return f"{source}: no gCPU series (samples, total) for workload {workload.name}"
     widest_s = max(dataset.window_s for dataset in datasets)
@@ -201,7 +204,7 @@ def _mistake(source: Path, datasets: Sequence[Dataset], workload: Workload) -> s
 
 
 def _run(datasets: Sequence[Dataset], workloads: Sequence[Workload], settings: Settings) -> list[Backtest]:
-    plans = [plan_scans(one, workloads, idle_s=settings.partition_idle_s) for one in datasets]
+    plans = [plan_scans(dataset, workloads, idle_s=settings.partition_idle_s) for dataset in datasets]
     console = Console(stderr=True)
     with Progress(
         TextColumn("{task.description}"),
@@ -216,9 +219,9 @@ def _run(datasets: Sequence[Dataset], workloads: Sequence[Workload], settings: S
         task = progress.add_task("backtest", total=sum(plan.scans for plan in plans))
         return [
             run_backtest(
-                one, workloads, settings=settings, advance=lambda scans: progress.advance(task, scans)
+                dataset, workloads, settings=settings, advance=lambda scans: progress.advance(task, scans)
             )
-            for one in datasets
+            for dataset in datasets
         ]
 
 
@@ -228,7 +231,7 @@ def _write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def _events_in_words(types: Counter[str]) -> str:
-    """Write how many events there are, and how many of them say more of a regression reported before."""
+    """Write the number of events, and the number of updates among them."""
     text = counted(types.total(), "event")
     if not (later := types[UPDATED] + types[RESOLVED]):
         return text
@@ -242,22 +245,27 @@ def _summary(funnels: dict[str, Funnel], events: str) -> Table:
     for name in funnels:
         table.add_column(name, justify="right")
     shown = list(funnels.values())
-    table.add_row("scans", *(f"{one.scans:,}" for one in shown))
-    table.add_row("series scanned", *(f"{one.series:,}" for one in shown), end_section=True)
-    table.add_row("change points", *(f"{one.change_points:,}" for one in shown))
-    steps = dict.fromkeys(step for one in shown for step, _ in one.remaining)
+    table.add_row("scans", *(f"{shown_outcome.scans:,}" for shown_outcome in shown))
+    table.add_row(
+        "series scanned", *(f"{shown_outcome.series:,}" for shown_outcome in shown), end_section=True
+    )
+    table.add_row("change points", *(f"{shown_outcome.change_points:,}" for shown_outcome in shown))
+    steps = dict.fromkeys(step for shown_outcome in shown for step, _ in shown_outcome.remaining)
     for step in steps:
-        cells = [_share(dict(one.remaining).get(step), one.change_points) for one in shown]
+        cells = [
+            _share(dict(shown_outcome.remaining).get(step), shown_outcome.change_points)
+            for shown_outcome in shown
+        ]
         table.add_row(f"after {step.replace('_', ' ')}", *cells)
-    table.add_row("reported", *(f"{one.reported:,}" for one in shown), end_section=True)
-    for code in dict.fromkeys(code for one in shown for code, _ in one.unjudged):
-        scans = [f"{dict(one.unjudged).get(code, 0):,}" for one in shown]
+    table.add_row("reported", *(f"{shown_outcome.reported:,}" for shown_outcome in shown), end_section=True)
+    for code in dict.fromkeys(code for shown_outcome in shown for code, _ in shown_outcome.unjudged):
+        scans = [f"{dict(shown_outcome.unjudged).get(code, 0):,}" for shown_outcome in shown]
         table.add_row(f"scans that could not judge: {code.replace('_', ' ')}", *scans)
     return table
 
 
 def _share(left: int | None, detected: int) -> str:
-    """Write what is left as a count, with the ratio 1/n to what was detected, as Table 5 does."""
+    """Write the remaining candidates as a count, with the ratio 1/n to the detected ones, as in Table 5."""
     if left is None:
         return ""
     return f"{left:,} (1/{detected / left:.3g})" if left else "0"

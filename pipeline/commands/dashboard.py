@@ -26,7 +26,7 @@ Examples:
 """
 
 SAY_S = 5.0
-"""How long a verdict may take to be on its topic."""
+"""Longest time until a verdict is on its topic."""
 
 
 @click.command(epilog=_EXAMPLES)
@@ -86,7 +86,7 @@ async def _serve(settings: Settings, flags: LoginFlags, host: str, port: int, di
 
 
 class _Voice:
-    """Publishes answers; it connects when the first one is said."""
+    """Publishes answers; it connects at the first one."""
 
     def __init__(self, settings: Settings) -> None:
         from pipeline.kafka import Broker, Publisher
@@ -95,7 +95,7 @@ class _Voice:
         self._publisher = Publisher(Broker.of(settings), topics, idempotent=settings.idempotent_producer)
 
     async def say(self, said: Verdict | Silence) -> None:
-        """Put what somebody says on its topic.
+        """Put a verdict on its topic.
 
         Raises:
             ConfigError: the broker does not take it within SAY_S.

@@ -52,50 +52,52 @@ def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
     from pipeline.backtest.seriesfile import read_series
 
     every = read_series(file, plain=True, duplicates=duplicates, note=print_note)
-    several = len({one.service for one in every}) > 1
-    found = []
+    several = len({row.service for row in every}) > 1
+    rows = []
     with progress_lines("detect", f"{len(every):,} series") as advance:
         for series in every:
-            found.append(_look(series, several))
+            rows.append(_look(series, several))
             advance()
     if as_json:
-        for one in found:
-            click.echo(orjson.dumps(one).decode())
+        for row in rows:
+            click.echo(orjson.dumps(row).decode())
         return
-    table_console().print(_table(found))
+    table_console().print(_table(rows))
 
 
-def _look(one: Series, several: bool) -> dict[str, Any]:
+def _look(series: Series, several: bool) -> dict[str, Any]:
     from pipeline.analysis.detect.offline.segment import segment
 
     return {
-        "series": f"{one.service}/{one.metric}" if several else one.metric,
+        "series": f"{series.service}/{series.metric}" if several else series.metric,
         "change_points": [
             {
                 "index": shift.index,
-                "timestamp": None if one.timestamps is None else to_iso(float(one.timestamps[shift.index])),
+                "timestamp": None
+                if series.timestamps is None
+                else to_iso(float(series.timestamps[shift.index])),
                 "before": shift.before,
                 "after": shift.after,
                 "p_value": shift.p_value,
             }
-            for shift in segment(one.levels)
+            for shift in segment(series.levels)
         ],
     }
 
 
-def _table(found: list[dict[str, Any]]) -> Table:
-    changes = sum(len(one["change_points"]) for one in found)
-    table = Table(title=f"{counted(changes, 'change point')} in {len(found):,} series", title_justify="left")
+def _table(rows: list[dict[str, Any]]) -> Table:
+    changes = sum(len(row["change_points"]) for row in rows)
+    table = Table(title=f"{counted(changes, 'change point')} in {len(rows):,} series", title_justify="left")
     table.add_column("series", min_width=_NAME_WIDTH, overflow="fold")
     table.add_column("index", justify="right", no_wrap=True)
     table.add_column("timestamp", no_wrap=True)
     for name in ("before", "after", "change", "p-value"):
         table.add_column(name, justify="right", no_wrap=True)
-    for one in found:
-        for point in one["change_points"]:
+    for row in rows:
+        for point in row["change_points"]:
             before, after = point["before"], point["after"]
             table.add_row(
-                Text(escape_controls(one["series"])),
+                Text(escape_controls(row["series"])),
                 str(point["index"]),
                 (point["timestamp"] or "")[:16],
                 f"{before:.6g}",

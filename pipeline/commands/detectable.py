@@ -77,17 +77,21 @@ def detectable(
     if requests:
         show_outlooks(settings, RequestsAsked(service, end, rise, beside), as_json=as_json)
         return
-    workloads = [one for one in load_workloads(settings.workloads) if one.series == "gcpu"]
+    workloads = [
+        known_workload
+        for known_workload in load_workloads(settings.workloads)
+        if known_workload.series == "gcpu"
+    ]
     if not workloads:
         raise ConfigError("--workloads: none of them looks at gCPU")
     with closing(open_store(settings.store, existing=True)) as store:
-        found = [(workload, *outlooks_of(store, service, workload, end)) for workload in workloads]
+        rows = [(workload, *outlooks_of(store, service, workload, end)) for workload in workloads]
     if as_json:
-        for workload, traffic, outlooks in found:
+        for workload, traffic, outlooks in rows:
             click.echo(orjson.dumps(_to_json(service, workload, traffic, outlooks)).decode())
         return
     console = table_console()
-    for workload, traffic, outlooks in found:
+    for workload, traffic, outlooks in rows:
         _print(console, service, workload, traffic, outlooks)
     for line in scanned(settings, service).values():
         console.print(Text(line))

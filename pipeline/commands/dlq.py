@@ -1,4 +1,4 @@
-"""``smidgen dlq``: what could not be used, why, and sending it once more."""
+"""``smidgen dlq``: dead letters, their reasons, and sending them once more."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MAX_REASON = 100
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which dead letters are meant; None means any."""
+    """Choice of dead letters; None means any."""
 
     topic: str | None
     stage: str | None
@@ -44,7 +44,7 @@ class Filter:
     since: float | None  # seconds before now
 
     def chosen(self, found: Survey, topics: Topics, *, replayed_too: bool = False) -> list[DeadLetter]:
-        """Return the dead letters that are meant."""
+        """Return the chosen dead letters."""
         oldest = -math.inf if self.since is None else system_clock() - self.since
         names = {self.topic, topics[self.topic].name if self.topic and self.topic in topics else None}
         return [
@@ -98,8 +98,8 @@ def list_dead_letters(
 ) -> None:
     """Show what is on the dead-letters topic and was not replayed: a summary by reason, or each of them."""
     topics = settings.read_topics()
-    found = asyncio.run(survey(Broker.of(settings), topics, _key(settings)))
-    chosen = wanted.chosen(found, topics, replayed_too=replayed_too)
+    dead_letters = asyncio.run(survey(Broker.of(settings), topics, _key(settings)))
+    chosen = wanted.chosen(dead_letters, topics, replayed_too=replayed_too)
     if limit is not None:
         chosen = sorted(chosen, key=lambda dead_letter: dead_letter.time)[-limit:]
     if not (as_json or separately):
@@ -107,7 +107,10 @@ def list_dead_letters(
         return
     console = Console(soft_wrap=True, highlight=False)
     for dead_letter in chosen:
-        status, obstacle = found.receipts.status(dead_letter.position), dead_letter.obstacle(topics.by_name)
+        status, obstacle = (
+            dead_letters.receipts.status(dead_letter.position),
+            dead_letter.obstacle(topics.by_name),
+        )
         if as_json:
             click.echo(orjson.dumps(_as_json(dead_letter, status, obstacle)))
         else:
@@ -138,28 +141,30 @@ async def _replay(
         click.echo("sent 0 dead letters")
         return 0
     async with nullcontext() if dry_run else alone(broker, topics):
-        found = await survey(broker, topics, _key(settings))
-        chosen = wanted.chosen(found, topics)
+        dead_letters = await survey(broker, topics, _key(settings))
+        chosen = wanted.chosen(dead_letters, topics)
         unable = {dead_letter: why for dead_letter in chosen if (why := dead_letter.obstacle(topics.by_name))}
         if not unsigned:
-            doubtful = (one for one in chosen if found.receipts.status(one.position) == "unsigned")
+            doubtful = (
+                message for message in chosen if dead_letters.receipts.status(message.position) == "unsigned"
+            )
             unable |= dict.fromkeys(doubtful, "has a receipt that is not signed; --unsigned sends it")
         able = sorted(
             (dead_letter for dead_letter in chosen if dead_letter not in unable),
             key=lambda dead_letter: dead_letter.time,
         )
         able = able[:limit]
-        if left := sum(map(len, found.receipts.interrupted().values())):
+        if left := sum(map(len, dead_letters.receipts.interrupted().values())):
             click.echo(f"an earlier replay was interrupted: its last {_counted(left)} come first", err=True)
         if dry_run:
             _summarise(able, topics)
             click.echo(f"would send {_counted(len(able))}")
         else:
             name, idempotent = uuid4().hex, settings.idempotent_producer
-            replay = Replay(broker, topics, found, name=name, idempotent=idempotent, progress=_report)
+            replay = Replay(broker, topics, dead_letters, name=name, idempotent=idempotent, progress=_report)
             click.echo(f"sent {_counted(await replay.run(able))}")
             for dead_letter in able:
-                if found.receipts.status(dead_letter.position) == "refused":
+                if dead_letters.receipts.status(dead_letter.position) == "refused":
                     unable[dead_letter] = "is too large for the broker"
     for dead_letter, why in unable.items():
         click.echo(f"not sent: dead letter {_position(dead_letter)} {why}", err=True)
@@ -167,9 +172,9 @@ async def _replay(
 
 
 async def _something_to_send(broker: Broker, topics: Topics, wanted: Filter, key: str | None) -> bool:
-    """Return whether it is worth to wait until nobody else replays, which takes seconds."""
-    found = await survey(broker, topics, key)
-    return bool(wanted.chosen(found, topics) or found.receipts.interrupted())
+    """Return whether waiting for the end of other replays, which takes seconds, is worth it."""
+    dead_letters = await survey(broker, topics, key)
+    return bool(wanted.chosen(dead_letters, topics) or dead_letters.receipts.interrupted())
 
 
 def _key(settings: Settings) -> str | None:
@@ -201,7 +206,7 @@ def _summarise(dead_letters: Iterable[DeadLetter], topics: Topics) -> None:
 
 
 def _kind(reason: str) -> str:
-    """Leave out of a reason what differs from one message to the next."""
+    """Remove from a reason the parts that differ between messages."""
     return _DIGITS.sub("#", _QUOTED.sub("'…'", reason))[:_MAX_REASON]
 
 
@@ -239,7 +244,7 @@ def _as_json(dead_letter: DeadLetter, status: Status, obstacle: str) -> dict[str
 
 
 def _position(dead_letter: DeadLetter) -> str:
-    """Return partition and offset of a dead letter."""
+    """Return the partition and the offset of a dead letter."""
     return "/".join(map(str, dead_letter.position))
 
 

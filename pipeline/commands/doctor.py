@@ -1,4 +1,4 @@
-"""``smidgen doctor``: whether everything that Smidgen leans on is well, and what to do if it is not."""
+"""``smidgen doctor``: checks of everything that Smidgen depends on, with advice."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def doctor(settings: Settings, max_lag: int, worker: str | None, as_json: bool) 
 
 
 def diagnose(settings: Settings, max_lag: int = MAX_LAG) -> list[Finding]:
-    """Look at broker, topics, lag, dead letters, agents and store; what is found holds no secret."""
+    """Check broker, topics, lag, dead letters, agents and store; findings hold no secret."""
     return _without_secrets([*_of_broker(settings, max_lag), *_of_store(settings)], settings)
 
 
@@ -103,7 +103,7 @@ def ask_worker(url: str, token: str | None) -> Finding:
         raise ConfigError(f"--worker: should be http://host:port, not {url!r}")
     request = urllib.request.Request(f"{address.rstrip('/')}/ready")
     if token is not None:
-        # urllib writes headers in Latin-1; a token goes as UTF-8, as the worker reads it.
+        # urllib writes headers in Latin-1, the worker reads tokens as UTF-8.
         request.add_header("Authorization", f"Bearer {token}".encode().decode("latin-1"))
     advice = "see its log"
     try:
@@ -139,7 +139,7 @@ def _of_broker(settings: Settings, max_lag: int) -> Iterator[Finding]:
 
 
 def _checked(check: str, ask: Callable[[], list[Finding]]) -> list[Finding]:
-    """Turn a failure to ask into a finding, so that the checks after it are still made."""
+    """Turn a failed check into a finding, so that the next checks still run."""
     try:
         return ask()
     except ConfigError as error:  # it says what to do
@@ -150,17 +150,17 @@ def _checked(check: str, ask: Callable[[], list[Finding]]) -> list[Finding]:
 
 def _topics(broker: Broker, topics: Topics) -> list[Finding]:
     differences = asyncio.run(check_topics(broker, topics))
-    found = [_difference(text) for text in differences] or [
+    findings = [_difference(text) for text in differences] or [
         Finding("topics", "ok", f"{len(topics)} as in topics.yaml")
     ]
-    return [*found, *(Finding("shards", "ok", line) for line in shard_lines(topics))]
+    return [*findings, *(Finding("shards", "ok", line) for line in shard_lines(topics))]
 
 
 _PARTITIONS = re.compile(r": (\d+) partitions instead of (\d+)$")
 
 
 def _difference(text: str) -> Finding:
-    """Return the finding of one way in which topics differ from topics.yaml."""
+    """Return the finding of one difference between a topic and topics.yaml."""
     if text.endswith(": missing"):
         return Finding("topics", "fail", text, "smidgen topics apply")
     if counts := _PARTITIONS.search(text):
@@ -172,8 +172,8 @@ def _difference(text: str) -> Finding:
 
 def _lag(broker: Broker, topics: Topics, max_lag: int) -> list[Finding]:
     groups = {topics.group(stage): topics.inputs(stage) for stage in topics.stages}
-    found = asyncio.run(group_facts(broker, topics, groups))
-    return [_behind(stage, found[topics.group(stage)], max_lag) for stage in topics.stages]
+    facts = asyncio.run(group_facts(broker, topics, groups))
+    return [_behind(stage, facts[topics.group(stage)], max_lag) for stage in topics.stages]
 
 
 def _behind(stage: str, facts: GroupFacts, max_lag: int) -> Finding:
@@ -188,9 +188,9 @@ def _behind(stage: str, facts: GroupFacts, max_lag: int) -> Finding:
 
 
 def _dead_letters(broker: Broker, topics: Topics) -> list[Finding]:
-    kept = asyncio.run(topic_facts(broker, topics, "dead-letters")).messages
-    if kept:
-        text = f"{counted(kept, 'message')} on the topic, receipts of replays included"
+    count = asyncio.run(topic_facts(broker, topics, "dead-letters")).messages
+    if count:
+        text = f"{counted(count, 'message')} on the topic, receipts of replays included"
         return [Finding("dead letters", "warn", text, "smidgen dlq list")]
     return [Finding("dead letters", "ok", "none")]
 
@@ -257,9 +257,9 @@ def _scans(facts: StoreFacts) -> Finding:
     if not facts.unjudged:
         return Finding("scans", "ok", "every service's last scan had data enough")
     shown = "; ".join(
-        f"{one.service} by {one.workload}: {describe_unjudged(one.unjudged)} "
-        f"({one.scans} of {one.made} scans of a day)"
-        for one in facts.unjudged[:_MOST_SHOWN]
+        f"{row.service} by {row.workload}: {describe_unjudged(row.unjudged)} "
+        f"({row.scans} of {row.made} scans of a day)"
+        for row in facts.unjudged[:_MOST_SHOWN]
     )
     more = f"; {len(facts.unjudged) - _MOST_SHOWN} more" if len(facts.unjudged) > _MOST_SHOWN else ""
     text = f"could not judge: {shown}{more}"
@@ -267,8 +267,8 @@ def _scans(facts: StoreFacts) -> Finding:
 
 
 def _py_spy() -> Finding:
-    found = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
-    if found is None:
+    path = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
+    if path is None:
         return Finding("py-spy", "warn", "not found", "pip install py-spy, where agents run")
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     free = not scope.exists() or scope.read_text().strip() == "0"

@@ -67,7 +67,7 @@ def tail(
 async def _while_saying(
     settings: Settings, service: str | None, follow: bool, tailing: Coroutine[Any, Any, int]
 ) -> int:
-    """Tail, and say on stderr meanwhile what is waited for."""
+    """Tail events, and write meanwhile to stderr what is being waited for."""
     if not follow:
         return await tailing
     waiting = asyncio.ensure_future(say_what_is_waited_for(settings, service, _say))
@@ -109,7 +109,7 @@ def _print_json(event: Event) -> None:
 
 
 def _pages(settings: Settings) -> str:
-    """Return where the pages of events are, if they are those of what `smidgen up` runs here."""
+    """Return the address of events' pages, if `smidgen up` runs them on this machine."""
     local = local_pipeline()
     return f"{local.dashboard}/regressions/" if local and local.broker == settings.broker else ""
 
@@ -122,7 +122,7 @@ def _print_lines(event: Event, pages: str) -> None:
 
 
 def describe(event: Event, pages: str = "") -> list[Text]:
-    """Return an event as a few lines for people, controls escaped; what it lacks is left out."""
+    """Return an event as a few lines for people, controls escaped; missing fields are left out."""
     lines = {UPDATED: _escalated, RESOLVED: _resolved}.get(str(event.get("type")), _detected)(event["data"])
     last = [Text(f"  id      {event['id']}", style="dim")]
     if pages and event.get("type") == DETECTED:
@@ -139,8 +139,8 @@ def _detected(data: Event) -> list[Text]:
     causes = data.get("root_causes") or []
     if causes:
         score = f"  score {causes[0].get('score', 0):.2f}"
-        others = f", {len(causes) - 1} more" if len(causes) > 1 else ""
-        lines.append(Text.assemble("  suspect ", *_change(causes[0].get("change", {})), score, others))
+        rest = f", {len(causes) - 1} more" if len(causes) > 1 else ""
+        lines.append(Text.assemble("  suspect ", *_change(causes[0].get("change", {})), score, rest))
     else:
         lines.append(Text("  no suspect"))
     for explanation in (data.get("explanations") or [])[:1]:
@@ -155,10 +155,10 @@ def _detected(data: Event) -> list[Text]:
 
 def _escalated(data: Event) -> list[Text]:
     escalated = data.get("grown") or {}
-    other = "" if escalated.get("metric") == data.get("metric") else f"  by {escalated.get('metric', '?')}"
+    cause = "" if escalated.get("metric") == data.get("metric") else f"  by {escalated.get('metric', '?')}"
     return [
         _heading(data, "bold red", f"{data.get('workload', '')} has escalated"),
-        Text(f"  since {data.get('change_time', '?')}  {_present(data)}{other}"),
+        Text(f"  since {data.get('change_time', '?')}  {_present(data)}{cause}"),
         Text(f"  of      {data.get('regression', '?')}"),
     ]
 
@@ -186,7 +186,7 @@ def _change(change: Event) -> list[str | tuple[str, str]]:
 
 
 def _numbers(data: Event, *names: str) -> list[float]:
-    """Return some numbers of an event; none if it lacks one."""
+    """Return the named numbers of an event; none if the event lacks one."""
     try:
         return [float(data[name]) for name in names]
     except (KeyError, TypeError, ValueError):
@@ -194,7 +194,7 @@ def _numbers(data: Event, *names: str) -> list[float]:
 
 
 def _present(data: Event) -> str:
-    """Return the level now, and those of the report."""
+    """Return the present level, and those of the report."""
     if not (numbers := _numbers(data, "before", "after", "level", "share_remaining")):
         return ""
     before, after, level, share = numbers

@@ -1,4 +1,4 @@
-"""Flags that say how people are known to the dashboard, and who may do what."""
+"""Flags of the dashboard's login and of people's rights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEED_ISSUER = ("oidc_client", "public_url", "triage_group", "read_group")
 
 @dataclass(frozen=True, slots=True)
 class LoginFlags:
-    """What was said of logging in, by the names of the flags."""
+    """Values of the login flags, by the flags' names."""
 
     user_header: str = ""
     trusted_proxy: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class LoginFlags:
     open_badges: bool = False
 
     def check(self, host: str) -> None:
-        """Refuse flags that do not go together.
+        """Refuse flags that exclude or miss each other.
 
         Raises:
             UsageError: the flag that lacks another one, or excludes it.
@@ -54,7 +54,7 @@ class LoginFlags:
             )
 
     def login(self, settings: Settings) -> Login:
-        """Return how people and programs are known.
+        """Return how people and programs are authenticated.
 
         Raises:
             ConfigError: a proxy is no network.
@@ -71,7 +71,7 @@ class LoginFlags:
         )
 
     def oidc(self, settings: Settings) -> Oidc | None:
-        """Return what logs people in; None without a provider.
+        """Return the provider that logs people in; None without one.
 
         Raises:
             ConfigError: an address is not encrypted, or the client is missing.
@@ -130,7 +130,7 @@ _OPTIONS = (
 
 
 def login_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command these flags; it is called with ``flags``, a LoginFlags."""
+    """Add the login flags to a command; it receives ``flags``, a LoginFlags."""
 
     @functools.wraps(command)
     def packed(*arguments: Any, **given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Flags that several commands share, and how they become Settings."""
+"""Flags that several commands share, and their conversion to Settings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _METAVARS = {
 
 
 def _flag(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a setting as a flag: its type and its help are those of the setting."""
+    """Return a setting as a flag, with the setting's type and help."""
     field, name = setting_fields()[key], key.replace("_", "-")
     about = f"{(field.description or '').rstrip('.')} ({PREFIX}{key.upper()})."
     if field.annotation is bool:
@@ -65,7 +65,7 @@ class Duration(click.ParamType):
 
 
 class Ago(float):
-    """A moment, in epoch seconds, that was given as so many seconds before now."""
+    """A moment, in epoch seconds, given as a number of seconds before now."""
 
     def __new__(cls, before_s: float) -> Self:
         """Count back from now."""
@@ -88,7 +88,7 @@ _WITH_UNIT = re.compile(r"[0-9.]+\s*[a-z]+")
 class Moment(click.ParamType):
     """Epoch seconds between 2000 and 2100: an ISO 8601 time, a number, or a duration before or after now.
 
-    ``words`` stand for times that the command finds out by itself, and are returned as they are.
+    ``words`` stand for times that the command determines itself, and are returned unchanged.
     """
 
     name = "time"
@@ -115,27 +115,27 @@ class Moment(click.ParamType):
 
 
 class FiniteRange(click.FloatRange):
-    """A number in a range; NaN is in none, nor is a number without end."""
+    """A finite number in a range, not NaN."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read the number."""
-        found: float = super().convert(value, param, ctx)
-        if not math.isfinite(found):
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
-        return found
+        return number
 
 
 _TOGETHER = {"topics": ("topics", "topic_prefix")}
-"""Settings that one is no use without."""
+"""Setting → the settings that belong to it."""
 
 
 _WHERE = frozenset({"broker", "store"})
-"""Settings that what runs on this machine stands in for."""
+"""Settings that have substitutes on this machine."""
 
 
 def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add ``--config`` and the named flags to a command, which then receives ``settings: Settings``."""
-    names = tuple(each for name in names for each in _TOGETHER.get(name, (name,)))
+    names = tuple(flag for name in names for flag in _TOGETHER.get(name, (name,)))
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -146,8 +146,8 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
             for variable, meant in strange_variables().items():
                 click.echo(f"smidgen: {variable} is no setting: did you mean {meant}?", err=True)
             if settings.local:
-                others = " and ".join(f"--{name}" for name in sorted(_WHERE.intersection(names)))
-                click.echo(f"smidgen: on what smidgen up runs here ({others} for another)", err=True)
+                substitutes = " and ".join(f"--{name}" for name in sorted(_WHERE.intersection(names)))
+                click.echo(f"smidgen: on what smidgen up runs here ({substitutes} for another)", err=True)
             return command(*args, settings=settings, **kwargs)
 
         decorated: Callable[..., Any] = wrapper
@@ -163,7 +163,7 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
 
 
 def configure_logging(settings: Settings, secrets: Iterable[str] = ()) -> None:
-    """Send Smidgen's own log to stderr, without secrets; libraries speak from warnings on."""
+    """Send Smidgen's own log to stderr, without secrets; libraries log warnings and worse."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Hiding(formatter(settings.log_format), (*settings.secrets(), *secrets)))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -173,15 +173,15 @@ def configure_logging(settings: Settings, secrets: Iterable[str] = ()) -> None:
 
 
 class _NoHttp(logging.Filter):
-    """Lets what is no HTTP, such as that of port scanners, cost one line and no traceback."""
+    """Shortens the record of requests that are not HTTP, such as those of port scanners, to one line."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Shorten the record."""
         error = record.exc_info[1] if record.exc_info else None
         if type(error).__module__ == "aiohttp.http_exceptions":
             record.levelno, record.levelname, record.exc_info = logging.WARNING, "WARNING", None
-            said = " ".join(str(error).split())[:_MOST_SAID]
-            record.msg, record.args = "%s: %s", (record.getMessage(), said)
+            reason = " ".join(str(error).split())[:_MOST_SAID]
+            record.msg, record.args = "%s: %s", (record.getMessage(), reason)
         return True
 
 
@@ -190,7 +190,7 @@ _MOST_SAID = 200  # characters of what is wrong with a request
 
 
 class _Hiding(logging.Formatter):
-    """Hides secrets in whatever a line says, tracebacks and the words of libraries included."""
+    """Hides secrets in log lines, including tracebacks and messages of libraries."""
 
     def __init__(self, inner: logging.Formatter, secrets: tuple[str, ...]) -> None:
         super().__init__()
@@ -198,5 +198,5 @@ class _Hiding(logging.Formatter):
         self._secrets = secrets
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line without them."""
+        """Return the line without secrets."""
         return hidden(self._inner.format(record), self._secrets)

@@ -49,7 +49,7 @@ def report(event_id: str, output: Path, settings: Settings) -> None:
 
 
 def _workload(name: object, settings: Settings) -> Workload:
-    known = known_workloads(settings.workloads)
-    if not isinstance(name, str) or name not in known:
+    workloads = known_workloads(settings.workloads)
+    if not isinstance(name, str) or name not in workloads:
         raise ConfigError(f"the event's workload {name!r} is not known; name its file with --workloads")
-    return known[name]
+    return workloads[name]

@@ -1,6 +1,6 @@
 """Requests of commands: a frozen dataclass whose fields are the options and arguments of one command.
 
-A command is then what it is asked, one call and one output::
+A command then consists of its request, one call and one output::
 
     @dataclass(frozen=True, slots=True)
     class GreetRequest:
@@ -44,7 +44,7 @@ _UNSET: Any = object()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Declaration:
-    """How a field becomes a parameter of click.
+    """Declaration of a field as a parameter of click.
 
     Args:
         make: ``click.option`` or ``click.argument``.
@@ -79,7 +79,7 @@ def option(
     Args:
         default: Value where the option is not given.
         flag: Its name, such as ``--rate``; by default that of the field.
-        kind: Type of click, for what the annotation does not say.
+        kind: Type of click, if the annotation is not enough.
         choices: The only texts that are accepted.
         least: Smallest number.
         above: Bound that the number is larger than; instead of ``least``.

@@ -1,4 +1,4 @@
-"""What ``smidgen detectable --requests`` shows: how soon a rise of each type's cost is seen."""
+"""Output of ``smidgen detectable --requests``: periods until a rise of each type's cost is seen."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from pipeline.stages.gather.rollouts import gather_metrics, gather_run
 from pipeline.storage.connect import open_store
 
 _SHOWN = 20
-"""Types of a table; JSON has all."""
+"""Most types in a table; JSON has all."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestsAsked:
-    """What is asked.
+    """Parameters of the forecast.
 
     Args:
-        service: Whose requests.
-        end: Epoch seconds; what came before is looked at.
+        service: Service of the requests.
+        end: Epoch seconds; requests before it are read.
         rise: Of one type's cost, relative.
         beside: Share of the requests that the next release gets, beside this one.
     """
@@ -52,7 +52,7 @@ class RequestsAsked:
 
 
 def show_outlooks(settings: Settings, asked: RequestsAsked, *, as_json: bool) -> None:
-    """Print, by metric, after how many periods a rise is seen.
+    """Print, by metric, the number of periods after which a rise is seen.
 
     Raises:
         ConfigError: nothing was counted of the service, or it has no such metric.
@@ -67,74 +67,76 @@ def show_outlooks(settings: Settings, asked: RequestsAsked, *, as_json: bool) ->
     if not metrics.names:
         raise ConfigError(f"--service {asked.service}: no metric of CPU or I/O, nor one of release_metrics")
     console = table_console()
-    for name, found in foresee(run, metrics, LookConfig()).items():
+    for name, outlook in foresee(run, metrics, LookConfig()).items():
         if as_json:
-            click.echo(orjson.dumps(_to_json(asked, run, name, found)).decode())
+            click.echo(orjson.dumps(_to_json(asked, run, name, outlook)).decode())
         else:
-            _print(console, asked, run, name, found)
+            _print(console, asked, run, name, outlook)
 
 
 def _to_json(
-    asked: RequestsAsked, run: Run, metric: str, found: RequestOutlook | NotCompared
+    request: RequestsAsked, run: Run, metric: str, outlook: RequestOutlook | NotCompared
 ) -> dict[str, Any]:
     head = {
-        "service": asked.service,
+        "service": request.service,
         "release": run.release,
         "metric": metric,
         "periods": len(run.starts),
         "period_s": run.width_s,
-        "rise": asked.rise,
-        "beside": asked.beside,
+        "rise": request.rise,
+        "beside": request.beside,
     }
-    if isinstance(found, NotCompared):
-        return {**head, "compared": False, "why": str(found)}
+    if isinstance(outlook, NotCompared):
+        return {**head, "compared": False, "why": str(outlook)}
     types = [
         {
-            "type": one.type,
-            "cost": one.cost,
-            "share": one.share,
-            "periods": found.periods_for(one, asked.rise, asked.beside),
-            "look": found.look_for(one, asked.rise, asked.beside),
-            "small": found.is_small(one, asked.rise, asked.beside),
+            "type": type_outlook.type,
+            "cost": type_outlook.cost,
+            "share": type_outlook.share,
+            "periods": outlook.periods_for(type_outlook, request.rise, request.beside),
+            "look": outlook.look_for(type_outlook, request.rise, request.beside),
+            "small": outlook.is_small(type_outlook, request.rise, request.beside),
         }
-        for one in found.types
+        for type_outlook in outlook.types
     ]
-    return {**head, "compared": True, "r_squared": found.r_squared, "requests": types}
+    return {**head, "compared": True, "r_squared": outlook.r_squared, "requests": types}
 
 
 def _print(
-    console: Console, asked: RequestsAsked, run: Run, metric: str, found: RequestOutlook | NotCompared
+    console: Console, request: RequestsAsked, run: Run, metric: str, outlook: RequestOutlook | NotCompared
 ) -> None:
     name, release = escape_controls(metric), escape_controls(run.release)
-    title = f"{escape_controls(asked.service)}, {name}, release {release or 'unnamed'}"
-    if isinstance(found, NotCompared):
-        console.print(Text(f"{title}: {found}"))
+    title = f"{escape_controls(request.service)}, {name}, release {release or 'unnamed'}"
+    if isinstance(outlook, NotCompared):
+        console.print(Text(f"{title}: {outlook}"))
         return
     table = Table(
         Column("request", overflow="fold"),
         Column("of the metric", justify="right"),
-        Column(f"periods for {asked.rise:.3g} more", justify="right"),
+        Column(f"periods for {request.rise:.3g} more", justify="right"),
         Column("reported after", justify="right"),
         title=Text(title, style="bold"),
         title_justify="left",
     )
-    for one in found.types[:_SHOWN]:
-        periods = found.periods_for(one, asked.rise, asked.beside)
-        cells = (f"{one.share:.1%}", "never" if periods is None else f"{periods:,}")
-        table.add_row(Text(escape_controls(one.type)), *cells, _reported(asked, run, found, one))
+    for type_outlook in outlook.types[:_SHOWN]:
+        periods = outlook.periods_for(type_outlook, request.rise, request.beside)
+        cells = (f"{type_outlook.share:.1%}", "never" if periods is None else f"{periods:,}")
+        table.add_row(
+            Text(escape_controls(type_outlook.type)), *cells, _reported(request, run, outlook, type_outlook)
+        )
     console.print(table)
-    if (more := len(found.types) - _SHOWN) > 0:
+    if (more := len(outlook.types) - _SHOWN) > 0:
         console.print(f"and {more:,} types that cost less")
-    explained = f"requests explain {found.r_squared:.0%} of the metric"
-    least = f"changes under {found.least_share:.1%} of it are no event"
+    explains = f"requests explain {outlook.r_squared:.0%} of the metric"
+    least = f"changes under {outlook.least_share:.1%} of it are no event"
     console.print(
-        f"{found.periods:,} periods of {format_duration(run.width_s)}; {explained}; 90 of 100 cases; {least}"
+        f"{outlook.periods:,} periods of {format_duration(run.width_s)}; {explains}; 90 of 100 cases; {least}"
     )
     console.print()
 
 
-def _reported(asked: RequestsAsked, run: Run, found: RequestOutlook, one: TypeOutlook) -> str:
-    if found.is_small(one, asked.rise, asked.beside):
+def _reported(request: RequestsAsked, run: Run, outlook: RequestOutlook, type_outlook: TypeOutlook) -> str:
+    if outlook.is_small(type_outlook, request.rise, request.beside):
         return "too small"
-    look = found.look_for(one, asked.rise, asked.beside)
+    look = outlook.look_for(type_outlook, request.rise, request.beside)
     return "no look" if look is None else format_duration(look * run.width_s)

@@ -9,7 +9,7 @@ import click
 
 
 class SharedGroup(click.Group):
-    """A group of its package's own commands and of those whose modules the command table names.
+    """A group of its package's own commands and of commands whose modules the command table names.
 
     ``elsewhere`` maps a command to the module that defines it under its name; the module is imported when the
     command is used.

@@ -1,4 +1,4 @@
-"""``smidgen stage``: where a stage goes on in its topics, and moving it while none of its workers runs."""
+"""``smidgen stage``: the positions of a stage in its topics, and moving them while no worker runs it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pipeline.worker.dlq import printable
 from pipeline.worker.standing import Batch, Standing, batches, move_past, offsets_since, seat, standings
 
 MOST_NAMED = 20
-"""Messages of a batch that are named one by one."""
+"""Most messages of a batch that are named one by one."""
 
 _STAGE = click.argument("stage", type=click.Choice(STAGES), metavar="STAGE")
 
@@ -49,19 +49,19 @@ def stage() -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Ledger:
-    """What the store has of the topics that it has a say in; see Positioned.stored_up_to."""
+    """Offsets that the store keeps for its topics; see Positioned.stored_up_to."""
 
     store: Store | None
-    streams: Mapping[str, str]  # by topic (logical name); of others Kafka's commits hold
+    streams: Mapping[str, str]  # by topic (logical name); other topics use Kafka's commits
 
     def stored_up_to(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
-        """Return the offset that comes next, by partition."""
+        """Return the next offset, by partition."""
         if self.store is None or topic not in self.streams:
             return {}
         return stored_up_to(self.store, self.streams[topic], topic, partitions)
 
     def note(self, topic: str, partition: int, last: int) -> None:
-        """Note the last offset that is done with."""
+        """Note the last finished offset."""
         if self.store is not None and topic in self.streams:
             columns = position_columns(self.streams[topic], topic, {partition: last}, system_clock())
             self.store.insert("positions", columns)
@@ -78,17 +78,25 @@ def show(stage: str, settings: Settings, as_json: bool) -> None:
     """
     broker, topics = Broker.of(settings), settings.read_topics()
     with _ledger(settings, broker, topics, stage) as ledger:
-        found = asyncio.run(standings(broker, topics, stage, ledger.stored_up_to))
+        positions = asyncio.run(standings(broker, topics, stage, ledger.stored_up_to))
     if as_json:
-        for one in found:
-            click.echo(orjson.dumps(_as_json(one)))
+        for position in positions:
+            click.echo(orjson.dumps(_as_json(position)))
         return
     table = Table("topic", "partition", "next", "committed", "stored", "oldest", "end", "lag")
     for column in table.columns[1:]:
         column.justify = "right"
-    for one in found:
-        numbers = (one.partition, one.next, one.committed, one.stored, one.first, one.end, one.lag)
-        table.add_row(one.topic, *("" if number is None else str(number) for number in numbers))
+    for position in positions:
+        numbers = (
+            position.partition,
+            position.next,
+            position.committed,
+            position.stored,
+            position.first,
+            position.end,
+            position.lag,
+        )
+        table.add_row(position.topic, *("" if number is None else str(number) for number in numbers))
     table_console().print(table)
 
 
@@ -126,7 +134,7 @@ def skip(
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What is to be skipped."""
+    """Messages to skip."""
 
     position: tuple[str, int]
     messages: int
@@ -161,9 +169,9 @@ async def _skip(settings: Settings, topics: Topics, stage: str, ledger: _Ledger,
 async def _start(
     broker: Broker, topics: Topics, stage: str, ledger: _Ledger, position: tuple[str, int]
 ) -> int:
-    for one in await standings(broker, topics, stage, ledger.stored_up_to):
-        if (one.topic, one.partition) == position:
-            return one.next
+    for standing in await standings(broker, topics, stage, ledger.stored_up_to):
+        if (standing.topic, standing.partition) == position:
+            return standing.next
     raise ConfigError(f"{position[0]} has no partition {position[1]}")
 
 
@@ -234,29 +242,33 @@ async def _rewind_scans(
 async def _rewind(
     broker: Broker, topics: Topics, stage: str, since: float, partition: int | None, *, dry_run: bool
 ) -> None:
-    found = [
-        one
-        for one in await standings(broker, topics, stage, lambda topic, partitions: {})
-        if partition in (None, one.partition)
+    positions = [
+        part
+        for part in await standings(broker, topics, stage, lambda topic, partitions: {})
+        if partition in (None, part.partition)
     ]
-    if not found:
+    if not positions:
         raise ConfigError(f"{stage} reads no partition {partition}")
-    offsets = await offsets_since(broker, topics, found, since)
-    back = {(one.topic, one.partition): min(at, one.next) for one, at in zip(found, offsets, strict=True)}
+    offsets = await offsets_since(broker, topics, positions, since)
+    back = {
+        (part.topic, part.partition): min(at, part.next) for part, at in zip(positions, offsets, strict=True)
+    }
     if not dry_run:
         async with seat(broker, topics, stage) as held:
             await held.commit(back)
-    for one in found:
-        to = back[one.topic, one.partition]
-        oldest = ", the oldest that is kept" if to == one.first and to < one.next else ""
-        click.echo(f"{one.topic} partition {one.partition}: {one.next - to} messages back, to {to}{oldest}")
-    total = sum(one.next - back[one.topic, one.partition] for one in found)
+    for part in positions:
+        to = back[part.topic, part.partition]
+        oldest = ", the oldest that is kept" if to == part.first and to < part.next else ""
+        click.echo(
+            f"{part.topic} partition {part.partition}: {part.next - to} messages back, to {to}{oldest}"
+        )
+    total = sum(part.next - back[part.topic, part.partition] for part in positions)
     click.echo(f"{stage} {'would read' if dry_run else 'reads'} {counted(total, 'message')} again")
 
 
 @contextmanager
 def _ledger(settings: Settings, broker: Broker, topics: Topics, stage: str) -> Iterator[_Ledger]:
-    """Open what the store has of a stage's topics: of those of aggregate alone."""
+    """Open the offsets that the store keeps of a stage's topics: of aggregate's alone."""
     if stage != "aggregate":
         yield _Ledger(None, {})
         return
@@ -274,7 +286,7 @@ async def _identities(broker: Broker, topics: Topics) -> tuple[str, dict[str, To
 
 
 def _topic_of(topics: Topics, stage: str, topic: str | None) -> str:
-    """Return the topic that is meant, of those that a stage reads."""
+    """Return the chosen topic of those that a stage reads."""
     names = topics.inputs(stage)
     if topic is None and len(names) == 1:
         return names[0]
@@ -284,7 +296,7 @@ def _topic_of(topics: Topics, stage: str, topic: str | None) -> str:
 
 
 def _named(batch: Batch) -> int:
-    """Name the messages of a batch, and return how many they are."""
+    """Name the messages of a batch, and return their number."""
     entries = (*batch.messages, *batch.rest)
     for entry in entries[:MOST_NAMED]:
         key = printable((entry.key or b"").decode(errors="replace"))[:100]

@@ -1,4 +1,4 @@
-"""Tables and JSON of commands: columns say how rows are written, in a terminal or in Markdown."""
+"""Tables and JSON of commands: columns format rows, for a terminal or in Markdown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 NONE = "–"
-"""What stands for a value that there is not: None, or a number that is not finite."""
+"""Text for a missing value: None, or a number that is not finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Column(Generic[Row]):
     form: str | Callable[[Any], str] = ""
 
     def cell(self, row: Row) -> str:
-        """Return what a row has in this column, as text."""
+        """Return a row's value in this column, as text."""
         value = self._value(row)
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
             return NONE
@@ -84,12 +84,12 @@ def print_table(columns: Sequence[Column[Row]], rows: Iterable[Row], **options: 
 
 
 def print_json(value: object) -> None:
-    """Print a JSON value as one line; ``as_json`` says how objects of our own are written."""
+    """Print a JSON value as one line; ``as_json`` converts objects of our own."""
     click.echo(orjson.dumps(value).decode())
 
 
 def as_json(row: Any) -> Any:
-    """Return what is printed of a row: of its own ``to_json``, or all fields of a dataclass."""
+    """Return a row as a JSON value: its own ``to_json``, or all fields of a dataclass."""
     if hasattr(row, "to_json"):
         return row.to_json()
     return row if isinstance(row, Mapping) else asdict(row)

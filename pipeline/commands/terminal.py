@@ -1,4 +1,4 @@
-"""What a terminal can show: tables, and what others wrote, which may hold control sequences."""
+"""Output for terminals: tables, and foreign text, which may hold control sequences."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from rich.console import Console
 from rich.text import Span, Text
 
 QUIET_S = 3.0
-"""Between two lines of progress."""
+"""Seconds between two lines of progress."""
 
-_UNKNOWN_WIDTH = 80  # what rich takes where there is no terminal
+_UNKNOWN_WIDTH = 80  # rich's own width without a terminal
 _WIDE = 10_000
 
 
 def table_console() -> Console:
     """Return a console for tables: in a pipe or a file no cell is cut or wrapped, as no width is known.
 
-    On a terminal that is too narrow for a table its lines are wrapped: a cut name would say nothing.
+    On a terminal that is too narrow for a table its lines are wrapped: a cut name identifies nothing.
     """
-    console = Console(highlight=False, markup=False, emoji=False)  # :id: is no picture
+    console = Console(highlight=False, markup=False, emoji=False)  # :id: is not an emoji
     console.width = max(console.width, _UNKNOWN_WIDTH)
     if not console.is_terminal and console.width == _UNKNOWN_WIDTH:
         console.width = _WIDE
@@ -43,16 +43,16 @@ def escape_controls(text: str) -> str:
 
 
 def print_note(text: str) -> None:
-    """Print one line on stderr that says what a command assumed."""
+    """Print one line on stderr about an assumption of the command."""
     click.echo(f"smidgen: {escape_controls(text)}", err=True)
 
 
 @contextmanager
 def progress_lines(command: str, whole: str) -> Iterator[Callable[[], None]]:
-    """Say on stderr every few seconds how many of a whole, such as ``5 files``, are done.
+    """Report on stderr every few seconds how many of a whole, such as ``5 files``, are done.
 
-    What is yielded counts one more. Lines are for a terminal and for a pipe; what is done within ``QUIET_S``
-    is quiet.
+    Calling the yielded function counts one more. Lines suit a terminal and a pipe; nothing is written within
+    ``QUIET_S``.
     """
     began, done, ended = time.monotonic(), 0, threading.Event()
 

@@ -1,4 +1,4 @@
-"""``smidgen up``: the whole pipeline on this machine until Ctrl-C, found by every other command."""
+"""``smidgen up``: the whole pipeline on this machine until Ctrl-C; other commands find it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from pipeline.settings.workloads import load_workloads
 from pipeline.stages.factory import STAGES
 
 WORKLOADS = ("live",)
-"""What looks at live services unless the settings choose: windows of seconds."""
+"""Workloads for live services unless the settings choose: windows of seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: its settings with fitted windows, where its tables stay, and which port its pages have."""
+    """One run: its settings with fitted windows, the folder of its tables, and the port of its pages."""
 
     settings: Settings
     data: Path | None
@@ -74,7 +74,7 @@ def up(settings: Settings, data: Path | None, port: int) -> int:
 
 
 def _absolute(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return workloads as any folder understands them: the path of a file in full."""
+    """Return workloads for use in any folder: with the full path of the file."""
     return tuple(str(Path(name).resolve()) if Path(name).is_file() else name for name in names)
 
 

@@ -1,4 +1,4 @@
-"""What ``smidgen events tail`` waits for: which services are judged, and why others are not yet."""
+"""Status of ``smidgen events tail``: services that are judged, and reasons why others are not yet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.storage.interface import RowQuery
 from pipeline.views.report.unjudged import describe_unjudged
 
 ASK_S = 5.0
-"""How often it is asked again."""
+"""Interval between status queries."""
 
 Subject = tuple[str, str]
 """A service and a workload; both empty stand for all."""
@@ -27,35 +27,35 @@ Subject = tuple[str, str]
 async def say_what_is_waited_for(
     settings: Settings, service: str | None, say: Callable[[str], object]
 ) -> None:
-    """Say once what is waited for, and again whatever changes, until cancelled; nothing without a broker.
+    """Write the status once, and again at every change, until cancelled; nothing without a broker.
 
-    What services lack is in the store: nothing is said of it unless the settings name one.
+    Reasons are in the store: they are left out unless the settings name one.
     """
     broker = Broker.of(settings)
-    if await check_connection(broker):  # whoever waits fails by it, and says so
+    if await check_connection(broker):  # the tail itself fails by it, with a message
         return
     whose = f" of {service}" if service else ""
     say(f"waiting for events{whose} on {broker}; --from-start shows those before")
-    said: dict[Subject, str] = {}
+    lines: dict[Subject, str] = {}
     while True:
         try:
             standing = await _standing(settings, service)
         except SmidgenError as error:
             standing = {("", ""): str(error)}
         for subject, text in standing.items():
-            state = text.partition(":")[0]  # numbers that move are no news
-            if said.get(subject) != state:
-                said[subject] = state
+            state = text.partition(":")[0]  # changed numbers alone are no news
+            if lines.get(subject) != state:
+                lines[subject] = state
                 say(text)
         await asyncio.sleep(ASK_S)
 
 
 async def _standing(settings: Settings, service: str | None) -> dict[Subject, str]:
-    """Return one line for each service and workload that was scanned, or why none was."""
+    """Return one line for each service and workload that was scanned, or the reason if there is none."""
     if "store" in settings.model_fields_set:
-        found = await asyncio.to_thread(scanned, settings, service)
-        if found:
-            return found
+        lines = await asyncio.to_thread(scanned, settings, service)
+        if lines:
+            return lines
     broker = Broker.of(settings)
     facts = await topic_facts(broker, settings.read_topics(), "profiles")
     if facts.newest is None:
@@ -66,7 +66,7 @@ async def _standing(settings: Settings, service: str | None) -> dict[Subject, st
 
 
 def scanned(settings: Settings, service: str | None = None) -> dict[Subject, str]:
-    """Return for each service and workload that was scanned in a day whether it is judged, else why not.
+    """Return for each service and workload scanned within a day whether it is judged, else why not.
 
     Raises:
         StoreUnavailable: the store does not answer.
@@ -75,7 +75,7 @@ def scanned(settings: Settings, service: str | None = None) -> dict[Subject, str
     now = system_clock()
     with closing(open_store(settings.store, existing=True)) as store:
         rows = store.rows(RowQuery("scans", service, now - DAY_S, now + DAY_S))
-    lacking = {(one.service, one.workload): one.unjudged for one in inspect_store(settings.store).unjudged}
+    lacking = {(row.service, row.workload): row.unjudged for row in inspect_store(settings.store).unjudged}
     workloads = known_workloads(settings.workloads)
     lines: dict[Subject, str] = {}
     for subject in _subjects(rows):
@@ -83,8 +83,12 @@ def scanned(settings: Settings, service: str | None = None) -> dict[Subject, str
         if (why := lacking.get(subject)) is None:
             lines[subject] = f"{name} is judged by {workload}: a change is reported once"
             continue
-        known = workloads.get(workload)
-        least = f" ({workload} looks at {format_duration(known.span_s)} of data at least)" if known else ""
+        scanned_workload = workloads.get(workload)
+        least = (
+            f" ({workload} looks at {format_duration(scanned_workload.span_s)} of data at least)"
+            if scanned_workload
+            else ""
+        )
         lines[subject] = f"{name} is not judged yet by {workload}, {describe_unjudged(why)}{least}"
     return lines
 

@@ -1,4 +1,4 @@
-"""``smidgen why``: what became of a candidate, step by step, and its series."""
+"""``smidgen why``: the story of a candidate, step by step, and its series."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A candidate's series, and what the filters see in it."""
+    """A candidate's series, and the filters' view of it."""
 
     line: Line
     windows: ScanWindows
@@ -139,7 +139,7 @@ def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: in
     nothing = "nothing in the ledger"
     if ledgers:
         every = entries_in_files(ledgers, Filter(None, None, fields.EARLIEST_S))
-        if isinstance(wanted.since, Ago) and every:  # what was backtested may be long past
+        if isinstance(wanted.since, Ago) and every:  # a backtest may cover years ago
             wanted = replace(wanted, since=every[0].scan.end - wanted.since.before_s)
         entries = [entry for entry in every if wanted.wants(entry)]
         nothing = _why_nothing(every, wanted)
@@ -166,7 +166,7 @@ def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: in
 
 
 def _why_nothing(every: Sequence[LedgerEntry], wanted: Filter) -> str:
-    """Say which part of a filter leaves nothing of a ledger."""
+    """Name the part of a filter that excludes the whole ledger."""
     if not every:
         return "nothing in the ledger"
     services = sorted({entry.scan.service for entry in every})
@@ -182,7 +182,7 @@ def _why_nothing(every: Sequence[LedgerEntry], wanted: Filter) -> str:
 
 
 def _unjudged_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Write one line for each service, workload and code: how many scans, and the last of them."""
+    """Write one line for each service, workload and code: the number of scans, and the last of them."""
     last = {(row["service"], row["workload"], row["code"]): row for row in rows}
     scans = Counter((row["service"], row["workload"], row["code"]) for row in rows)
     for key, row in last.items():
@@ -220,21 +220,21 @@ def _explain(
     *,
     as_json: bool,
 ) -> None:
-    known = known_workloads(settings.workloads)
-    found = None
+    workloads = known_workloads(settings.workloads)
+    series = None
     if ledgers:
         case = case_in_files(ledgers, prefix)
-        workload = known.get(case.entry.scan.workload)
+        workload = workloads.get(case.entry.scan.workload)
         if data and workload:
-            found = series_of(
+            series = series_of(
                 _backtested(data, workload, case.entry.scan.service, settings), case.entry, workload
             )
     else:
         with _store(settings) as store:
-            case = case_in_store(store, prefix, known)
-            workload = known.get(case.entry.scan.workload)
-            found = series_of(store, case.entry, workload) if workload else None
-    seen = _seen(case, workload, *found) if workload and found else None
+            case = case_in_store(store, prefix, workloads)
+            workload = workloads.get(case.entry.scan.workload)
+            series = series_of(store, case.entry, workload) if workload else None
+    seen = _seen(case, workload, *series) if workload and series else None
     story = explain(case.entry, event=case.event, updates=case.updates, frame=case.frame)
     if as_json:
         _print_json(case.entry)
@@ -257,7 +257,7 @@ def _explain(
 
 
 def _seen(case: Case, workload: Workload, line: Line, weights: FloatArray) -> _Seen | None:
-    """Return what is to be drawn; None if there is no data in the scan's windows."""
+    """Return the series to draw; None if there is no data in the scan's windows."""
     windows, candidate = windows_of(case.entry.scan, workload), case.entry.candidate
     if not (np.isfinite(line.values) & (line.times < windows.end)).any():
         return None

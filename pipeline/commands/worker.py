@@ -39,10 +39,10 @@ from pipeline.worker import BrokerCheck, Check, Service, StoreCheck, health_addr
 log = logging.getLogger(__name__)
 
 KNOWN_S = 2 * DAY_S
-"""How long ago a service may have been scanned last and still be known."""
+"""Age of a service's last scan up to which the service is known."""
 
 _ASKING = frozenset({"detect", "releases"})
-"""Stages that ask how far aggregate is."""
+"""Stages that ask for the progress of aggregate."""
 
 
 class StageName(click.ParamType):
@@ -51,7 +51,7 @@ class StageName(click.ParamType):
     name = "stage"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse what is not a stage."""
+        """Refuse names that are no stage."""
         if value != "all" and value not in STAGES:
             self.fail(f"unknown stage {value!r}; stages are {', '.join(STAGES)}, or all", param, ctx)
         return value
@@ -87,7 +87,7 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
     keep_freed_memory()
     for handler in logging.getLogger().handlers:
         handler.addFilter(RepeatFilter("aiokafka", "faust", "mode"))
-    if settings.health:  # a mistake in it is said before anything is waited for
+    if settings.health:  # a mistake in it is reported before any waiting
         health_address(settings.health, settings.token)
     names = STAGES if "all" in stages else tuple(name for name in STAGES if name in stages)
     topics = settings.read_topics()
@@ -97,7 +97,7 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
     broker = Broker.of(settings)
     cluster, ids = asyncio.run(_check_broker(broker, topics, names))
     with ExitStack() as opened:
-        # One connection a stage, each of which works in a thread of its own, and one for the checks.
+        # One connection for each stage, which works in a thread of its own, and one for the checks.
         connections = len(names) + bool(settings.health)
         stores = [opened.enter_context(closing(open_store(settings.store))) for _ in range(connections)]
         stores[0].migrate()
@@ -136,7 +136,7 @@ def worker(stages: tuple[str, ...], settings: Settings) -> int:
 
 
 def _with_windows(settings: Settings, workloads: Sequence[Workload], *, checked: bool) -> Settings:
-    """Return the settings with the windows that the workloads need, and say where that is not the default."""
+    """Return the settings with the windows that the workloads need, and report other than default ones."""
     fitted = fitted_windows(settings, workloads)
     if checked:
         check_windows(fitted, workloads)
@@ -149,19 +149,19 @@ def _with_windows(settings: Settings, workloads: Sequence[Workload], *, checked:
 async def _check_broker(
     broker: Broker, topics: Topics, stages: Sequence[str]
 ) -> tuple[str, dict[str, TopicIdentity]]:
-    """Return the cluster's id, and which topics those are whose messages are counted."""
+    """Return the cluster's id, and the topics whose messages are counted."""
     await require_topics(broker, topics, {*topics.touched_by(stages), *LOGGED_TOPICS})
     await require_groups(broker, [topics.group(stage) for stage in stages])
     if _ASKING.intersection(stages):
         await require_described(broker, [topics.group("aggregate")])
     names = {logical: topics[logical].name for logical in LOGGED_TOPICS}
     ids = await require_topic_ids(broker, names.values())
-    found = {logical: TopicIdentity(name, ids[name]) for logical, name in names.items()}
-    return await cluster_id(broker), found
+    identities = {logical: TopicIdentity(name, ids[name]) for logical, name in names.items()}
+    return await cluster_id(broker), identities
 
 
 def _known_services(store: Store) -> frozenset[str]:
-    """Return the services that were scanned lately: their messages could be used before."""
+    """Return the services that were scanned lately, whose messages were usable."""
     now = system_clock()
     return frozenset(str(row["service"]) for row in store.rows(RowQuery("scans", None, now - KNOWN_S, now)))
 

@@ -1,4 +1,4 @@
-"""What verdicts of people teach: states of events, precision, thresholds, priors of suspects."""
+"""Learning from people's verdicts: states of events, precision, thresholds, priors of suspects."""
 
 from pipeline.analysis.feedback.causes import Confirmation, LearningConfig, learn_ranking
 from pipeline.analysis.feedback.duplicates import follow_originals, merge_duplicates

@@ -1,7 +1,7 @@
-"""What confirmed causes teach the ranking of suspects: weights of evidence, drawn to those that are shipped.
+"""Weights of the ranking of suspects, learned from confirmed causes and drawn to the shipped weights.
 
-An organisation that titles every commit with a ticket's number gives its texts no weight; one that knows no
-subroutines of its changes none to attribution. The ranking is a conditional logit, so confirmed causes have a
+If every commit is titled with a ticket's number, texts deserve no weight; if changes have no known
+subroutines, attribution deserves none. The ranking is a conditional logit, so confirmed causes have a
 likelihood under its weights. A normal prior stands around the shipped weights, and the weights of the highest
 posterior count. They equal the shipped ones without a confirmation, and few move them little.
 """
@@ -27,16 +27,16 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True)
 class LearningConfig:
-    """How firmly weights are held."""
+    """Strength of the prior of the weights."""
 
-    deviation: float = 0.2  # of the prior, around each weight: some 25 confirmations weigh as much as it
-    held: tuple[str, ...] = ("base",)  # how often there is a cause is not known from causes alone
+    deviation: float = 0.2  # of the prior of each weight: some 25 confirmations weigh as much
+    held: tuple[str, ...] = ("base",)  # the probability of any cause cannot be learned from causes alone
     steps: int = 50  # of Newton's method; a handful suffices
-    most: int = 500  # confirmations that count: the latest
+    most: int = 500  # largest number of confirmations, the latest ones
 
 
 _CLOSE = 1e-9
-"""A step of all weights that changes nothing any more."""
+"""Largest step of all weights at which the iteration has converged."""
 
 
 def learn_ranking(
@@ -50,24 +50,24 @@ def learn_ranking(
         config: How firmly.
     """
     config = config or LearningConfig()
-    cases = [_case(one) for one in confirmations[-config.most :] if one.evidence]
+    cases = [_case(confirmation) for confirmation in confirmations[-config.most :] if confirmation.evidence]
     if not cases:
         return shipped
     prior = weights_of(shipped)
     weights = _likeliest(cases, prior, config)
-    # Evidence for a change never becomes evidence against it, however often it misled.
-    kept = np.where(prior >= 0, np.maximum(weights, 0.0), np.minimum(weights, 0.0))
-    return replace(shipped, **dict(zip(FEATURES, kept.tolist(), strict=True)))
+    # Evidence for a change never becomes evidence against it, however often it was misleading.
+    signed = np.where(prior >= 0, np.maximum(weights, 0.0), np.minimum(weights, 0.0))
+    return replace(shipped, **dict(zip(FEATURES, signed.tolist(), strict=True)))
 
 
-def _case(one: Confirmation) -> tuple[FloatArray, int]:
+def _case(confirmation: Confirmation) -> tuple[FloatArray, int]:
     """Return the features of an event's suspects and the index of its cause; -1 if it is none of them."""
-    names = list(one.evidence)
+    names = list(confirmation.evidence)
     rows = [
-        [1.0 if name == "base" else float(one.evidence[change].get(name, 0.0)) for name in FEATURES]
+        [1.0 if name == "base" else float(confirmation.evidence[change].get(name, 0.0)) for name in FEATURES]
         for change in names
     ]
-    return np.array(rows), names.index(one.cause) if one.cause in names else -1
+    return np.array(rows), names.index(confirmation.cause) if confirmation.cause in names else -1
 
 
 def _likeliest(
@@ -89,16 +89,16 @@ def _likeliest(
         curvature += precision * np.eye(len(prior))
         step = np.zeros(len(prior))
         step[free] = np.linalg.solve(curvature[np.ix_(free, free)], slope[free])
-        while (found := loss(weights - step)) > best and np.abs(step).max() > _CLOSE:
+        while (trial_loss := loss(weights - step)) > best and np.abs(step).max() > _CLOSE:
             step /= 2
-        if found > best or np.abs(step).max() <= _CLOSE:
+        if trial_loss > best or np.abs(step).max() <= _CLOSE:
             break
-        weights, best = weights - step, found
+        weights, best = weights - step, trial_loss
     return weights
 
 
 def _surprise(table: FloatArray, cause: int, weights: FloatArray) -> float:
-    """Return the surprise at a cause, in nats: minus the logarithm of its confidence, or of that of none."""
+    """Return the surprise at a cause, in nats: minus the log of its confidence, or of that of no cause."""
     relevance = table @ weights - np.log(len(table))
     whole = float(np.logaddexp(np.logaddexp.reduce(relevance), 0.0))
     return whole - (float(relevance[cause]) if cause >= 0 else 0.0)

@@ -1,8 +1,8 @@
-"""Two settings side by side in the list (KDD 2018 §3.3): what each reports of the ledger's candidates.
+"""Two settings side by side (KDD 2018 §3.3): the candidates of the ledger that each reports.
 
-The ledger holds size, p-value and the step that dropped each candidate, so what another bound of threshold
-and significance drops is computed. What later steps would have said of a candidate that a bound did drop is
-not known without another run of them: such a line is ``open``, at most one more event.
+The ledger holds size, p-value and the step that dropped each candidate, so the effect of other bounds of
+threshold and significance can be computed. Later steps never judged a candidate that a bound dropped: such a
+line is ``open``, at most one more event.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pipeline.analysis.filters.threshold import judge_threshold
 from pipeline.model import Candidate, SeriesKey, Verdict
 
 TRIED = ("threshold", "significance")
-"""Steps with a bound that can be tried on the ledger, in the order in which they are asked."""
+"""Steps with a bound that can be tried on the ledger, in the order of the pipeline."""
 
 Fate = Literal["reported", "open", "silent"]
-"""Of a regression under a setting; open: it passes what dropped it, and later steps were never asked."""
+"""State of a regression under a setting; open: it passes the step that dropped it, later steps never ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +36,20 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class LedgerCandidate:
-    """A candidate as the ledger has it; ``step`` dropped it, empty if it was reported."""
+    """A candidate of the ledger; ``step`` dropped it, empty if it was reported."""
 
     id: str
     service: str
     workload: str
     candidate: Candidate
     scan_end: float  # epoch seconds
-    scan_series: int  # how many series its scan looked at
+    scan_series: int  # number of series in its scan
     step: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What becomes of a regression under one setting, and the step that drops it if one does."""
+    """State of a regression under one setting, and the step that drops it, if any."""
 
     fate: Fate
     step: str = ""
@@ -73,7 +73,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What people say of an event, for lines of the same series and time."""
+    """People's answer to an event, for lines of the same series and time."""
 
     event: str
     service: str
@@ -85,7 +85,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many lines, and what people say of them."""
+    """Number of lines, by people's answers."""
 
     lines: int
     right: int
@@ -100,7 +100,7 @@ def compare_settings(
     same_s: float,
     answers: Sequence[Answer] = (),
 ) -> tuple[Line, ...]:
-    """Return what two settings make of candidates, the latest change first.
+    """Return the lines of candidates under two settings, the latest change first.
 
     Candidates that a step before the threshold dropped are left out: neither setting changes them.
 
@@ -117,8 +117,8 @@ def compare_settings(
 
 def tally(lines: Iterable[Line]) -> Tally:
     """Count lines by what people say of them."""
-    said = [line.right for line in lines]
-    return Tally(len(said), said.count(True), said.count(False))
+    answers = [line.right for line in lines]
+    return Tally(len(answers), answers.count(True), answers.count(False))
 
 
 def fewer(lines: Iterable[Line]) -> list[Line]:
@@ -134,7 +134,7 @@ def more(lines: Iterable[Line]) -> list[Line]:
 def _line(
     seen: Sequence[LedgerCandidate], first: Setting, second: Setting, same_s: float, answers: Sequence[Answer]
 ) -> Line:
-    reported = [one for one in seen if not one.step]
+    reported = [candidate for candidate in seen if not candidate.step]
     shown = reported[-1] if reported else seen[-1]
     answer = _answer(shown, answers, same_s)
     state, cause = (answer.state, answer.cause) if answer else (None, None)
@@ -142,47 +142,53 @@ def _line(
 
 
 def _outcome(seen: Sequence[LedgerCandidate], setting: Setting) -> Outcome:
-    """Return what becomes of a regression that several scans saw."""
-    each = [_outcome_of(one, setting) for one in seen]
+    """Return the state of a regression that several scans saw."""
+    outcomes = [_outcome_of(item, setting) for item in seen]
     for fate in ("reported", "open"):
-        if any(one.fate == fate for one in each):
+        if any(item.fate == fate for item in outcomes):
             return Outcome(fate)
-    # What dropped a later sight of it as known does so no more where the earlier one is silent.
-    if any(not one.step for one in seen) and any(one.step == "same_regression" for one in each):
+    # A later sight was dropped as known; that ends if the setting drops the earlier sight.
+    if any(not item.step for item in seen) and any(item.step == "same_regression" for item in outcomes):
         return Outcome("open")
-    return each[-1]
+    return outcomes[-1]
 
 
-def _outcome_of(one: LedgerCandidate, setting: Setting) -> Outcome:
+def _outcome_of(candidate: LedgerCandidate, setting: Setting) -> Outcome:
     size = {setting.measure: setting.threshold}
     for decision in (
-        judge_threshold(one.candidate, absolute=size.get("absolute"), relative=size.get("relative")),
-        judge_significance(one.candidate, series=one.scan_series, expected=setting.by_chance),
+        judge_threshold(candidate.candidate, absolute=size.get("absolute"), relative=size.get("relative")),
+        judge_significance(candidate.candidate, series=candidate.scan_series, expected=setting.by_chance),
     ):
         if not decision.passed:
             return Outcome("silent", decision.step)
-    if one.step in TRIED:
+    if candidate.step in TRIED:
         return Outcome("open")
-    return Outcome("silent", one.step) if one.step else Outcome("reported")
+    return Outcome("silent", candidate.step) if candidate.step else Outcome("reported")
 
 
-def _regressions(found: Iterable[LedgerCandidate], same_s: float) -> list[list[LedgerCandidate]]:
+def _regressions(candidates: Iterable[LedgerCandidate], same_s: float) -> list[list[LedgerCandidate]]:
     """Group the candidates of one series whose change points follow each other closely, in order of scans."""
     ordered = sorted(
-        found, key=lambda one: (one.service, one.candidate.series, one.candidate.change_time, one.scan_end)
+        candidates,
+        key=lambda candidate: (
+            candidate.service,
+            candidate.candidate.series,
+            candidate.candidate.change_time,
+            candidate.scan_end,
+        ),
     )
-    groups = [[one] for one in ordered[:1]]
-    for last, one in pairwise(ordered):
-        same = (last.service, last.candidate.series) == (one.service, one.candidate.series)
-        if same and one.candidate.change_time - last.candidate.change_time <= same_s:
-            groups[-1].append(one)
+    groups = [[candidate] for candidate in ordered[:1]]
+    for last, candidate in pairwise(ordered):
+        same = (last.service, last.candidate.series) == (candidate.service, candidate.candidate.series)
+        if same and candidate.candidate.change_time - last.candidate.change_time <= same_s:
+            groups[-1].append(candidate)
         else:
-            groups.append([one])
-    return [sorted(group, key=lambda one: one.scan_end) for group in groups]
+            groups.append([candidate])
+    return [sorted(group, key=lambda candidate: candidate.scan_end) for group in groups]
 
 
 def _answer(shown: LedgerCandidate, answers: Sequence[Answer], same_s: float) -> Answer | None:
-    """Return what was said of a line's event, else of the nearest event of its series."""
+    """Return the answer to a line's event, or to the nearest event of its series."""
     near = [
         (
             answer.event != shown.id,
@@ -194,4 +200,4 @@ def _answer(shown: LedgerCandidate, answers: Sequence[Answer], same_s: float) ->
         if (answer.service, answer.series) == (shown.service, shown.candidate.series)
         and (answer.event == shown.id or abs(answer.change_time - shown.candidate.change_time) <= same_s)
     ]
-    return min(near, key=lambda one: one[:3])[3] if near else None
+    return min(near, key=lambda row: row[:3])[3] if near else None

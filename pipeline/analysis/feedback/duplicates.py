@@ -15,42 +15,46 @@ def merge_duplicates(
 ) -> list[OpenRegression]:
     """Return open regressions without those that are duplicates of another one of them.
 
-    Their series become members of that one's group: what escalates there is an update of it. A duplicate
-    of what is not open any more is followed by itself.
+    Their series become members of the original's group, so that their escalations are its updates. A
+    duplicate of a regression that is no longer open is followed by itself.
 
     Args:
         followed: Of one service.
         states: The latest verdicts, by event.
     """
-    known = {one.id: one for one in followed}
-    originals = _originals(known, states)
-    merged = {name: one for name, one in known.items() if name not in originals}
+    by_id = {regression.id: regression for regression in followed}
+    originals = _originals(by_id, states)
+    merged = {name: regression for name, regression in by_id.items() if name not in originals}
     for event, original in originals.items():
-        merged[original] = _joined(merged[original], known[event])
+        merged[original] = _joined(merged[original], by_id[event])
     return list(merged.values())
 
 
 def follow_originals(scan: Scan, followed: Sequence[OpenRegression], states: Mapping[str, Verdict]) -> Scan:
-    """Return a scan in which what joined a duplicate has joined the regression that stands for it."""
-    originals = _originals({one.id: one for one in followed}, states)
-    if not any(one.regression in originals for one in scan.joined):
+    """Return a scan whose candidates join the originals of duplicates."""
+    originals = _originals({entry.id: entry for entry in followed}, states)
+    if not any(entry.regression in originals for entry in scan.joined):
         return scan
-    joined = (replace(one, regression=originals.get(one.regression, one.regression)) for one in scan.joined)
+    joined = (
+        replace(entry, regression=originals.get(entry.regression, entry.regression)) for entry in scan.joined
+    )
     return replace(scan, joined=tuple(joined))
 
 
-def _originals(known: Mapping[str, OpenRegression], states: Mapping[str, Verdict]) -> dict[str, str]:
-    """Return which open regression stands for each other one, by id."""
-    found = {name: original_of(name, states) for name in known}
-    return {name: original for name, original in found.items() if original != name and original in known}
+def _originals(regressions: Mapping[str, OpenRegression], states: Mapping[str, Verdict]) -> dict[str, str]:
+    """Return the id of each open regression's original."""
+    originals = {name: original_of(name, states) for name in regressions}
+    return {
+        name: original for name, original in originals.items() if original != name and original in regressions
+    }
 
 
-def _joined(one: OpenRegression, duplicate: OpenRegression) -> OpenRegression:
-    series = {each.series for each in (one.candidate, *one.candidate.group)}
+def _joined(original: OpenRegression, duplicate: OpenRegression) -> OpenRegression:
+    series = {series_candidate.series for series_candidate in (original.candidate, *original.candidate.group)}
     more = [
-        replace(each, group=())
-        for each in (duplicate.candidate, *duplicate.candidate.group)
-        if each.series not in series
+        replace(series_candidate, group=())
+        for series_candidate in (duplicate.candidate, *duplicate.candidate.group)
+        if series_candidate.series not in series
     ]
-    candidate = replace(one.candidate, group=(*one.candidate.group, *more))
-    return replace(one, candidate=candidate, levels={**duplicate.levels, **one.levels})
+    candidate = replace(original.candidate, group=(*original.candidate.group, *more))
+    return replace(original, candidate=candidate, levels={**duplicate.levels, **original.levels})

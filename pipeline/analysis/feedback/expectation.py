@@ -1,4 +1,4 @@
-"""Expectations that follow from verdicts: what somebody called expected stays silent, up to its own cost."""
+"""Expectations from verdicts: a regression that somebody called expected stays silent, up to its cost."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.units import DAY_S
 
 EXPECTED_S = 90 * DAY_S
-"""How long an expected regression stays silent where nobody says until when."""
+"""Duration of the silence if the verdict gives no end."""
 
 
 def expectation_of(said: Verdict, candidate: Candidate) -> Silence | None:
     """Return the expectation that a verdict makes of the regression it is about.
 
-    The same subroutine may cost as much as was reported once more, and a service-level metric may change by
-    as much, whichever way it gets worse; what goes beyond that is reported.
+    The subroutine may cost the reported amount once more, and a service-level metric may change by it, in
+    whichever direction it gets worse; what goes beyond that is reported.
 
     Args:
         said: A verdict; None is returned for any but ``expected``.

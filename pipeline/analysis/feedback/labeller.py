@@ -1,7 +1,7 @@
-"""The AutoLabeler by rules (FBDetect §5.5.2): a class of what people wrote and did about an event.
+"""The AutoLabeler by rules (FBDetect §5.5.2): classes of people's texts and actions on an event.
 
-The paper asks a language model for the status, and settles what that leaves open by what was done. Here
-phrases are looked for, the last comment that has one counts, and the evidence is always shown.
+The paper asks a language model for the status, and settles open cases by people's actions. Here phrases are
+looked for, the last comment that has one counts, and the evidence is always shown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Basis = Literal["verdict", "comment", "follow-up change", "resolution", "model",
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What people wrote and did about an event."""
+    """People's texts and actions on an event."""
 
     comments: tuple[str, ...] = ()  # oldest first
     verdict: VerdictKind | None = None  # the event's state
@@ -31,7 +31,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A class and what it rests on."""
+    """A class and its evidence."""
 
     status: Status
     basis: Basis
@@ -100,7 +100,7 @@ _PHRASES: Mapping[Status, Sequence[str]] = {
         r"cached it|removed the",
     ),
 }
-"""Which words speak for a class; of several in one comment the first class that has any counts."""
+"""Words of each class; if one comment has several, the first class counts."""
 
 _RULES = {status: re.compile("|".join(phrases), re.IGNORECASE) for status, phrases in _PHRASES.items()}
 
@@ -109,25 +109,25 @@ _DENIED = re.compile(
     r"( \w+){0,2} (a |an |the |to be )?$",
     re.IGNORECASE,
 )
-"""What before a phrase turns it round: it is no evidence then."""
+"""Words before a phrase that negate it: the phrase is no evidence then."""
 
 _OPEN = re.compile(
     r"\b(should|could|can|will|might|may|need(s)? to|going to|plan(ning)? to|trying to|want to|please|if"
     r"|whether|maybe|perhaps|working on|waiting for|still|unless|until|todo)\b[^.;]{0,40}$",
     re.IGNORECASE,
 )
-"""What before a phrase leaves it open: nobody says that it is so."""
+"""Words before a phrase that leave it open: the phrase is no statement then."""
 
 
 def label(answers: Answers) -> Label:
-    """Return the class of an event: by its verdict, else its comments, else what was done."""
+    """Return the class of an event: by its verdict, else its comments, else people's actions."""
     if answers.verdict and answers.verdict in _OF_VERDICTS:
         return Label(_OF_VERDICTS[answers.verdict], "verdict", answers.verdict)
     return label_comments(answers.comments) or label_deeds(answers)
 
 
 def label_comments(comments: Sequence[str]) -> Label | None:
-    """Return the class that the last comment with a phrase speaks for, None if none has one."""
+    """Return the class of the last comment with a phrase, None if no comment has one."""
     for comment in reversed(comments):
         for status, rule in _RULES.items():
             for match in rule.finditer(comment):
@@ -137,7 +137,7 @@ def label_comments(comments: Sequence[str]) -> Label | None:
 
 
 def label_deeds(answers: Answers) -> Label:
-    """Return the class by what was done: the paper's second step."""
+    """Return the class by people's actions: the paper's second step."""
     if answers.repaired_by:
         return Label("fixed", "follow-up change", ", ".join(answers.repaired_by))
     if answers.resolved:

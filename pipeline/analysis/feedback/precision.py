@@ -1,4 +1,4 @@
-"""Precision by verdicts: which share of the events is right, in all and by service, workload and step."""
+"""Precision by verdicts: the share of right events, in all and by service, workload and step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.model import Decision, Verdict, VerdictKind
 
 RIGHT: tuple[VerdictKind, ...] = ("true", "expected", "fixed")
 WRONG: tuple[VerdictKind, ...] = ("false", "cost-shift", "duplicate")
-"""What verdicts count as; FBDetect §5.5.2 counts cost shifts and duplicates as false positives, too."""
+"""Classes of verdicts; FBDetect §5.5.2 counts cost shifts and duplicates as false positives, too."""
 
 Z_95 = 1.959964
 """Standard errors on each side of a 95 % interval."""
@@ -22,7 +22,7 @@ Grouped = Literal["all", "service", "workload", "step", "step, near its bound"]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """An event of which people said whether it is right, and the steps that let it through."""
+    """An event that people called right or wrong, and the steps that it passed."""
 
     reported: Reported
     right: bool
@@ -32,7 +32,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many of several, with Wilson's interval of 95 %."""
+    """A share with Wilson's interval of 95 %."""
 
     hits: int
     of: int
@@ -50,7 +50,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """Which share of some events is right."""
+    """Share of right events."""
 
     by: Grouped
     name: str
@@ -70,7 +70,7 @@ def wilson(hits: int, of: int, z: float = Z_95) -> tuple[float, float]:
 def is_right(state: Verdict | None, cause: Verdict | None = None) -> bool | None:
     """Return whether an event is right by its state; None where that says nothing of it.
 
-    Whoever names the change that did it says that it is right, unless the state says otherwise.
+    Naming the root cause confirms the event, unless its state says otherwise.
     """
     if state and state.verdict in WRONG:
         return False
@@ -83,37 +83,38 @@ def precision_table(judged: Sequence[Judged]) -> tuple[Precision, ...]:
     """Return precision in all, by service, by workload and by step, each in the order of its names.
 
     A step's is that of the events which it let through; those near its bound are the half of them whose
-    statistic was nearest to it, as a ratio: a step that lets false ones through narrowly asks for too little.
+    statistic was nearest to it, as a ratio: if most of those are false, the bound is too loose.
     """
-    found = [_of("all", "", judged)] if judged else []
+    rows = [_of("all", "", judged)] if judged else []
     grouped: tuple[Grouped, ...] = ("service", "workload")
     for by in grouped:
-        names = sorted({getattr(one.reported, by) for one in judged})
-        found += [
-            _of(by, name, [one for one in judged if getattr(one.reported, by) == name]) for name in names
+        names = sorted({getattr(event.reported, by) for event in judged})
+        rows += [
+            _of(by, name, [event for event in judged if getattr(event.reported, by) == name])
+            for name in names
         ]
     for step in _steps(judged):
-        held = [(distance, one) for one in judged if (distance := _distance(one, step)) is not None]
-        found.append(_of("step", step, [one for _, one in held]))
+        held = [(distance, event) for event in judged if (distance := _distance(event, step)) is not None]
+        rows.append(_of("step", step, [event for _, event in held]))
         near = sorted((pair for pair in held if math.isfinite(pair[0])), key=lambda pair: pair[0])
         if len(near) > 1:
-            found.append(_of("step, near its bound", step, [one for _, one in near[: len(near) // 2]]))
-    return tuple(found)
+            rows.append(_of("step, near its bound", step, [event for _, event in near[: len(near) // 2]]))
+    return tuple(rows)
 
 
 def _of(by: Grouped, name: str, judged: Iterable[Judged]) -> Precision:
-    rights = [one.right for one in judged]
+    rights = [event.right for event in judged]
     return Precision(by, name, Share(sum(rights), len(rights)))
 
 
 def _steps(judged: Sequence[Judged]) -> list[str]:
-    """Return the steps that judged any of the events, in the order in which they did."""
-    return list(dict.fromkeys(decision.step for one in judged for decision in one.passed))
+    """Return the steps that judged any of the events, in the order of the pipeline."""
+    return list(dict.fromkeys(decision.step for event in judged for decision in event.passed))
 
 
-def _distance(one: Judged, step: str) -> float | None:
-    """Return how far an event was from a step's bound, as a logarithm; None if it was not judged by it."""
-    decisions = [decision for decision in one.passed if decision.step == step]
+def _distance(event: Judged, step: str) -> float | None:
+    """Return the distance of an event from a step's bound, as a logarithm; None if it was not judged."""
+    decisions = [decision for decision in event.passed if decision.step == step]
     if not decisions:
         return None
     statistic, bound = decisions[-1].statistic, decisions[-1].bound

@@ -1,4 +1,4 @@
-"""States of events by what people said of them."""
+"""States of events by people's verdicts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Literal
 from pipeline.model import MetricKind, Verdict
 
 FixState = Literal["waiting", "confirmed", "contradicted"]
-"""What became of a regression that somebody called fixed."""
+"""State of a regression that somebody called fixed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A reported regression, as far as verdicts are about it. Times are epoch seconds."""
+    """A reported regression with the fields that verdicts refer to. Times are epoch seconds."""
 
     id: str
     service: str
@@ -29,25 +29,25 @@ class Reported:
 
     @property
     def delta(self) -> float:
-        """By how much its level rose."""
+        """Rise of its level."""
         return self.after - self.before
 
 
 def latest_verdicts(said: Iterable[Verdict]) -> dict[str, Verdict]:
     """Return the state of each event that has one: its latest verdict, causes left out, by the event's id.
 
-    Of two of the same time that of the later author by name counts, so that the order they come in does not.
+    Of two verdicts of the same time, that of the alphabetically later author counts, whatever their order.
     """
-    return _latest(one for one in said if one.verdict != "cause")
+    return _latest(verdict for verdict in said if verdict.verdict != "cause")
 
 
 def confirmed_causes(said: Iterable[Verdict]) -> dict[str, Verdict]:
-    """Return the latest cause that was confirmed of each event, by the event's id."""
-    return _latest(one for one in said if one.verdict == "cause")
+    """Return the latest confirmed cause of each event, by the event's id."""
+    return _latest(verdict for verdict in said if verdict.verdict == "cause")
 
 
 def original_of(event: str, states: Mapping[str, Verdict]) -> str:
-    """Return the event that stands for one: what it is a duplicate of, and so on; itself if of none.
+    """Return the original of an event: the end of its chain of duplicates; itself if it is no duplicate.
 
     Of events that are called duplicates of each other, the one with the smallest id stands for all.
     """
@@ -61,7 +61,7 @@ def original_of(event: str, states: Mapping[str, Verdict]) -> str:
 
 
 def fix_state(fixed: Verdict, reported: Reported, last_scan: float, due_s: float) -> FixState:
-    """Return what became of a regression that was called fixed.
+    """Return the state of a regression that was called fixed.
 
     Args:
         fixed: The verdict.
@@ -74,6 +74,6 @@ def fix_state(fixed: Verdict, reported: Reported, last_scan: float, due_s: float
     return "contradicted" if last_scan >= fixed.time + due_s else "waiting"
 
 
-def _latest(said: Iterable[Verdict]) -> dict[str, Verdict]:
-    ordered = sorted(said, key=lambda one: (one.time, one.author))
-    return {one.event: one for one in ordered}
+def _latest(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:
+    ordered = sorted(verdicts, key=lambda verdict: (verdict.time, verdict.author))
+    return {verdict.event: verdict for verdict in ordered}

@@ -1,10 +1,9 @@
-"""Thresholds that verdicts propose, and how well a setting parts right events from wrong ones.
+"""Thresholds that verdicts propose, and ROC curves of right and wrong events.
 
 The curves are those of KDD 2018 §3.2, the events those of its loop, §3.3.
 
-A proposal keeps every event that is right, or such a share of them as is asked for, and drops as many wrong
-ones as it can. It can only be higher than the threshold that the events came through: of what that dropped
-nobody has said anything (§3.3).
+A proposal keeps all right events, or a requested share of them, and drops as many wrong ones as possible. It
+can only raise the present threshold: people never judged the candidates that this dropped (§3.3).
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ from pipeline.analysis.feedback.precision import Judged, Share
 from pipeline.analysis.feedback.state import Reported
 
 Measure = Literal["absolute", "relative"]
-"""How large a change is: in the series' unit, or as a share of its level before."""
+"""Size of a change: in the series' unit, or as a share of its level before."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThresholdConfig:
-    """From how many verdicts on a threshold is proposed, and what it may cost."""
+    """Number of verdicts that a proposal requires, and its limits."""
 
-    least_right: int = 10  # with all of them kept, at least 72 % would be (Wilson, 95 %)
-    least_dropped: int = 2  # wrong ones: of one nothing follows
-    margin: float = 0.9  # of the smallest right one that stays: the next may be a little smaller
+    least_right: int = 10  # if all of them are kept, at least 72 % would be (Wilson, 95 %)
+    least_dropped: int = 2  # wrong events: one is no evidence
+    margin: float = 0.9  # share of the smallest right event's size: the next one may be a little smaller
     keep: float = 1.0  # share of the right ones that stay at least
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One setting on the ROC curve: what passes if at least ``bound`` is asked for."""
+    """A point on the ROC curve: events of at least ``bound`` pass."""
 
     bound: float
     kept: float  # share of the right ones
@@ -45,12 +44,12 @@ class Roc:
 
     setting: str
     points: tuple[Point, ...]  # from the highest bound to the lowest
-    area: float  # under the curve: 0.5 parts nothing, 1 everything; NaN without both kinds
+    area: float  # area under the curve: 0.5 for chance, 1 for perfect separation; NaN without both kinds
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A threshold of a workload for a service; ``comparison`` says what it would have changed."""
+    """A threshold of a workload for a service; ``comparison`` holds its effect on past events."""
 
     workload: str
     service: str
@@ -63,7 +62,7 @@ class Proposal:
 
 
 def size_of(reported: Reported, measure: Measure) -> float:
-    """Return how large an event's change is; infinite as a share of nothing."""
+    """Return the size of an event's change; infinite as a share of nothing."""
     delta = abs(reported.delta)
     if measure == "absolute":
         return delta
@@ -75,7 +74,7 @@ def propose_thresholds(
     present: Mapping[str, tuple[Measure, float]],
     config: ThresholdConfig | None = None,
 ) -> tuple[Proposal, ...]:
-    """Return what verdicts propose for each workload and service that has any, in the order of their names.
+    """Return the proposal for each workload and service with verdicts, in the order of their names.
 
     Args:
         judged: Events of which people said whether they are right.
@@ -83,10 +82,14 @@ def propose_thresholds(
         config: From how many verdicts on, and which share of the right ones stays.
     """
     config = config or ThresholdConfig()
-    keys = sorted({(one.reported.workload, one.reported.service) for one in judged})
+    keys = sorted({(event.reported.workload, event.reported.service) for event in judged})
     return tuple(
         _propose(
-            [one for one in judged if (one.reported.workload, one.reported.service) == (workload, service)],
+            [
+                event
+                for event in judged
+                if (event.reported.workload, event.reported.service) == (workload, service)
+            ],
             present[workload],
             config,
         )
@@ -96,17 +99,17 @@ def propose_thresholds(
 
 
 def rocs_of(judged: Sequence[Judged], measure: Measure) -> tuple[Roc, ...]:
-    """Return how well size and significance part right events from wrong ones."""
+    """Return the ROC curves of size and significance for right and wrong events."""
     return (
-        roc("threshold", judged, lambda one: size_of(one.reported, measure)),
-        roc("significance", judged, lambda one: -one.p_value),
+        roc("threshold", judged, lambda event: size_of(event.reported, measure)),
+        roc("significance", judged, lambda event: -event.p_value),
     )
 
 
 def roc(setting: str, judged: Sequence[Judged], score: Callable[[Judged], float]) -> Roc:
-    """Return how well a score parts right events from wrong ones; a higher one is more surely right."""
-    right = [score(one) for one in judged if one.right]
-    wrong = [score(one) for one in judged if not one.right]
+    """Return the ROC curve of a score; a higher score is more surely right."""
+    right = [score(event) for event in judged if event.right]
+    wrong = [score(event) for event in judged if not event.right]
     if not right or not wrong:
         return Roc(setting, (), float("nan"))
     bounds = sorted({*right, *wrong}, reverse=True)
@@ -118,7 +121,7 @@ def roc(setting: str, judged: Sequence[Judged], score: Callable[[Judged], float]
         )
         for bound in bounds
     )
-    # Mann and Whitney: how often a right one scores above a wrong one, ties half.
+    # Mann and Whitney: the probability that a right event scores above a wrong one; ties count half.
     wins = sum((a > b) + 0.5 * (a == b) for a in right for b in wrong)
     return Roc(setting, points, wins / (len(right) * len(wrong)))
 
@@ -129,9 +132,9 @@ def _propose(
     config: ThresholdConfig,
 ) -> Proposal:
     measure, now = present
-    right = sorted(size_of(one.reported, measure) for one in judged if one.right)
-    wrong = [size_of(one.reported, measure) for one in judged if not one.right]
-    given_up = int((1 - config.keep) * len(right) + 1e-9)  # 0.05 of 20 is one, whatever binary fractions say
+    right = sorted(size_of(event.reported, measure) for event in judged if event.right)
+    wrong = [size_of(event.reported, measure) for event in judged if not event.right]
+    given_up = int((1 - config.keep) * len(right) + 1e-9)  # 0.05 of 20 is one, whatever rounding does
     bound = config.margin * right[given_up] if right else 0.0
     dropped = sum(size < bound for size in wrong)
     enough = len(right) >= config.least_right and dropped >= config.least_dropped and bound > now

@@ -1,4 +1,4 @@
-"""What becomes of a reported regression: updated as it escalates or is joined, resolved as it is gone."""
+"""Life of a reported regression: updated when it escalates or series join it, resolved when it is gone."""
 
 from pipeline.analysis.lifecycle.courses import Courses, courses_of
 from pipeline.analysis.lifecycle.decision import (

@@ -14,9 +14,9 @@ from pipeline.model import Candidate, FloatArray, SeriesKey, SeriesMatrix
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """Values and weights of some series by windows, the last of which ends at ``end``.
+    """Values and weights of series by window, the last of which ends at ``end``.
 
-    The last row of both is that of a series that has no row.
+    The last row of both stands for a series that has no row.
     """
 
     end: float
@@ -27,8 +27,8 @@ class Courses:
 
     def of(self, candidate: Candidate, start: float, end: float) -> tuple[FloatArray, FloatArray]:
         """Return values and weights of a candidate's series in [start, end): (windows,) both."""
-        # Both ends rounded by themselves would make spans of one length differ where a day is no whole number
-        # of windows.
+        # Rounding both ends would give spans of one length different windows if a day is no multiple of a
+        # window.
         windows = self.values.shape[1]
         first = max(windows - round((self.end - start) / self.resolution_s), 0)
         columns = slice(first, first + round((end - start) / self.resolution_s))
@@ -37,7 +37,7 @@ class Courses:
 
 
 def courses_of(matrix: SeriesMatrix, end: float, *, service_level: bool) -> Courses:
-    """Return the courses that a matrix of counts or values holds.
+    """Return the courses of a matrix of counts or values.
 
     A subroutine that no sample holds any more takes no CPU; a metric without points says nothing.
 

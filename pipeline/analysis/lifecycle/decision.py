@@ -1,4 +1,4 @@
-"""The updates that one scan makes of open regressions: escalated, joined by further series, resolved."""
+"""Updates by one scan of open regressions: escalated, joined by further series, resolved."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from pipeline.model.metric_kind import is_gcpu
 
 @dataclass(frozen=True, slots=True)
 class LifecycleConfig:
-    """What a workload says of spans and sizes; exactly one threshold is given."""
+    """Settings of a workload: spans and sizes; exactly one threshold is set."""
 
     resolution_s: float
     historical_s: float
     absolute: float | None = None  # detection threshold, in the series' unit
-    relative: float | None = None  # or as a share of the level reported last
+    relative: float | None = None  # or as a share of the level that was reported last
     recovery: ReturnConfig = field(default_factory=ReturnConfig)
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleEvidence:
-    """What one scan has to decide on."""
+    """Input of the decision of one scan."""
 
     scan: Scan
     followed: tuple[OpenRegression, ...]  # of the scan's workload, newest first
-    elsewhere: tuple[OpenRegression, ...]  # of other workloads, which candidates of the scan have joined
+    elsewhere: tuple[OpenRegression, ...]  # of other workloads, joined by candidates of the scan
     courses: Courses | None  # of those followed, from ``courses_start`` on; None if that asks for none
 
 
@@ -55,37 +55,40 @@ class Fallback:
 
 
 def judged_since(scan: Scan, config: LifecycleConfig) -> float:
-    """Return from when on a series must have returned to count as resolved at a scan."""
+    """Return the time from which on a series must have returned to count as resolved at a scan."""
     return scan.end - span_s(scan.end - scan.analysis_start, config.historical_s)
 
 
 def courses_start(scan: Scan, followed: Sequence[OpenRegression], config: LifecycleConfig) -> float | None:
-    """Return from when on the decision needs the courses of regressions' own metrics; None if it does not."""
+    """Return the start of the courses that the decision needs; None if it needs none."""
     since = judged_since(scan, config)
     starts = [
-        min(one.candidate.change_time, since - _shift_s(one, scan, config)) for one in _old(followed, since)
+        min(regression.candidate.change_time, since - _shift_s(regression, scan, config))
+        for regression in _old(followed, since)
     ]
     for candidate in _escalating(scan):
-        if any(one.member(candidate.series) not in (None, one.candidate) for one in followed):
+        if any(
+            regression.member(candidate.series) not in (None, regression.candidate) for regression in followed
+        ):
             starts.append(candidate.change_time)
     return min(starts, default=None)
 
 
 def find_fallbacks(evidence: LifecycleEvidence, config: LifecycleConfig) -> list[Fallback]:
-    """Return the regressions whose series seem to have returned: the share factor may yet explain it."""
-    found = []
-    for one in _old(evidence.followed, judged_since(evidence.scan, config)):
-        returned = _judge_returned(evidence, one, config)
-        time = _drop_time(evidence, one, config) if returned.returned else None
+    """Return regressions whose series seem to have returned; the share factor may still explain it."""
+    fallbacks = []
+    for regression in _old(evidence.followed, judged_since(evidence.scan, config)):
+        returned = _judge_returned(evidence, regression, config)
+        time = _drop_time(evidence, regression, config) if returned.returned else None
         if time:
-            found.append(Fallback(one, time, returned.level))
-    return found
+            fallbacks.append(Fallback(regression, time, returned.level))
+    return fallbacks
 
 
 def confirm_fallbacks(
     evidence: LifecycleEvidence, fallbacks: Sequence[Fallback], config: LifecycleConfig
 ) -> list[Fallback]:
-    """Return the fallbacks that hold with their share factors filled in: those are resolved."""
+    """Return the fallbacks that hold after division by their share factors: these are resolved."""
     return [
         fallback
         for fallback in fallbacks
@@ -96,7 +99,7 @@ def confirm_fallbacks(
 def decide_updates(
     evidence: LifecycleEvidence, fallbacks: Sequence[Fallback], config: LifecycleConfig
 ) -> list[Update]:
-    """Return one update for each regression of which a scan has news, the resolved ones last.
+    """Return one update for each regression with news in a scan, the resolved ones last.
 
     Args:
         evidence: What was gathered.
@@ -105,7 +108,7 @@ def decide_updates(
     """
     resolved = [_resolution(evidence.scan, fallback) for fallback in fallbacks]
     gone = {update.regression.id for update in resolved}
-    left = [one for one in evidence.followed if one.id not in gone]
+    left = [regression for regression in evidence.followed if regression.id not in gone]
     escalated = _escalations(evidence, left, config)
     return [*_with_joined(evidence.scan, [*left, *evidence.elsewhere], escalated), *resolved]
 
@@ -122,23 +125,23 @@ def fixing_changes(
 
 
 def _old(followed: Sequence[OpenRegression], since: float) -> list[OpenRegression]:
-    """Return the regressions that had begun before the span in which a return must hold."""
-    return [one for one in followed if one.candidate.change_time <= since]
+    """Return the regressions that began before the span in which a return must hold."""
+    return [regression for regression in followed if regression.candidate.change_time <= since]
 
 
-def _shift_s(one: OpenRegression, scan: Scan, config: LifecycleConfig) -> float:
-    """Return how much earlier the course of the same hours before a regression lies; 0 if there is none."""
-    change_time = one.candidate.change_time
+def _shift_s(regression: OpenRegression, scan: Scan, config: LifecycleConfig) -> float:
+    """Return how far before the scan the reference course of the same hours lies; 0 if there is none."""
+    change_time = regression.candidate.change_time
     earliest = change_time - config.historical_s
     return reference_shift_s(judged_since(scan, config), scan.end, change_time, earliest) or 0.0
 
 
 def _judge_returned(
-    evidence: LifecycleEvidence, one: OpenRegression, config: LifecycleConfig, factor: float = 1.0
+    evidence: LifecycleEvidence, regression: OpenRegression, config: LifecycleConfig, factor: float = 1.0
 ) -> Return:
     """Judge the level of a regression's own metric, with all shares divided by a factor."""
-    courses, scan, reported = _known(evidence.courses), evidence.scan, one.candidate
-    since, shift_s = judged_since(scan, config), _shift_s(one, scan, config)
+    courses, scan, reported = _known(evidence.courses), evidence.scan, regression.candidate
+    since, shift_s = judged_since(scan, config), _shift_s(regression, scan, config)
     values, weights = courses.of(reported, since, scan.end)
     expected = courses.of(reported, since - shift_s, scan.end - shift_s)[0] if shift_s else None
     return judge_returned(
@@ -151,9 +154,11 @@ def _judge_returned(
     )
 
 
-def _drop_time(evidence: LifecycleEvidence, one: OpenRegression, config: LifecycleConfig) -> float | None:
-    """Return when a series fell back by a large part of a regression; None if it never did at one time."""
-    scan, reported = evidence.scan, one.candidate
+def _drop_time(
+    evidence: LifecycleEvidence, regression: OpenRegression, config: LifecycleConfig
+) -> float | None:
+    """Return the time when a series fell by a large part of a regression at once; None if it never did."""
+    scan, reported = evidence.scan, regression.candidate
     values, weights = _known(evidence.courses).of(reported, reported.change_time, scan.end)
     upward = values if reported.delta > 0 else -values
     span = round((scan.end - judged_since(scan, config)) / config.resolution_s)
@@ -164,11 +169,11 @@ def _drop_time(evidence: LifecycleEvidence, one: OpenRegression, config: Lifecyc
 
 
 def _resolution(scan: Scan, fallback: Fallback) -> Update:
-    one = fallback.regression
-    every = (one.candidate, *one.candidate.group)
+    regression = fallback.regression
+    every = (regression.candidate, *regression.candidate.group)
     return Update(
         kind="resolved",
-        regression=one,
+        regression=regression,
         service=scan.service,
         workload=scan.workload,
         time=scan.end,
@@ -179,9 +184,10 @@ def _resolution(scan: Scan, fallback: Fallback) -> Update:
 
 
 def _escalating(scan: Scan) -> list[Candidate]:
-    """Return what may have escalated, what did most first.
+    """Return the candidates that may escalate a regression, the largest rise first.
 
-    The filter stage says so of what goes beyond one candidate, dedup of what joined a regression once more.
+    The filter stage reports candidates beyond an earlier one, the dedup stage those that join a regression
+    again.
     """
     every = [*scan.grown, *(joined.candidate for joined in scan.joined)]
     return sorted(every, key=lambda c: (-abs(c.delta), c.series))
@@ -193,13 +199,15 @@ def _escalations(
     """Return one update for each regression of which a series has escalated beyond what was reported."""
     scan = evidence.scan
     updates: dict[str, Update] = {}
-    # What grew most speaks for a group; but a regression's own metric goes before its group's.
+    # The series that rose most represents a group; but a regression's own metric precedes its group.
     elsewhere = {joined.candidate: joined.regression for joined in scan.joined}
     for candidate in _escalating(scan):
         series = candidate.series
-        # The newest regression of a series is the one that has escalated.
-        regression = next((one for one in left if one.member(series)), None)
-        # A metric that has joined another one got worse with that.
+        # If several regressions have the series, the newest one has escalated.
+        regression = next(
+            (open_regression for open_regression in left if open_regression.member(series)), None
+        )
+        # A metric that has joined another regression has escalated with that one.
         if (
             regression
             and not is_gcpu(series.kind)
@@ -232,34 +240,38 @@ def _escalations(
     return list(updates.values())
 
 
-def _level_since(evidence: LifecycleEvidence, one: OpenRegression, time: float) -> float:
+def _level_since(evidence: LifecycleEvidence, regression: OpenRegression, time: float) -> float:
     """Return the level of a regression's own metric since a member of its group has escalated."""
-    values, weights = _known(evidence.courses).of(one.candidate, time, evidence.scan.end)
-    known = weights > 0
-    return float(np.average(values[known], weights=weights[known])) if known.any() else one.own_level
+    values, weights = _known(evidence.courses).of(regression.candidate, time, evidence.scan.end)
+    measured = weights > 0
+    return (
+        float(np.average(values[measured], weights=weights[measured]))
+        if measured.any()
+        else regression.own_level
+    )
 
 
-def _with_joined(scan: Scan, found: Sequence[OpenRegression], updates: Sequence[Update]) -> list[Update]:
-    """Return the updates of a scan with the series that joined regressions, one update a regression.
+def _with_joined(scan: Scan, followed: Sequence[OpenRegression], updates: Sequence[Update]) -> list[Update]:
+    """Return the updates of a scan for series that joined regressions, one update a regression.
 
-    A series that is part of a regression already, as another workload may see it, is no news.
+    A series that already belongs to the regression, for instance by another workload, is no news.
     """
     by_id = {update.regression.id: update for update in updates}
-    for one in found:
-        news = [j.candidate for j in scan.joined if j.regression == one.id]
-        news = [c for c in news if one.member(c.series) is None]
+    for regression in followed:
+        news = [j.candidate for j in scan.joined if j.regression == regression.id]
+        news = [c for c in news if regression.member(c.series) is None]
         if not news:
             continue
-        update = by_id.get(one.id) or Update(
+        update = by_id.get(regression.id) or Update(
             kind="updated",
-            regression=one,
+            regression=regression,
             service=scan.service,
             workload=scan.workload,
             time=scan.end,
             change_time=news[0].change_time,
-            level=one.own_level,
+            level=regression.own_level,
         )
-        by_id[one.id] = replace(update, joined=tuple(news))
+        by_id[regression.id] = replace(update, joined=tuple(news))
     return list(by_id.values())
 
 

@@ -1,4 +1,4 @@
-"""Escalation: a regression whose series goes on beyond the level that was reported last."""
+"""Escalation: a regression whose series rises beyond the level that was reported last."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pipeline.model import Candidate
 def has_escalated(
     candidate: Candidate, *, before: float, reported: float, absolute: float | None, relative: float | None
 ) -> bool:
-    """Return whether a level goes beyond the one that was reported last, by enough to report it again.
+    """Return whether a level exceeds the last reported one by enough to report it again.
 
     Enough is the detection threshold at least, and half of all that was reported of the regression so far:
-    both levels are estimates, and what grows day after day should be reported a few times, not with every
+    both levels are estimates, and a series that grows every day should be reported a few times, not by every
     scan.
 
     Args:

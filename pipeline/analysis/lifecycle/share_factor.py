@@ -1,7 +1,7 @@
 """The factor by which all shares of a service have moved between two spans.
 
-A subroutine whose share fell back may not have changed at all: the rest of the service grew. So the shares of
-the service's largest subroutines are compared, as they were just before a regression and as they are now.
+The share of an unchanged subroutine falls when the rest of the service grows. So the shares of the service's
+largest subroutines just before a regression are compared with those of now.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def largest_subroutines(matrix: SeriesMatrix) -> list[SeriesKey]:
 
 
 def share_factor(then: SeriesMatrix, now: SeriesMatrix) -> float:
-    """Return what the shares of most series were multiplied by; 1 where too few are known.
+    """Return the factor by which the shares of most series moved; 1 if too few are known.
 
     Args:
         then: Subroutines in one window, before.

@@ -1,8 +1,8 @@
-"""Decisions on silences: which regressions people expected or muted, and which go beyond what they said.
+"""Decisions on silences: regressions that people expected or muted, and those beyond that.
 
-An expectation silences as much as it announces: the regressions that it is about are added up, each with
-its uncertainty, and what makes the sum significantly larger than the announced cost is reported. A mute
-silences whatever it names until it ends; what rises beside that in a group is not hidden by it.
+An expectation silences the announced cost: the regressions that it is about are added up, each with its
+uncertainty, and what makes the sum significantly larger than the announced cost is reported. A mute silences
+the series that it names until it ends; other rising members of a group stay visible.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from pipeline.model.frames import element
 from pipeline.model.metric_kind import is_gcpu
 
 ERRORS = 2.0
-"""Standard errors by which a rise must go beyond an announced cost to be reported."""
+"""Standard errors by which a rise must exceed an announced cost to be reported."""
 
 OTHERS_ERRORS = 3.0
 """Standard errors by which a member must rise beside muted subroutines: a group has many members."""
 
 SHORTEST_CHANGE = 7
-"""Shortest beginning of a change's id that names it, in characters, as git shortens ids."""
+"""Fewest characters that name a change's id, as git shortens ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What one regression takes of an announced cost."""
+    """Part of an announced cost that one regression uses."""
 
     regression: str  # its id
     silence: str  # id of the expectation
@@ -41,7 +41,7 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class SilenceEvidence:
-    """What one scan has to decide on silences with."""
+    """Input of one scan's decisions on silences."""
 
     now: float  # end of the scan, epoch seconds
     silences: tuple[Silence, ...]
@@ -54,13 +54,13 @@ class SilenceEvidence:
             for applied in decision.applied
             if applied.silence.kind == "expected"
         )
-        others = (one for one in self.spendings if one.regression != case.id)
-        return replace(self, spendings=(*others, *more))
+        spendings = (spending for spending in self.spendings if spending.regression != case.id)
+        return replace(self, spendings=(*spendings, *more))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SilenceCase:
-    """A regression as silences look at it."""
+    """A regression with the properties that silences depend on."""
 
     id: str
     candidate: Candidate  # with its group
@@ -70,32 +70,32 @@ class SilenceCase:
 
 @dataclass(frozen=True, slots=True)
 class SilenceDecision:
-    """What silences say of a regression: decisions in order, of which the last may have dropped it."""
+    """Decisions of silences on a regression, in order; the last may have dropped it."""
 
     decisions: tuple[Decision, ...]
     applied: tuple[AppliedSilence, ...]  # as many; each decision's silence
-    size: float = 0.0  # what it takes of an expectation
+    size: float = 0.0  # part of an expectation that it uses
     error: float = 0.0
 
     @property
     def silent(self) -> bool:
-        """Whether the regression is not to be reported."""
+        """Whether the regression is silenced."""
         return any(not decision.passed for decision in self.decisions)
 
 
 def decide_silence(case: SilenceCase, evidence: SilenceEvidence) -> SilenceDecision:
-    """Return what silences say of a regression; no decisions where none is about it."""
+    """Return the decisions of silences on a regression; none if no silence is about it."""
     size, error = size_of(case.candidate)
-    found = [_expected(case, evidence)]
-    if found[0] is None or found[0][0].passed:
-        found.append(_muted(case, running_mutes(evidence)))
-    given = [one for one in found if one is not None]
-    decisions, applied = tuple(one for one, _ in given), tuple(one for _, one in given)
+    judged = [_expected(case, evidence)]
+    if judged[0] is None or judged[0][0].passed:
+        judged.append(_muted(case, running_mutes(evidence)))
+    items = [item for item in judged if item is not None]
+    decisions, applied = tuple(item for item, _ in items), tuple(item for _, item in items)
     return SilenceDecision(decisions, applied, size, error)
 
 
 def is_in_force(silence: Silence, now: float) -> bool:
-    """Return whether a scan that ends now knows of a silence."""
+    """Return whether a silence is known to a scan that ends now."""
     return silence.time <= now and (silence.removed is None or now < silence.removed)
 
 
@@ -105,20 +105,20 @@ def matches(silence: Silence, candidate: Candidate) -> bool:
 
 
 def running_mutes(evidence: SilenceEvidence) -> list[Silence]:
-    """Return the mutes of a service that have begun and not ended when the scan ends."""
+    """Return the mutes of a service that are running when the scan ends."""
     now = evidence.now
     return [
-        one
-        for one in evidence.silences
-        if one.kind == "muted"
-        and is_in_force(one, now)
-        and one.start <= now
-        and (one.end is None or now < one.end)
+        silence
+        for silence in evidence.silences
+        if silence.kind == "muted"
+        and is_in_force(silence, now)
+        and silence.start <= now
+        and (silence.end is None or now < silence.end)
     ]
 
 
 def asks_for_stacks(candidate: Candidate, evidence: SilenceEvidence) -> bool:
-    """Return whether the decision needs the stacks around a change point: a mute leaves members out."""
+    """Return whether the decision needs the stacks around a change point: to leave out muted members."""
     mutes = running_mutes(evidence)
     return any(matches(mute, candidate) for mute in mutes) and any(
         is_gcpu(member.metric_kind) and not any(matches(mute, member) for mute in mutes)
@@ -127,10 +127,10 @@ def asks_for_stacks(candidate: Candidate, evidence: SilenceEvidence) -> bool:
 
 
 def size_of(candidate: Candidate) -> tuple[float, float]:
-    """Return how large a regression is as a share of the service's CPU, and the standard error of that.
+    """Return the size of a regression as a share of the service's CPU, and its standard error.
 
-    It is the rise of the member that surely rises most: what stands for a group may rise by less than it. Of
-    a service-level metric it is its own change, in its own unit.
+    It is the rise of the member with the largest certain rise: the representative of a group may rise less.
+    For a service-level metric it is the change in its own unit.
     """
     own = standard_error(candidate)
     if not is_gcpu(candidate.metric_kind):
@@ -156,36 +156,38 @@ def standard_error(candidate: Candidate) -> float:
 
 
 def _expected(case: SilenceCase, evidence: SilenceEvidence) -> tuple[Decision, AppliedSilence] | None:
-    """Hold a regression against the costs that were announced for it; the one with most room left counts."""
+    """Compare a regression with its announced costs; the one with most room left counts."""
     candidate = case.candidate
     own_unit = not is_gcpu(candidate.metric_kind)
     if not own_unit and candidate.delta <= 0:
         return None
     judged = [
-        (*_total(case, one, evidence), one)
-        for one in evidence.silences
-        if one.kind == "expected"
-        and one.is_of_metric == own_unit
-        and is_in_force(one, evidence.now)
-        and _is_expected_by(case, one)
+        (*_total(case, silence, evidence), silence)
+        for silence in evidence.silences
+        if silence.kind == "expected"
+        and silence.is_of_metric == own_unit
+        and is_in_force(silence, evidence.now)
+        and _is_expected_by(case, silence)
     ]
     if not judged:
         return None
-    total, bound, one = max(judged, key=lambda each: (each[1] - each[0], each[2].id))
+    total, bound, silence = max(judged, key=lambda row: (row[1] - row[0], row[2].id))
     within = total <= bound
-    decision = Decision("expected", not within, total, bound, "within" if within else "beyond", (one.id,))
-    return decision, AppliedSilence(one, total, announced(one, candidate))
+    decision = Decision("expected", not within, total, bound, "within" if within else "beyond", (silence.id,))
+    return decision, AppliedSilence(silence, total, announced(silence, candidate))
 
 
 def _total(case: SilenceCase, expectation: Silence, evidence: SilenceEvidence) -> tuple[float, float]:
-    """Return what regressions take of an announced cost, this one too, and the most it may be."""
+    """Return the cost that regressions use of an announcement, this one included, and its upper bound."""
     size, error = size_of(case.candidate)
-    others = [
-        one for one in evidence.spendings if one.silence == expectation.id and one.regression != case.id
+    spendings = [
+        spending
+        for spending in evidence.spendings
+        if spending.silence == expectation.id and spending.regression != case.id
     ]
-    variance = error**2 + sum(one.error**2 for one in others)
+    variance = error**2 + sum(spending.error**2 for spending in spendings)
     allowed = announced(expectation, case.candidate)
-    return size + sum(one.size for one in others), allowed + ERRORS * math.sqrt(variance)
+    return size + sum(spending.size for spending in spendings), allowed + ERRORS * math.sqrt(variance)
 
 
 def announced(expectation: Silence, candidate: Candidate) -> float:
@@ -196,13 +198,14 @@ def announced(expectation: Silence, candidate: Candidate) -> float:
 
 
 def _is_expected_by(case: SilenceCase, expectation: Silence) -> bool:
-    """Return whether a regression is what an expectation is about.
+    """Return whether an expectation is about a regression.
 
-    A change's cost is what it is suspected of; where nothing is suspected, what it names in its time.
+    A change's cost covers the regressions that it is suspected of; without suspects, the named ones in its
+    time.
     """
     candidate = case.candidate
     members = (candidate,) if expectation.is_of_metric else (candidate, *candidate.group)
-    named = any(matches(expectation, one) for one in members)
+    named = any(matches(expectation, member) for member in members)
     if not named:
         return False
     if expectation.change and case.suspects:
@@ -218,7 +221,7 @@ def _is_named(change: str, name: str) -> bool:
 
 
 def _muted(case: SilenceCase, mutes: Sequence[Silence]) -> tuple[Decision, AppliedSilence] | None:
-    """Hold a regression against the running mutes; the last to end speaks for all."""
+    """Compare a regression with the running mutes; the mute that ends last counts."""
     about = [mute for mute in mutes if matches(mute, case.candidate)]
     if not about:
         return None
@@ -235,15 +238,17 @@ def _muted(case: SilenceCase, mutes: Sequence[Silence]) -> tuple[Decision, Appli
 
 
 def _largest_beside(case: SilenceCase, mutes: Sequence[Silence]) -> tuple[Candidate, float, float] | None:
-    """Return the member that rises most beside what is muted, its rise there, and the noise of that."""
+    """Return the unmuted member that rises most, its unmuted rise, and the standard error of that."""
     every = (case.candidate, *case.candidate.group)
-    muted = [one for one in every if any(matches(mute, one) for mute in mutes)]
-    beside = [(one, *_rise_beside(one, muted, case)) for one in case.candidate.group if one not in muted]
-    return max(beside, key=lambda each: each[1] - each[2], default=None)
+    muted = [member for member in every if any(matches(mute, member) for mute in mutes)]
+    beside = [
+        (member, *_rise_beside(member, muted, case)) for member in case.candidate.group if member not in muted
+    ]
+    return max(beside, key=lambda row: row[1] - row[2], default=None)
 
 
 def _rise_beside(member: Candidate, muted: Sequence[Candidate], case: SilenceCase) -> tuple[float, float]:
-    """Return by how much a member rises in stacks without any muted subroutine, and the noise of that.
+    """Return a member's rise in stacks without any muted subroutine, and its standard error.
 
     Without stacks, as of service-level metrics, nothing of its rise is known to be theirs; of gCPU, what
     the largest muted one rises by.
@@ -253,9 +258,9 @@ def _rise_beside(member: Candidate, muted: Sequence[Candidate], case: SilenceCas
     if not is_gcpu(member.metric_kind):
         return abs(member.delta), 0.0
     if index is None or not index.matrix.total_before or not index.matrix.total_after:
-        return member.delta - max(one.delta for one in muted), OTHERS_ERRORS * own
+        return member.delta - max(muted_member.delta for muted_member in muted), OTHERS_ERRORS * own
     apart = index.holding([element(*member.series)])
-    apart &= ~index.holding([element(*one.series) for one in muted])
+    apart &= ~index.holding([element(*muted_member.series) for muted_member in muted])
     variance = own**2
     for counts, total in (
         (index.matrix.before, index.matrix.total_before),

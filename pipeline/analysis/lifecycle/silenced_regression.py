@@ -1,4 +1,4 @@
-"""The course of a silenced regression: it stays silent, is gone, or is reported after all."""
+"""Course of a silenced regression: it stays silent, is gone, or is reported later."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from pipeline.analysis.lifecycle.state import OpenRegression, Update
 from pipeline.model import AppliedSilence, Candidate, Decision, Scan
 
 SilencedState = Literal["expected", "muted", "reported", "gone"]
-"""Which step silences a regression; or that it was reported under an announced cost, or has returned."""
+"""Reason: the step that silences a regression; its report under an announced cost; or its return."""
 
 THERE = 0.5
-"""Share of a regression that must be left for it to be reported late."""
+"""Share of a regression that must remain for a late report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Silenced:
-    """A regression that was found and not reported so far."""
+    """A regression that was found and has not been reported."""
 
     regression: OpenRegression
     workload: str
@@ -39,14 +39,14 @@ class Silenced:
 
 @dataclass(frozen=True, slots=True)
 class SilencedNews:
-    """What a scan finds of a silenced regression."""
+    """Findings of a scan on a silenced regression."""
 
     silenced: Silenced
     candidate: Candidate  # as it is now: escalated, joined by others
-    joined: int  # how many series have joined it in this scan
+    joined: int  # number of series that joined it in this scan
     state: SilencedState
     decision: SilenceDecision
-    noted: bool  # whether anything is to be noted of it
+    noted: bool  # whether anything has to be recorded
 
 
 def decide_news(
@@ -56,11 +56,11 @@ def decide_news(
     share_left: float | None,
     evidence: SilenceEvidence,
 ) -> SilencedNews:
-    """Return what becomes of a silenced regression in a scan.
+    """Return the decision of a scan on a silenced regression.
 
-    What an announced cost silenced stays silent, whatever is found beside it, until it escalates or the
-    announcement is taken back. What is to be reported after all is reported while it is there: as it
-    escalates, as others join it, or while half of it is left at least. Until then it waits.
+    A regression under an announced cost stays silent, whatever is found beside it, until it escalates or the
+    announcement is taken back. A late report requires that it is still there: it escalates, others join it,
+    or at least half of it is left. Until then it waits.
 
     Args:
         one: As earlier scans left it.
@@ -83,19 +83,19 @@ def decide_news(
 
 
 def share_left(one: Silenced, courses: Courses | None, scan: Scan) -> float | None:
-    """Return how much of a regression is left in the windows that a scan looks at; None without data."""
+    """Return the share of a regression left in the windows that a scan looks at; None without data."""
     candidate = one.regression.candidate
     if courses is None or not candidate.delta:
         return None
     values, weights = courses.of(candidate, scan.analysis_start, scan.end)
-    known = weights > 0
-    if not known.any():
+    measured = weights > 0
+    if not measured.any():
         return None
-    return float(np.average(values[known], weights=weights[known]) - candidate.before) / candidate.delta
+    return float(np.average(values[measured], weights=weights[measured]) - candidate.before) / candidate.delta
 
 
 def as_found_now(one: Silenced, update: Update | None) -> Candidate:
-    """Return a silenced regression's candidate with what a scan found of it: a new level, further members."""
+    """Return a silenced regression's candidate with a scan's findings: a new level, further members."""
     candidate = one.regression.candidate
     if update is None:
         return candidate
@@ -107,23 +107,30 @@ def as_found_now(one: Silenced, update: Update | None) -> Candidate:
 
 
 def _escalated(group: Sequence[Candidate], member: Candidate) -> tuple[Candidate, ...]:
-    return tuple(replace(one, after=member.after) if one.series == member.series else one for one in group)
+    return tuple(
+        replace(series, after=member.after) if series.series == member.series else series for series in group
+    )
 
 
-def _is_taken_back(one: Silenced, evidence: SilenceEvidence) -> bool:
-    return any(each.id == one.silence and not is_in_force(each, evidence.now) for each in evidence.silences)
+def _is_taken_back(silenced: Silenced, evidence: SilenceEvidence) -> bool:
+    return any(
+        silence.id == silenced.silence and not is_in_force(silence, evidence.now)
+        for silence in evidence.silences
+    )
 
 
 def _step(decision: SilenceDecision) -> SilencedState:
     return "expected" if decision.decisions[-1].step == "expected" else "muted"
 
 
-def _with_end(one: Silenced, decision: SilenceDecision, evidence: SilenceEvidence) -> SilenceDecision:
-    """Return the decision with the end of what silenced the regression, unless it speaks of that."""
-    if any(each.step == one.state for each in decision.decisions):
+def _with_end(silenced: Silenced, decision: SilenceDecision, evidence: SilenceEvidence) -> SilenceDecision:
+    """Return the decision with the end of the regression's silence, unless the decision names it."""
+    if any(item.step == silenced.state for item in decision.decisions):
         return decision
-    known = next((each for each in evidence.silences if each.id == one.silence), None)
-    code = "removed" if one.state == "expected" else "ended"
-    ended = Decision(one.state, True, code=code, subjects=(one.silence, known.owner if known else "?"))
-    applied: tuple[AppliedSilence, ...] = (AppliedSilence(known),) if known else ()
+    silence = next((item for item in evidence.silences if item.id == silenced.silence), None)
+    code = "removed" if silenced.state == "expected" else "ended"
+    ended = Decision(
+        silenced.state, True, code=code, subjects=(silenced.silence, silence.owner if silence else "?")
+    )
+    applied: tuple[AppliedSilence, ...] = (AppliedSilence(silence),) if silence else ()
     return replace(decision, decisions=(ended, *decision.decisions), applied=(*applied, *decision.applied))

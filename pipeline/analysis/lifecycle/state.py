@@ -1,4 +1,4 @@
-"""Open regressions, and the updates that scans make of them."""
+"""Open regressions, and their updates by scans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OpenRegression:
     levels: Mapping[SeriesKey, float] = field(default_factory=dict)  # that later updates reported
 
     def member(self, series: SeriesKey) -> Candidate | None:
-        """Return what was reported of one of its series; None if it is none of them."""
+        """Return the reported candidate of one of its series; None if the series is not part of it."""
         every = (self.candidate, *self.candidate.group)
         return next((c for c in every if c.series == series), None)
 
@@ -37,7 +37,7 @@ class OpenRegression:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What has become of a regression, as one scan found it."""
+    """Course of a regression, as one scan found it."""
 
     kind: UpdateKind
     regression: OpenRegression
@@ -46,13 +46,13 @@ class Update:
     time: float  # end of the scan, epoch seconds
     change_time: float  # when the series escalated or returned
     level: float  # of the regression's own metric now
-    escalated: Candidate | None = None  # updated: the series that did; ``before`` is the level reported last
+    escalated: Candidate | None = None  # updated: the escalated series; ``before`` is the level reported last
     joined: tuple[Candidate, ...] = ()  # updated: series that rise with it, found by this scan
-    changes: tuple[Change, ...] = ()  # resolved: what may have fixed it, the latest first
-    suspects: tuple[Suspect, ...] = ()  # updated: what may have caused it, where only what joined says so
+    changes: tuple[Change, ...] = ()  # resolved: changes that may have fixed it, the latest first
+    suspects: tuple[Suspect, ...] = ()  # updated: suspects that only the joined series have
 
     @property
     def share_remaining(self) -> float:
-        """How much of the regression there is now: 1 as it was reported, 0 at the level before it."""
+        """Share of the regression that remains: 1 as it was reported, 0 at the level before it."""
         reported = self.regression.candidate
         return (self.level - reported.before) / reported.delta if reported.delta else 1.0

@@ -16,7 +16,7 @@ from pipeline.model.frames import MODULE
 
 @dataclass(frozen=True, slots=True)
 class AttributionConfig:
-    """When attribution counts as more than noise."""
+    """Criteria for attribution beyond noise."""
 
     errors: float = 3.0  # standard errors that a change's share of the rise must exceed: one-sided 0.00135
     min_count: float = 10.0  # samples on both sides together from which a stack shows the noise
@@ -24,14 +24,14 @@ class AttributionConfig:
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """How much of a regression the subroutines that a change modified explain.
+    """Share of a regression that the subroutines modified by a change explain.
 
-    ``fraction`` is L/R of the paper, ``error`` its standard error. ``nearness`` is the same sum of rises
-    with each stack divided by its distance: 1 where it ends in a modified frame, 1/2 where one frame stands
-    below it, and so on. ``rank`` is how many subroutines of the service come as near, 1 for the nearest of
-    all; ``chance`` the probability that one of as many, drawn from the service's, would, and 1 where L is no
-    more than noise. As many are those that occur in the service's stacks: tests, and code that never runs,
-    could not have come near.
+    ``fraction`` is L/R of the paper, ``error`` its standard error. ``nearness`` is the same sum of rises with
+    each stack divided by its distance: 1 where it ends in a modified frame, 1/2 where one frame stands below
+    it, and so on. ``rank`` is how many subroutines of the service come as near, 1 for the nearest of all;
+    ``chance`` the probability that one of as many, drawn from the service's, would, and 1 where L is no more
+    than noise. Only modified subroutines that occur in the service's stacks are counted: tests, and code that
+    never runs, could not have come near.
     """
 
     fraction: float
@@ -47,12 +47,12 @@ class Attribution:
 
 
 NO_PART = Attribution(fraction=0.0, error=0.0, nearness=0.0, rank=1, chance=1.0)
-"""Of a change that modifies nothing that runs, whatever the stacks show."""
+"""Attribution of a change that modifies nothing that runs, whatever the stacks show."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallDistances:
-    """The distance of subroutines from the ends of stacks, which attributing many changes asks for again.
+    """Distances of subroutines from the ends of stacks, computed once for all changes.
 
     Of a subroutine that recurs in a stack the last element counts. Entries are ordered by label, then stack.
     """
@@ -64,11 +64,11 @@ class CallDistances:
     owners: frozenset[str]  # modules and classes of the subroutines
 
     def nearest(self, subroutines: Collection[str]) -> FloatArray:
-        """Return how near each stack's end a frame of ``subroutines`` stands, 0 without: (stacks,)."""
+        """Return the nearness of ``subroutines`` to each stack's end, 0 in stacks without them: (stacks,)."""
         nearest = np.zeros(self.index.stacks)
         for name in self._known(subroutines):
             number = self.index.labels[name]
-            # Of the labels' own type, or numpy converts them all for each question.
+            # Use the labels' own type: numpy would convert all labels for each query.
             span = np.array([number, number + 1], dtype=self.label.dtype)
             entries = slice(*np.searchsorted(self.label, span).tolist())
             np.maximum.at(nearest, self.stack[entries], self.nearness[entries])
@@ -81,7 +81,8 @@ class CallDistances:
     def are_definitions(self, subroutines: Collection[str]) -> bool:
         """Return whether all of ``subroutines`` are bodies of modules and classes that no stack holds.
 
-        They ran at import. What reads a constant or an attribute that they define, stacks do not show.
+        Such bodies ran at import. Stacks do not show which code reads the constants and attributes they
+        define.
         """
         return not self._known(subroutines) and all(
             name in self.owners or name.rpartition(".")[2] == MODULE for name in subroutines
@@ -156,14 +157,14 @@ def attribute(
         significant = part > config.errors * noise**0.5 and nearness > 0
         above = len(background) - int(np.searchsorted(background, nearness * (1 - 1e-9)))
         rank = max(above, 1)
-        known = distances.known(subroutines)
-        chance = _chance(rank / (len(background) + 1), known) if significant else 1.0
+        count = distances.known(subroutines)
+        chance = _chance(rank / (len(background) + 1), count) if significant else 1.0
         attributions.append(Attribution(part / whole, error, nearness, rank, chance))
     return tuple(attributions)
 
 
 def _chance(of_one: float, subroutines: int) -> float:
-    """Return how likely one of so many subroutines is to do what each does with probability ``of_one``."""
+    """Return the probability that any of several subroutines does what one does with ``of_one``."""
     return float(-np.expm1(subroutines * np.log1p(-of_one))) if of_one < 1 else 1.0
 
 
@@ -176,17 +177,17 @@ def _variances(matrix: StackMatrix) -> FloatArray:
     return share * (1 - share) * (1 / matrix.total_before + 1 / matrix.total_after)
 
 
-def _dispersion(index: StackIndex, others: BoolArray, config: AttributionConfig) -> float:
-    """Return by what the stacks outside a regression vary more than sampling explains, 1 at least.
+def _dispersion(index: StackIndex, outside: BoolArray, config: AttributionConfig) -> float:
+    """Return the over-dispersion of stacks outside a regression, relative to sampling, 1 at least.
 
     Where a regression takes more of the whole, every other share shrinks by one factor: that is not noise.
     """
     matrix = index.matrix
-    usable = others & (matrix.before + matrix.after >= config.min_count)
-    left = float(matrix.before[others].sum())
+    usable = outside & (matrix.before + matrix.after >= config.min_count)
+    left = float(matrix.before[outside].sum())
     if not usable.any() or not left or not matrix.total_after:
         return 1.0
     before, after = matrix.before / matrix.total_before, matrix.after / matrix.total_after
-    shrunk = float(after[others].sum() / before[others].sum())
+    shrunk = float(after[outside].sum() / before[outside].sum())
     squares = (after - shrunk * before)[usable] ** 2 / _variances(matrix)[usable]
     return overdispersion(squares)

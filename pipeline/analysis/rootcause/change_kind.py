@@ -1,4 +1,4 @@
-"""The kind of a change: whether it modifies code at all, and whether it says anything."""
+"""Kind of a change: whether it modifies code, and whether it has a description."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _TEST_NAME = re.compile(r"test_.+\.py|conftest\.py|.+_test\.(py|go|cc|cpp|rb)|.+
 def modifies_no_code(change: Change) -> bool:
     """Return whether a change is known to modify nothing that runs: all its files are documentation or tests.
 
-    What flips a gate, or has no files, may do anything. So may text in a format that programs read too:
-    ``requirements.txt`` is no documentation, unless it lies below ``docs``.
+    A change that flips a gate, or has no files, may affect anything. So may text in a format that programs
+    read too: ``requirements.txt`` is no documentation, unless it lies below ``docs``.
     """
     return bool(change.files) and not change.gates and all(map(_never_runs, change.files))
 
@@ -42,9 +42,16 @@ def _never_runs(file: str) -> bool:
 
 
 def says_something(change: Change) -> bool:
-    """Return whether anything is known of a change besides that, when and by whom it was deployed.
+    """Return whether a change has more than a deployer and a time.
 
-    A title is enough: whoever announces bare deployments wants to hear of the one just before.
+    A title is enough: people who announce bare deployments want the preceding one to be named.
     """
-    known = (change.title, change.summary, change.content, *change.files, *change.subroutines, *change.gates)
-    return any(text.strip() for text in known)
+    contents = (
+        change.title,
+        change.summary,
+        change.content,
+        *change.files,
+        *change.subroutines,
+        *change.gates,
+    )
+    return any(text.strip() for text in contents)

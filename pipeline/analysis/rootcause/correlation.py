@@ -1,4 +1,4 @@
-"""Set-up metrics that move with a regression, and the changes that name them (FBDetect §5.4.9)."""
+"""Set-up metrics that correlate with a regression, and the changes that name them (FBDetect §5.4.9)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SERVERS = "servers"
 """The set-up metric that says how many servers a service runs on."""
 
 OWN_PREFIX = "smidgen."
-"""How set-up metrics begin that Smidgen itself writes."""
+"""Prefixes of the set-up metrics that Smidgen itself writes."""
 
 
 def correlations(series: FloatArray, weights: FloatArray, metrics: FloatArray) -> FloatArray:
@@ -30,15 +30,15 @@ def correlations(series: FloatArray, weights: FloatArray, metrics: FloatArray) -
         metrics: (metrics, windows), NaN = no data.
 
     Returns:
-        NaN where either does not move, or fewer than six windows are known of both.
+        NaN where either series is constant, or fewer than six windows have data of both.
     """
     coefficients = np.full(len(metrics), np.nan)
     for row, values in enumerate(metrics):
-        known = (weights > 0) & np.isfinite(values)
-        if known.sum() < _MIN_KNOWN:
+        finite = (weights > 0) & np.isfinite(values)
+        if finite.sum() < _MIN_KNOWN:
             continue
-        rise, moved = series[known] - series[known].mean(), values[known] - values[known].mean()
-        if _moves(series[known]) and _moves(values[known]):
+        rise, moved = series[finite] - series[finite].mean(), values[finite] - values[finite].mean()
+        if _moves(series[finite]) and _moves(values[finite]):
             scale = np.sqrt((rise @ rise) * (moved @ moved))
             coefficients[row] = np.clip(rise @ moved / scale, -1.0, 1.0)
     return coefficients
@@ -52,18 +52,18 @@ def _moves(values: FloatArray) -> bool:
 def shows_changes(metric: str) -> bool:
     """Return whether a set-up metric can show what a change did.
 
-    The number of servers follows the load, and what Smidgen says of itself follows Smidgen: both move with
-    regressions that no change of theirs caused.
+    The number of servers follows the load, and Smidgen's own metrics follow Smidgen: both correlate with
+    regressions that they do not explain.
     """
     return metric != SERVERS and not metric.startswith(OWN_PREFIX)
 
 
 def subjects_of(change: Change) -> frozenset[str]:
-    """Return what a change can be about: its gates, and identifiers of its texts.
+    """Return the subjects of a change: its gates, and identifiers of its texts.
 
-    Title, summary and file names were written to say what it is about, so every identifier of them counts.
-    A diff holds hundreds of words besides ("the servers of this page"), so of it only those count that are
-    no plain words: whole dotted names, and identifiers with a digit, an underscore or a capital within.
+    Title, summary and file names state the subject, so all of their identifiers count. A diff also holds
+    hundreds of plain words ("the servers of this page"), so only its dotted names count, and identifiers with
+    a digit, an underscore or a capital within.
     """
     stated = chain.from_iterable(
         _WORD.findall(text) for text in (change.title, change.summary, *change.files)
@@ -75,7 +75,7 @@ def subjects_of(change: Change) -> frozenset[str]:
 def names_metric(subjects: frozenset[str], metric: str) -> bool:
     """Return whether a change is about a set-up metric: it has its gate, or its text names it.
 
-    A set-up metric's last part is what it shows: ``setup.gate.new_checkout`` that of the gate, and
+    The last part of a set-up metric's name is its subject: ``setup.gate.new_checkout`` that of the gate, and
     ``setup.compression_level`` that of the setting, of these names.
     """
     return metric in subjects or metric.rpartition(".")[2] in subjects

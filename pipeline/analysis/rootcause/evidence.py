@@ -1,4 +1,4 @@
-"""The evidence on each change that may have caused a regression, from what was gathered of a scan."""
+"""Evidence on each change that may have caused a regression, from the gathered data of a scan."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from pipeline.model.frames import element
 from pipeline.model.step_codes import RELEASE_COSTS
 
 INSERTED_FRAMES = "inserted_frames"
-"""Key of the step that sees a stack's cost before in the stack that it became."""
+"""Key of the step that carries a stack's earlier cost over to the stack that it became."""
 
 DELAYS = 6.0
 """How many lookbacks before a change point a change may have been deployed that acts late. A lookback is the
@@ -60,10 +60,10 @@ mean of an exponential delay: more than six of them are one case in four hundred
 
 @dataclass(frozen=True, slots=True)
 class CauseConfig:
-    """What a workload says of causes."""
+    """Settings of a workload for root causes."""
 
     resolution_s: float
-    lookback_s: float  # how long before a change point a change is usually deployed
+    lookback_s: float  # usual time from the deployment of a change to its change point, at most
     history_s: float  # how long before a change the code behind its gate may have been deployed
     ranking: RankingConfig = field(default_factory=RankingConfig)
     without: frozenset[str] = frozenset()  # keys of factors to leave out
@@ -71,7 +71,7 @@ class CauseConfig:
 
 @dataclass(frozen=True)  # without slots: what is derived of it is kept
 class ScanEvidence:
-    """What all candidates of a scan have in common."""
+    """Data that all candidates of a scan share."""
 
     scan: Scan
     announced: tuple[Change, ...]  # every announcement of the last weeks, oldest first
@@ -84,7 +84,7 @@ class ScanEvidence:
 
     @cached_property
     def rows(self) -> dict[SeriesKey, int]:
-        """The row of each candidate's series."""
+        """Row of each candidate's series."""
         return rows_by_series(self.series) if self.series else {}
 
     @cached_property
@@ -102,21 +102,21 @@ class ScanEvidence:
 
     @cached_property
     def index_of(self) -> Mapping[str, int]:
-        """The index of each change in the history."""
+        """Index of each change in the history."""
         return {change.id: index for index, change in enumerate(self.history)}
 
     @cached_property
     def behind_gates(self) -> GateHistory:
-        """The changes behind each gate, as far as it has been asked for."""
+        """Changes behind each gate, cached by query."""
         return GateHistory(self.history)
 
     @cached_property
     def subjects(self) -> dict[tuple[str, float], frozenset[str]]:
-        """What changes are about, as far as it has been asked for."""
+        """Subjects of changes, cached by query."""
         return {}
 
     def subjects_of(self, change: Change) -> frozenset[str]:
-        """Return what a change is about."""
+        """Return the subjects of a change."""
         key = (change.id, change.time)
         if key not in self.subjects:
             self.subjects[key] = subjects_of(change)
@@ -131,12 +131,12 @@ class ClusterEvidence:
     candidates: tuple[Candidate, ...]
     stacks: StackMatrix | None  # None for service-level metrics
     days: Sequence[StackMatrix] = ()  # the same hours of earlier days
-    served: StackMatrix | None = None  # what runs under endpoints, where requests cost more in a new release
+    served: StackMatrix | None = None  # calls under endpoints, if requests cost more in a new release
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What was found about one candidate."""
+    """Findings on the cause of one candidate."""
 
     suspects: tuple[Suspect, ...] = ()
     stacks: tuple[StackChange, ...] = ()
@@ -144,31 +144,31 @@ class Cause:
 
 
 def find_causes(cluster: ClusterEvidence, config: CauseConfig) -> list[Cause]:
-    """Return what is found about each candidate of a cluster, in their order."""
+    """Return the findings on each candidate of a cluster, in their order."""
     causes = []
     for weighing in _weighings(cluster, config):
         distances, evidence = weighing.distances, weighing.evidence()
         stacks = stack_difference(distances.index.matrix, weighing.regressed) if distances else ()
         suspects = rank_over_cases(weighing.cases(evidence), config.ranking) if evidence else ()
-        named = tuple(_named(one, cluster.common, config) for one in suspects)
+        named = tuple(_named(suspect, cluster.common, config) for suspect in suspects)
         causes.append(Cause(named, stacks, weighing.explanations(suspects)))
     return causes
 
 
 def weigh_changes(cluster: ClusterEvidence, config: CauseConfig) -> list[Evidence | None]:
-    """Return the evidence about each candidate of a cluster; None where no change comes into question."""
+    """Return the evidence on each candidate of a cluster; None where no change comes into question."""
     return [weighing.evidence() for weighing in _weighings(cluster, config)]
 
 
 def latest_value(matrix: SeriesMatrix) -> float | None:
     """Return the last value of a matrix of one service-level metric; None without points."""
-    known = matrix.samples[np.isfinite(matrix.samples)]
-    return float(known[-1]) if len(known) else None
+    values = matrix.samples[np.isfinite(matrix.samples)]
+    return float(values[-1]) if len(values) else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Weighing:
-    """One candidate against the changes before it."""
+    """One candidate and the changes before it."""
 
     common: ScanEvidence
     config: CauseConfig
@@ -211,18 +211,18 @@ class _Weighing:
         return [(probability, self._of_type(evidence, type_)) for type_, probability in types.items()]
 
     def _of_type(self, evidence: Evidence, type_: str) -> Evidence:
-        """Return the evidence if it is this type of request that costs more."""
+        """Return the evidence on the assumption that this type of request costs more."""
         reach = self.observed.reach(type_) if self.observed else None
         affected = zip(evidence.changes, self._affected(evidence.changes), strict=True)
         changes = [replace(change, subroutines=tuple(sorted(names))) for change, names in affected]
-        found = request_evidence.attribute_request(changes, type_, reach)
+        parts = request_evidence.attribute_request(changes, type_, reach)
         similarity = self.common.texts.similarities(request_words(type_, reach.nearness if reach else {}))
         indexes = [self.common.index_of[change.id] for change in evidence.changes]
         case = replace(
             evidence,
             attributions=tuple(
-                known if part is None else part
-                for part, known in zip(found, evidence.attributions, strict=True)
+                attribution if part is None else part
+                for part, attribution in zip(parts, evidence.attributions, strict=True)
             ),
             similarity=similarity[indexes],
             similarity_chance=chances(similarity)[indexes],
@@ -230,28 +230,28 @@ class _Weighing:
         return leave_out(case, self.config.without)
 
     def explanations(self, suspects: Sequence[Suspect]) -> tuple[SetupExplanation, ...]:
-        """Return the set-up metrics that explain the candidate better than changes, those named above all."""
-        common, one = self.common, self.candidate
-        asked = one.kind == "short_term" and setup_metrics.STEP not in self.config.without
-        row, metrics = common.rows.get(one.series), common.setup_metrics
-        if not asked or metrics is None or common.series is None or row is None:
+        """Return set-up metrics that explain the candidate better than changes, above all the suspects."""
+        common, candidate = self.common, self.candidate
+        wanted = candidate.kind == "short_term" and setup_metrics.STEP not in self.config.without
+        row, metrics = common.rows.get(candidate.series), common.setup_metrics
+        if not wanted or metrics is None or common.series is None or row is None:
             return ()
-        begin, end = one.change_time_span
+        begin, end = candidate.change_time_span
         earliest, latest = begin - self.config.lookback_s, end + self.config.resolution_s
         changes = [change for change in common.history if earliest <= change.time <= latest]
-        # What a change itself moved, such as the share of its gate, speaks for the change.
+        # A metric that the change itself moved, such as the share of its gate, speaks for the change.
         steps = [
             step
-            for step in metrics.stepping_with(one)
+            for step in metrics.stepping_with(candidate)
             if not any(names_metric(common.subjects_of(change), step.metric) for change in changes)
         ]
         values, weights = _values(common.series, row)
         values = values if common.levels is None else common.levels[row]
-        regressed = Regressed(one, values, weights, sum(suspect.score for suspect in suspects))
+        regressed = Regressed(candidate, values, weights, sum(suspect.score for suspect in suspects))
         return metrics.explain(regressed, steps, [change.time for change in changes])
 
     def _span(self) -> tuple[float, float]:
-        """Return when a change may have been deployed that caused the candidate."""
+        """Return the span in which a change that caused the candidate may have been deployed."""
         scan, candidate, lookback_s = self.common.scan, self.candidate, self.config.lookback_s
         earliest = candidate.change_time - DELAYS * lookback_s
         if candidate.kind == "long_term":  # its start is known to a day at best, and the rise takes days
@@ -267,7 +267,7 @@ class _Weighing:
             values = levels[row]
         scan, step_s, lookback_s = self.common.scan, self.config.resolution_s, self.config.lookback_s
         earliest, latest = self._span()
-        # A step is seen best against what lay just before it; a slow rise needs all there is.
+        # A step shows best against the windows just before it; a slow rise needs the whole history.
         since = earliest - lookback_s if self.candidate.kind == "short_term" else scan.start
         skipped = max(int((since - scan.start) // step_s), 0)
         ahead = max(-int((earliest - scan.start) // step_s), 0)  # windows before the series begins
@@ -293,12 +293,12 @@ class _Weighing:
 
     def _attributions(self, changes: Sequence[Change]) -> tuple[Attribution | None, ...]:
         distances, affected = self.distances, self._affected(changes)
-        known = attribute(distances, self.regressed, affected) if distances else None
+        measured = attribute(distances, self.regressed, affected) if distances else None
         attributions: list[Attribution | None] = []
         for index, change in enumerate(changes):
             part = None
-            if distances and known is not None and not distances.are_definitions(affected[index]):
-                part = known[index]
+            if distances and measured is not None and not distances.are_definitions(affected[index]):
+                part = measured[index]
             attributions.append(NO_PART if part is None and modifies_no_code(change) else part)
         return tuple(attributions)
 
@@ -311,7 +311,7 @@ class _Weighing:
     def _correlations(
         self, values: FloatArray, weights: FloatArray, setup: SeriesMatrix, changes: Sequence[Change]
     ) -> FloatArray:
-        """Return the strongest correlation with a set-up metric that each change names; NaN without."""
+        """Return the strongest correlation with a set-up metric that each change names; NaN without one."""
         since = self.candidate.change_time - 2 * self.config.lookback_s
         first = 0
         if self.candidate.kind == "short_term":
@@ -329,11 +329,11 @@ class _Weighing:
 
 def _begins_with_release(candidate: Candidate) -> bool:
     """Return whether a new release is what makes the difference, so that nothing else dates it."""
-    return any(one.step == RELEASE_COSTS and one.passed for one in candidate.passed)
+    return any(decision.step == RELEASE_COSTS and decision.passed for decision in candidate.passed)
 
 
 def _named(suspect: Suspect, common: ScanEvidence, config: CauseConfig) -> Suspect:
-    """Return a suspect as it is reported: with what it switches, without diffs and routes."""
+    """Return a suspect in reported form: with the changes that it switches, without diffs and routes."""
     switches = switched_changes(suspect.change, common.behind_gates, lookback_s=config.history_s)
     return replace(
         suspect,
@@ -344,9 +344,11 @@ def _named(suspect: Suspect, common: ScanEvidence, config: CauseConfig) -> Suspe
 
 def _weighings(cluster: ClusterEvidence, config: CauseConfig) -> list[_Weighing]:
     if cluster.stacks is None:
-        nothing = np.zeros(0, dtype=np.bool_)
-        observed = request_evidence.observed_calls(cluster.served.stacks) if cluster.served else None
-        return [_Weighing(cluster.common, config, one, None, nothing, observed) for one in cluster.candidates]
+        empty = np.zeros(0, dtype=np.bool_)
+        calls = request_evidence.observed_calls(cluster.served.stacks) if cluster.served else None
+        return [
+            _Weighing(cluster.common, config, member, None, empty, calls) for member in cluster.candidates
+        ]
     index = index_stacks(cluster.stacks)
     kinds = {candidate.kind for candidate in cluster.candidates}
     # A slow rise is in the earlier days too, and its spans are longer than some hours of a day.
@@ -377,15 +379,15 @@ def _values(matrix: SeriesMatrix, row: int | None) -> tuple[FloatArray, FloatArr
         nothing = np.zeros(len(matrix.totals))
         return nothing, nothing
     samples = matrix.samples[row]
-    known = np.isfinite(samples) & (matrix.totals > 0)
-    values = np.divide(samples, matrix.totals, out=np.zeros(len(samples)), where=known)
-    return values, np.where(known, matrix.totals, 0.0)
+    finite = np.isfinite(samples) & (matrix.totals > 0)
+    values = np.divide(samples, matrix.totals, out=np.zeros(len(samples)), where=finite)
+    return values, np.where(finite, matrix.totals, 0.0)
 
 
 def _risen_frames(distances: CallDistances, regressed: BoolArray) -> dict[str, float]:
-    """Return by how much of the regression's rise the stacks with each subroutine rose, 0 to 1.
+    """Return the share of the regression's rise in stacks with each subroutine, 0 to 1.
 
-    The order is that in which stacks are read, from the leaf up: the rounding of sums hangs on it.
+    Subroutines stand in the order of reading stacks from the leaf up, which determines the rounding of sums.
     """
     index = distances.index
     rise = np.where(regressed, np.maximum(index.rise, 0.0), 0.0)

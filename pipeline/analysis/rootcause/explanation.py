@@ -1,13 +1,13 @@
 """Set-up metrics that explain a regression better than the step of any change could.
 
 A hit ratio that falls, or a queue that fills, makes code cost more without any change of it. Such a metric
-has a change point of its own at the same time, and what is decisive, the series follows it in all else that
-it does, as it follows no step. Two models of the series are compared: a level and so many times the metric,
-and two levels, parted where a change was deployed. The metric explains the regression if its model is better
-by strong evidence (Kass and Raftery, JASA 1995: 2 log B of 6 at least) for as many independent windows as the
+has a change point of its own at the same time; the decisive evidence is that the series also follows the
+metric's other movements. Two models of the series are compared: a level plus a multiple of the metric, and
+two levels that meet where a change was deployed. The metric explains the regression if its model is better by
+strong evidence (Kass and Raftery, JASA 1995: 2 log B of 6 at least) for as many independent windows as the
 correlation of the residuals leaves, the choice among metrics taken off; and if the metric's own step accounts
-for most of the regression's. A gate that a change opened steps with its deployment
-and explains no more than that: then the change is named, as ever.
+for most of the regression's. A gate that a change opened steps with its deployment and explains no more than
+that: then the change is named, as ever.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEAST_WINDOWS = 12
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How well a series follows a set-up metric."""
+    """Fit of a series to a set-up metric."""
 
     evidence: float  # twice the log likelihood ratio against the best step of a change, the search taken off
     correlation: float
@@ -41,7 +41,8 @@ class Fit:
         """Return whether the metric is the likely explanation.
 
         Args:
-            suspected: Confidence in changes by all other evidence, which the metric's must outweigh.
+            suspected: Confidence in changes by all other evidence, which the evidence for the metric must
+                outweigh.
         """
         odds = min(max(suspected, 0.5), 1 - 1e-9)
         needed = STRONG + 2 * math.log(odds / (1 - odds))
@@ -57,7 +58,7 @@ def fit_metric(
     deployed: Sequence[float],
     tried: int,
 ) -> Fit | None:
-    """Return how well a series follows a metric, against steps at deployments; None if it cannot be known.
+    """Return the fit of a series to a metric, against steps at deployments; None if it cannot be computed.
 
     Args:
         values: (windows,) the regressed series.
@@ -67,18 +68,18 @@ def fit_metric(
         deployed: When changes were deployed, in windows: 2.5 is the middle of the third.
         tried: How many metrics are compared.
     """
-    known = np.flatnonzero((weights > 0) & np.isfinite(metric) & np.isfinite(values))
-    after = known >= split
-    if len(known) < _LEAST_WINDOWS or not 0 < after.sum() < len(known):
+    rows = np.flatnonzero((weights > 0) & np.isfinite(metric) & np.isfinite(values))
+    after = rows >= split
+    if len(rows) < _LEAST_WINDOWS or not 0 < after.sum() < len(rows):
         return None
-    y, x, w = values[known], metric[known], weights[known]
+    y, x, w = values[rows], metric[rows], weights[rows]
     slope, followed = _regression(y, x, w)
     rise, moved = (_mean(v[after], w[after]) - _mean(v[~after], w[~after]) for v in (y, x))
     if not slope or not rise:
         return None
     stepped = y - _mean(y, w)
     for begin in {edge for at in deployed for edge in (math.floor(at), at, math.ceil(at))}:
-        later = np.clip(known + 1.0 - begin, 0.0, 1.0)
+        later = np.clip(rows + 1.0 - begin, 0.0, 1.0)
         if np.ptp(later):
             _, residual = _regression(y, later, w)
             stepped = min(stepped, residual, key=lambda rest: float(w @ rest**2))
@@ -93,7 +94,7 @@ def fit_metric(
 
 
 def _regression(y: FloatArray, x: FloatArray, w: FloatArray) -> tuple[float, FloatArray]:
-    """Return the slope of weighted least squares, 0 where x does not move, and the residuals."""
+    """Return the slope of weighted least squares, 0 where x is constant, and the residuals."""
     away, risen = x - _mean(x, w), y - _mean(y, w)
     scale = float(w @ away**2)
     if scale <= 1e-18 * float(w @ x**2):
@@ -107,7 +108,7 @@ def _mean(values: FloatArray, weights: FloatArray) -> float:
 
 
 def _independent(residuals: FloatArray) -> float:
-    """Return how many independent windows some are worth, by their correlation with their neighbours."""
+    """Return the effective number of independent windows, by their autocorrelation at lag 1."""
     rest = residuals - residuals.mean()
     scale = float(rest @ rest)
     correlation = float(rest[1:] @ rest[:-1]) / scale if scale else 0.0

@@ -16,7 +16,7 @@ Gates = Mapping[str, Sequence[str]]
 """Gate → the subroutines that read it, spelt as in stack frames."""
 
 SHORTEST_NAME = 4
-"""Shortest name of a gate, in characters, that is looked for in diffs: shorter ones are words of any code."""
+"""Shortest gate name, in characters, that is searched for in diffs: shorter ones are words of any code."""
 
 MOST_SWITCHED = 3
 """Most changes that are named beside a flip."""
@@ -25,14 +25,14 @@ _SETTINGS = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".prope
 
 
 class GateHistory:
-    """The changes behind each gate, for questions by time; diffs are searched once for each gate."""
+    """The changes behind each gate, for queries by time; diffs are searched once for each gate."""
 
     def __init__(self, history: Sequence[Change]) -> None:
         self._history = history
         self._behind: dict[str, list[Change]] = {}
 
     def behind(self, gate: str) -> list[Change]:
-        """Return the changes that carry a gate or whose diff names it, in the history's order."""
+        """Return the changes that carry a gate or name it in their diff, in the history's order."""
         if gate not in self._behind:
             named = _named_whole(gate)
             self._behind[gate] = [
@@ -54,7 +54,7 @@ class GateHistory:
 def affected_subroutines(
     changes: Sequence[Change], history: GateHistory, gates: Gates, *, lookback_s: float
 ) -> tuple[frozenset[str], ...]:
-    """Return what each change affects: what it modified, and of a flip what is behind its gates, too.
+    """Return the subroutines that each change affects: modified ones, and for a flip those behind its gates.
 
     A change of code that only reads a gate does not switch what others put behind it.
 
@@ -64,34 +64,35 @@ def affected_subroutines(
         gates: What is known of gates besides.
         lookback_s: How long before a change the code behind its gate may have been deployed.
     """
-    found = []
+    affected = []
     for change in changes:
         names = set(change.subroutines)
         for gate in () if _brings_code(change) else change.gates:
             names.update(gates.get(gate, ()))
             for earlier in history.before(change, gate, lookback_s):
                 names.update(earlier.subroutines)
-        found.append(frozenset(names))
-    return tuple(found)
+        affected.append(frozenset(names))
+    return tuple(affected)
 
 
 def switched_changes(flip: Change, history: GateHistory, *, lookback_s: float) -> tuple[Change, ...]:
     """Return the changes of code that a flip switches, the latest first, at most MOST_SWITCHED.
 
     Args:
-        flip: A change that carries gates; another, and one of code that reads them, switches nothing.
+        flip: A change that carries gates; other changes, and changes of code that reads gates, switch
+            nothing.
         history: Of earlier changes of the service.
         lookback_s: How long before the flip they may have been deployed.
     """
     if _brings_code(flip):
         return ()
-    found = {
+    switched = {
         change.id: change
         for gate in flip.gates
         for change in history.before(flip, gate, lookback_s)
         if _is_code(change)
     }
-    return tuple(sorted(found.values(), key=lambda change: (-change.time, change.id))[:MOST_SWITCHED])
+    return tuple(sorted(switched.values(), key=lambda change: (-change.time, change.id))[:MOST_SWITCHED])
 
 
 def _is_code(change: Change) -> bool:
@@ -100,10 +101,10 @@ def _is_code(change: Change) -> bool:
 
 
 def _brings_code(change: Change) -> bool:
-    """Return whether a change has a diff of more than files of settings, as a flip may have one."""
+    """Return whether a diff changes more than files of settings, which a flip may change, too."""
     return bool(change.content) and not all(file.endswith(_SETTINGS) for file in change.files)
 
 
 def _named_whole(gate: str) -> re.Pattern[str] | None:
-    """Return what finds a gate's whole name in a diff; None if the name is too short to mean it."""
+    """Return a pattern of a gate's whole name for diffs; None if the name is too short to be specific."""
     return re.compile(rf"(?<![\w-]){re.escape(gate)}(?![\w-])") if len(gate) >= SHORTEST_NAME else None

@@ -1,8 +1,8 @@
 """The onset of a rise: the likelihood of each window to have been its first (for FBDetect §5.4.9).
 
 Root-cause candidates are changes deployed "immediately before the regression occurred". A change point is an
-estimate, exact to a window for a large step and to hours for a small one. So how close a deployment lies is
-judged by the series itself: by the likelihood of the rise having begun just there.
+estimate, exact to a window for a large step and to hours for a small one. So the closeness of a deployment is
+judged by the likelihood that the series began to rise there.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pipeline.analysis.statistics.blocks import block_means
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 _MOST_COLUMNS = 256
-"""Longest series that ramps are fitted to; a longer one is averaged in blocks."""
+"""Longest series that ramps are fitted to; longer ones are averaged in blocks."""
 
 _LENGTHS = 12
-"""How many lengths of a ramp are tried from each start, evenly spaced on a logarithmic scale."""
+"""Number of ramp lengths tried from each start, evenly spaced on a logarithmic scale."""
 
 _MIN_KNOWN = 6
 
@@ -29,10 +29,10 @@ def onset_density(
 ) -> FloatArray:
     """Return the probability of each window to be the first of the rise, equal before the data: (windows,).
 
-    The model is one level before and another from that window on; with ``slow`` a line leads from one to
-    the other, of a length that fits best. Errors are normal, with the variance that the best fit leaves;
-    autocorrelation of first order lowers the number of independent windows. The level may only change the
-    way it does on the whole.
+    The model is one level before and another from that window on; with ``slow`` a line leads from one to the
+    other, of a length that fits best. Errors are normal, with the variance that the best fit leaves;
+    autocorrelation of first order lowers the number of independent windows. The level may only change in the
+    overall direction.
 
     Args:
         values: (windows,) of the regressed series; not looked at where the weight is 0.
@@ -41,14 +41,14 @@ def onset_density(
         slow: Whether the rise may take time.
 
     Returns:
-        Sums to 1 over the allowed windows; even among them where the data show nothing.
+        Sums to 1 over the allowed windows; uniform over them if the data show nothing.
     """
     even: FloatArray = allowed / max(int(allowed.sum()), 1)
-    known = weights > 0
-    if known.sum() < _MIN_KNOWN or not allowed.any():
+    measured = weights > 0
+    if measured.sum() < _MIN_KNOWN or not allowed.any():
         return even
     block = -(-len(values) // _MOST_COLUMNS) if slow else 1
-    rows = np.where(known, [values, weights], 0.0)
+    rows = np.where(measured, [values, weights], 0.0)
     (means,), (weight,) = block_means(rows[:1], rows[1:], block, partial=True)
     bases, starts = _ramps(len(means)) if slow else _steps(len(means))
     left = _residuals(means, weight, bases)
@@ -68,16 +68,16 @@ def onset_density(
 
 @dataclass(frozen=True, slots=True)
 class DeploymentConfig:
-    """How soon after its deployment a change acts."""
+    """Delay between a deployment and its effect."""
 
     windows: tuple[int, ...] = (-1, 0, 1, 2)  # first window of the rise, counted from that of the deployment
     at_once: float = 0.8  # share of changes that act at once; others later, as caches fill and servers follow
-    stray: float = 0.05  # chance that the model is wrong, and the time says nothing: two standard errors
+    stray: float = 0.05  # chance that the model is wrong and the time no evidence: two standard errors
 
 
 @dataclass(frozen=True, slots=True)
 class Deployments:
-    """What the time of each deployment says: (changes,) each.
+    """Evidence of each deployment's time: (changes,) each.
 
     ``evidence`` is the logarithm of how much likelier a root cause is to be deployed then than any other
     change, whose deployment may fall anywhere in the span; ``recency`` is the likelihood as a share of the
@@ -90,7 +90,7 @@ class Deployments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Onset:
-    """When a rise began, window by window."""
+    """The time when a rise began, window by window."""
 
     density: FloatArray  # (windows,) from ``onset_density``
     first_start: float  # of the first window, epoch seconds
@@ -105,7 +105,7 @@ def weigh_deployments(
     delay_s: float,
     config: DeploymentConfig | None = None,
 ) -> Deployments:
-    """Weigh when changes were deployed against when the rise began.
+    """Weigh the times of deployments against the onset of the rise.
 
     Most changes act in the window of their deployment or the next; the delay of the others is exponential.
 
@@ -116,7 +116,7 @@ def weigh_deployments(
         delay_s: Mean delay of those that do not act at once.
         config: Settings.
     """
-    from scipy.signal import lfilter  # slow to import, and of the stages that read this module one filters
+    from scipy.signal import lfilter  # slow to import, and one stage that imports this module only filters
 
     config = config or DeploymentConfig()
     columns = len(onset.density)
@@ -137,7 +137,7 @@ def weigh_deployments(
 
 
 def _steps(columns: int) -> tuple[FloatArray, IntArray]:
-    """Return every step: (columns - 1, columns), and the first column of each."""
+    """Return all steps: (columns - 1, columns), and the first column of each."""
     starts = np.arange(1, columns)
     return (np.arange(columns) >= starts[:, None]).astype(np.float64), starts
 
@@ -152,7 +152,7 @@ def _ramps(columns: int) -> tuple[FloatArray, IntArray]:
 
 
 def _residuals(means: FloatArray, weight: FloatArray, bases: FloatArray) -> FloatArray:
-    """Return the weighted sum of squares that each basis leaves; infinite where there is nothing to fit."""
+    """Return the weighted residual sum of squares of each basis; infinite where there is nothing to fit."""
     total = weight.sum()
     centred = means - (means @ weight) / total
     shifted = bases - (bases @ weight)[:, None] / total

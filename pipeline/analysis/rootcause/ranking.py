@@ -24,15 +24,15 @@ from pipeline.model import Change, FloatArray, IntArray, Suspect
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of each candidate change: parallel sequences."""
+    """Evidence on each candidate change: parallel sequences."""
 
     changes: tuple[Change, ...]
     deployments: Deployments
     attributions: tuple[Attribution | None, ...]  # None: no stacks that rose, or no subroutines are known
     similarity: FloatArray  # cosine of texts, 0 to 1
-    similarity_chance: FloatArray  # how many of the service's changes have one as large, as a share
+    similarity_chance: FloatArray  # share of the service's changes with a similarity as large
     correlation: FloatArray  # with a set-up metric that the change names, 0 to 1; NaN: there is none
-    trials: FloatArray  # what trials before its release say, in nats; 0: there were none
+    trials: FloatArray  # evidence of trials before the release, in nats; 0: there were none
     without: frozenset[str] = frozenset()  # keys of the factors that were left out
 
 
@@ -45,16 +45,16 @@ class RankingConfig:
     them, and docs/maths/suspects.md says of which fleets.
     """
 
-    base: float = -0.85  # log odds that any candidate is the cause at all
+    base: float = -0.85  # log odds that any candidate is the cause
     deployment: float = 0.75
     attribution: float = 1.15
-    rank: float = 1.65  # further down from the nearest subroutine: a caller of what regressed, most often
-    noise: float = -3.4  # of a change that modified something, but nothing that rose
+    rank: float = 1.65  # further from the nearest one: a caller of the regressed code, most often
+    noise: float = -3.4  # a change that modified something, but nothing that rose
     text: float = 1.0
     correlation: float = 5.1
     trial: float = 1.0  # simulated fleets have none: as if independent and exact
     min_confidence: float = 2 / 3  # that the root cause is named: a wrong suggestion costs two missed ones
-    min_share: float = 0.05  # of confidence that a change needs to be named besides a likelier one
+    min_share: float = 0.05  # minimum confidence of a change that is named beside a likelier one
     most: int = 3  # §5.5.3: a suggestion is right if the root cause is among the first three
 
 
@@ -63,7 +63,7 @@ FEATURES = ("base", "deployment", "attribution", "rank", "noise", "text", "corre
 
 
 def leave_out(evidence: Evidence, factors: frozenset[str]) -> Evidence:
-    """Return the evidence as if some factors were unknown of every change, which favours none of them.
+    """Return the evidence as if some factors were unknown of every change, which favours no change.
 
     Args:
         evidence: Of all factors.
@@ -82,14 +82,14 @@ _UNKNOWN: Mapping[str, Mapping[str, Callable[[int], Any]]] = {
     "factor_correlation": {"correlation": lambda size: np.full(size, np.nan)},
     "factor_trial": {"trials": np.zeros},
 }
-"""Factor → what the evidence holds for so many changes where nothing is known of it."""
+"""Factor → its value in the evidence of `count` changes if nothing is known of it."""
 
 
 def features(evidence: Evidence) -> FloatArray:
     """Return what the weights multiply: (changes, FEATURES).
 
-    Evidence is in nats. What stacks attribute to a change its text only repeats, since a title names what
-    was modified; so the text counts for the part that is not attributed.
+    Evidence is in nats. The text of a change repeats what stacks attribute to it, since a title names the
+    modified code; so the text counts for the part that is not attributed.
     """
     beyond_noise = [part if part is not None and part.chance < 1 else None for part in evidence.attributions]
     chance = np.array([1.0 if part is None else part.chance for part in beyond_noise])
@@ -158,8 +158,8 @@ def rank_over_cases(
     weights = weights_of(config)
     confidence, best = over_cases([p for p, _ in cases], [confidences(table, weights) for table in tables])
     changes = cases[0][1].changes
-    known = [i for i, change in enumerate(changes) if says_something(change)]
-    order = sorted(known, key=lambda i: (-float(confidence[i]), -changes[i].time, changes[i].id))
+    described = [i for i, change in enumerate(changes) if says_something(change)]
+    order = sorted(described, key=lambda i: (-float(confidence[i]), -changes[i].time, changes[i].id))
     order = order[: config.most]
     if sum(confidence[i] for i in order) < config.min_confidence:
         return ()
@@ -178,7 +178,7 @@ def rank_over_cases(
 def over_cases(
     probabilities: Sequence[float], confidence: Sequence[FloatArray] | Sequence[Sequence[float]]
 ) -> tuple[FloatArray, IntArray]:
-    """Return each change's confidence over cases, and the case that gives it most: (changes,) both.
+    """Return each change's confidence over cases, and its case of highest confidence: (changes,) both.
 
     Args:
         probabilities: Of each case, one at least; they count as parts of their sum, which is above 0.
@@ -189,7 +189,7 @@ def over_cases(
 
 
 def _weighed(row: FloatArray) -> dict[str, float]:
-    """Return what the weights multiply of one change, without the constant and without what is 0."""
+    """Return the products of weights and features of one change, without the constant and without zeros."""
     return {name: float(value) for name, value in zip(FEATURES, row, strict=True) if value and name != "base"}
 
 
@@ -208,7 +208,7 @@ def _factors(evidence: Evidence, index: int) -> dict[str, float]:
 def candidate_changes(
     changes: Sequence[Change], change_time: float, *, lookback_s: float, tolerance_s: float
 ) -> tuple[Change, ...]:
-    """Return the changes deployed immediately before a change point, oldest first.
+    """Return the changes that were deployed immediately before a change point, oldest first.
 
     Of a change that was announced several times in that span, by each host or restart, the first counts.
 

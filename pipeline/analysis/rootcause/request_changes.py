@@ -21,15 +21,15 @@ from pipeline.analysis.rootcause.text import ChangeTexts, chances, change_words,
 from pipeline.model import Change, FloatArray, Suspect
 
 _KIND = "endpoint"
-"""What a request is among the kinds of metrics, whose words count."""
+"""Noun for a request among the kinds of metrics, whose words count."""
 
 _NEARLY_SURE = 1.0 - 1e-9
-"""A chance under 1, which stands for what reaches nothing."""
+"""Chance of a change whose subroutines are not reached: just under 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestReach:
-    """What one type of request may run.
+    """Subroutines that one type of request may run.
 
     Args:
         request: The type, such as ``GET /orders/:id``.
@@ -99,20 +99,20 @@ def rank_request_changes(
 
 
 def request_words(request: str, nearness: Mapping[str, float]) -> dict[str, float]:
-    """Weigh the words of a request that costs more: its type, and what it runs, by nearness."""
+    """Weigh the words of a request that costs more: its type, and the subroutines it runs, by nearness."""
     largest = max(nearness.values(), default=1.0)
     return regression_words(request, _KIND, {name: value / largest for name, value in nearness.items()})
 
 
 def _nearest(nearness: Mapping[str, float], changes: Sequence[Change]) -> FloatArray:
-    """Return the nearness of each change's nearest method, 0 where it has none: (changes,)."""
+    """Return the nearness of each change's nearest method, 0 without any: (changes,)."""
     return np.array(
-        [max((nearness.get(name, 0.0) for name in each.subroutines), default=0.0) for each in changes]
+        [max((nearness.get(name, 0.0) for name in change.subroutines), default=0.0) for change in changes]
     )
 
 
 def attribute_reach(reach: RequestReach, changes: Sequence[Change]) -> tuple[Attribution | None, ...]:
-    """Attribute what a request reaches to changes, by nearness.
+    """Attribute the reach of a request to changes, by nearness.
 
     Returns:
         One for each change; None of those of which it is not known what they modify.
@@ -120,16 +120,16 @@ def attribute_reach(reach: RequestReach, changes: Sequence[Change]) -> tuple[Att
     nearness = reach.nearness
     background = np.sort(np.array(list(nearness.values()), dtype=np.float64))
     whole = float(background.sum()) or 1.0
-    found: list[Attribution | None] = []
+    attributions: list[Attribution | None] = []
     for change, nearest in zip(changes, _nearest(nearness, changes).tolist(), strict=True):
         if not nearest:
             silent = not change.subroutines and not modifies_no_code(change)
-            found.append(None if silent else NO_PART)
+            attributions.append(None if silent else NO_PART)
             continue
         rank = max(len(background) - int(np.searchsorted(background, nearest * (1 - 1e-9))), 1)
         share = sum(nearness.get(name, 0.0) for name in set(change.subroutines)) / whole
-        known = len(reach.subroutines.intersection(change.subroutines))
+        count = len(reach.subroutines.intersection(change.subroutines))
         single = rank / (len(reach.subroutines) + 1)
-        chance = float(-np.expm1(max(known, 1) * np.log1p(-single)))
-        found.append(Attribution(share, 0.0, nearest, rank, min(chance, _NEARLY_SURE)))
-    return tuple(found)
+        chance = float(-np.expm1(max(count, 1) * np.log1p(-single)))
+        attributions.append(Attribution(share, 0.0, nearest, rank, min(chance, _NEARLY_SURE)))
+    return tuple(attributions)

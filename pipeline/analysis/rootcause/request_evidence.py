@@ -1,8 +1,8 @@
-"""What a change may have to do with a type of request that costs more, by call graphs of two kinds.
+"""Relation of changes to a type of request that costs more, by call graphs of two kinds.
 
 The source's is computed where the repository is, and comes with the change (``RouteReach``). The other one is
-what production shows: the stacks under the endpoint that answers the request. Where both are known, the one
-that shows more counts: source does not resolve every call, and stacks do not hold what rarely runs.
+what production shows: the stacks under the endpoint that answers the request. Where both are known, the
+larger attribution counts: source does not resolve every call, and stacks miss code that rarely runs.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ def request_types(candidate: Candidate) -> dict[str, float]:
     not known, one is as likely as another.
     """
     changes = candidate.costlier_requests
-    whole = sum(each.share for each in changes)
-    found: dict[str, float] = defaultdict(float)
-    for each in changes:
-        part = each.share / whole if whole > 0 else 1.0 / len(changes)
-        likely = each.likely or dict.fromkeys(each.types, 1.0)
+    whole = sum(change.share for change in changes)
+    probabilities: dict[str, float] = defaultdict(float)
+    for change in changes:
+        part = change.share / whole if whole > 0 else 1.0 / len(changes)
+        likely = change.likely or dict.fromkeys(change.types, 1.0)
         for type_, chance in likely.items():
-            found[type_] += part * chance / sum(likely.values())
-    return dict(found)
+            probabilities[type_] += part * chance / sum(likely.values())
+    return dict(probabilities)
 
 
 def route_reached(change: Change, type_: str) -> RouteReach | None:
-    """Return the route of a change's application that answers a type, None where none is known."""
-    name = _route_of(type_, tuple(each.route for each in change.routes))
-    return next((each for each in change.routes if each.route == name), None)
+    """Return the route of a change's application that answers a type, None if no route does."""
+    name = _route_of(type_, tuple(route.route for route in change.routes))
+    return next((route for route in change.routes if route.route == name), None)
 
 
 @lru_cache(maxsize=1024)
 def _route_of(type_: str, names: tuple[str, ...]) -> str | None:
-    """Return which route answers a type: changes of one release name the same ones."""
-    found = match_type(type_, map(route_named, names))
-    return found.name if found else None
+    """Return the route that answers a type: changes of one release name the same routes."""
+    route = match_type(type_, map(route_named, names))
+    return route.name if route else None
 
 
 def attribute_by_source(changes: Sequence[Change], type_: str) -> tuple[Attribution | None, ...]:
-    """Attribute a request to changes by what they say of its route; None where they say nothing of it."""
-    found = (route_reached(change, type_) for change in changes)
-    return tuple(_attribution(each) if each else None for each in found)
+    """Attribute a request to changes by their source's routes; None for a change without the route."""
+    routes = (route_reached(change, type_) for change in changes)
+    return tuple(_attribution(route) if route else None for route in routes)
 
 
-def _attribution(found: RouteReach) -> Attribution:
-    if not found.nearness:
+def _attribution(reach: RouteReach) -> Attribution:
+    if not reach.nearness:
         return NO_PART
-    return Attribution(found.share, 0.0, found.nearness, max(found.rank, 1), found.chance)
+    return Attribution(reach.share, 0.0, reach.nearness, max(reach.rank, 1), reach.chance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ class ObservedCalls:
     subroutines: frozenset[str]
 
     def reach(self, type_: str) -> RequestReach | None:
-        """Return what a type of request runs, None where no endpoint answers it."""
-        found = match_type(type_, self.routes)
-        if found is None:
+        """Return the reach of a type of request, None if no endpoint answers it."""
+        route = match_type(type_, self.routes)
+        if route is None:
             return None
-        return RequestReach(type_, self.depths[found.name], self.requests, self.subroutines)
+        return RequestReach(type_, self.depths[route.name], self.requests, self.subroutines)
 
 
 def observed_calls(stacks: Iterable[Sequence[str]]) -> ObservedCalls:
@@ -110,22 +110,26 @@ def observed_calls(stacks: Iterable[Sequence[str]]) -> ObservedCalls:
 
 
 def _depths(ways: Iterable[Sequence[str]], common: set[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    depths: dict[str, int] = {}
     for way in ways:
         depth = 0
         for name in way:
-            found[name] = min(depth, found.get(name, depth))
+            depths[name] = min(depth, depths.get(name, depth))
             depth += name not in common
-    return found
+    return depths
 
 
 def attribute_request(
     changes: Sequence[Change], type_: str, observed: RequestReach | None
 ) -> tuple[Attribution | None, ...]:
-    """Attribute a request to changes by source and by stacks, whichever shows more; None: not known."""
+    """Attribute a request to changes by source and by stacks, the larger value of both; None: not known."""
     by_source = attribute_by_source(changes, type_)
     by_stacks = attribute_reach(observed, changes) if observed else (None,) * len(changes)
     return tuple(
-        min((each for each in both if each), key=lambda each: each.chance, default=None)
+        min(
+            (attribution for attribution in both if attribution),
+            key=lambda attribution: attribution.chance,
+            default=None,
+        )
         for both in zip(by_source, by_stacks, strict=True)
     )

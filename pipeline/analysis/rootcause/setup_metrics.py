@@ -1,4 +1,4 @@
-"""The set-up metrics of a scan: their own change points, and which of them explain a regression."""
+"""Set-up metrics of a scan: their own change points, and the metrics that explain a regression."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_NAMED = 3
 """Explanations of a regression at most, as there are suspects (FBDetect §5.5.3)."""
 
 STEP = "setup_explanation"
-"""Key of the step that asks them."""
+"""Key of the step that asks for explanations."""
 
 
 def without_cycle(matrix: SeriesMatrix, scan: Scan) -> FloatArray | None:
@@ -53,32 +53,34 @@ class SetupMetrics:
 
     @cached_property
     def matrix(self) -> SeriesMatrix:
-        """Those that may explain."""
+        """The metrics that may explain a regression."""
         return select_rows(self.whole, [n for n, name in enumerate(self.whole.names) if shows_changes(name)])
 
     @cached_property
     def rows(self) -> dict[SeriesKey, int]:
-        """The row of each."""
+        """Row of each metric."""
         return rows_by_series(self.matrix)
 
     @cached_property
     def steps(self) -> tuple[Candidate, ...]:
-        """Their change points in the analysis window, both ways."""
+        """Change points of the metrics in the analysis window, in both directions."""
         if not self.matrix.names:
             return ()
         edges = (self.scan.analysis_start, self.scan.analysis_end, self.scan.end)
         windows = Windows(*(round((edge - self.matrix.start) / self.matrix.resolution_s) for edge in edges))
         ways: tuple[Direction, ...] = ("up", "down")
-        return tuple(one for way in ways for one in find_candidates(self.matrix, windows, direction=way))
+        return tuple(
+            candidate for way in ways for candidate in find_candidates(self.matrix, windows, direction=way)
+        )
 
     @cached_property
     def levels(self) -> FloatArray:
-        """Their values, without daily cycles where these are known: (metrics, windows)."""
+        """Values of the metrics, without daily cycles where these are known: (metrics, windows)."""
         levels = without_cycle(self.matrix, self.scan)
         return self.matrix.samples if levels is None else levels
 
     def stepping_with(self, candidate: Candidate) -> list[Candidate]:
-        """Return the change points that may be of the moment when a candidate began."""
+        """Return the change points near the change point of a candidate."""
         begin, end = candidate.change_time_span
         return [
             step
@@ -89,14 +91,14 @@ class SetupMetrics:
     def explain(
         self, regressed: Regressed, steps: Sequence[Candidate], deployed: Sequence[float]
     ) -> tuple[SetupExplanation, ...]:
-        """Return which metrics explain a regression better than a step with any change, the likeliest first.
+        """Return the metrics that explain a regression better than a step at any change, the likeliest first.
 
         Args:
             regressed: The series.
             steps: Change points of metrics that come into question.
             deployed: When changes were deployed, epoch seconds.
         """
-        found = []
+        explanations = []
         for step in steps:
             fit = fit_metric(
                 regressed.values,
@@ -108,9 +110,9 @@ class SetupMetrics:
             )
             if fit is not None and fit.explains(regressed.suspected):
                 levels = (step.before, step.after, fit.correlation, fit.explained)
-                found.append((-fit.evidence, SetupExplanation(step.metric, step.change_time, *levels)))
-        found.sort(key=lambda one: (one[0], one[1].metric))
-        return tuple(explanation for _, explanation in found[:MOST_NAMED])
+                explanations.append((-fit.evidence, SetupExplanation(step.metric, step.change_time, *levels)))
+        explanations.sort(key=lambda pair: (pair[0], pair[1].metric))
+        return tuple(explanation for _, explanation in explanations[:MOST_NAMED])
 
     def _position(self, time: float) -> float:
         """Return a moment in windows since the scan's start."""

@@ -19,28 +19,28 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SHORTEST = 2
 _MOST_IDENTIFIERS = 20_000
-"""Identifiers of one text that are read: a bound on the work that one change can make."""
+"""Largest number of identifiers read from one text: a bound on the work for one change."""
 
 
 def tokens(text: str) -> Counter[str]:
     """Count the words of a text: identifiers, and their parts at dots, underscores and capitals.
 
-    ``shop.PriceList.total_of`` has the words shop, pricelist, price, list, total_of, total and of. An
-    identifier counts besides its parts because it is rarer, and so says more.
+    ``shop.PriceList.total_of`` has the words shop, pricelist, price, list, total_of, total and of. A whole
+    identifier counts besides its parts because it is rarer, so more informative.
     """
     read = islice(_IDENTIFIER.finditer(text), _MOST_IDENTIFIERS)
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for identifier, count in Counter(match[0] for match in read).items():
         for word in _words_of(identifier):
-            found[word] += count
-    return found
+            counts[word] += count
+    return counts
 
 
 @lru_cache(maxsize=2**14)
 def _words_of(identifier: str) -> tuple[str, ...]:
     name = identifier.strip("_")
     parts = [part.lower() for part in _PART.findall(name)]
-    # In the order of the text: the order of a set would differ from run to run, and so would roundings.
+    # Keep the order of the text: that of a set would differ from run to run, and so would roundings.
     words = dict.fromkeys((name.lower(), *parts) if len(parts) > 1 else parts)
     return tuple(word for word in words if len(word) >= _SHORTEST)
 
@@ -77,7 +77,7 @@ class Words:
 
 
 def compact(words: Mapping[str, int]) -> Words:
-    """Return words in a form for keeping. Of 64 bits, two different words never share a hash in practice."""
+    """Return words in compact form. With 64 bits, hashes of different words do not collide in practice."""
     hashes = np.fromiter(map(hash, words), dtype=np.int64, count=len(words))
     counts = np.fromiter((min(count, 2**16 - 1) for count in words.values()), np.uint16, count=len(words))
     return Words(hashes, counts)
@@ -89,8 +89,8 @@ NO_WORDS = compact({})
 class ChangeTexts:
     """The words of a service's changes, weighed by TF-IDF.
 
-    A word's frequency enters as 1 + log, so that a long diff does not drown the title; its rarity is
-    log((1 + changes) / (1 + changes with it)), so that what stands in every change says nothing.
+    A word's frequency enters as 1 + log, so that a long diff does not drown the title; its rarity is log((1 +
+    changes) / (1 + changes with it)), so that a word of every change has no weight.
     """
 
     def __init__(self, documents: Sequence[Words]) -> None:
@@ -99,7 +99,7 @@ class ChangeTexts:
         self._rarity: FloatArray = np.log((1.0 + len(documents)) / (1.0 + with_it))
         columns, weights = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1])
         self._norms: FloatArray = np.empty(len(documents))
-        for row, document in enumerate(documents):  # each by itself: a month of diffs has millions of words
+        for row, document in enumerate(documents):  # one by one: a month of diffs has millions of words
             part = slice(ends[row], ends[row + 1])
             columns[part] = np.searchsorted(self._vocabulary, document.hashes)
             weights[part] = (1.0 + np.log(document.counts, dtype=np.float64)) * self._rarity[columns[part]]
@@ -111,10 +111,10 @@ class ChangeTexts:
         """Return the cosine between a regression's words and each change's: (changes,)."""
         hashes = np.fromiter(map(hash, regression), dtype=np.int64, count=len(regression))
         columns = np.searchsorted(self._vocabulary, hashes)
-        known = columns < len(self._vocabulary)
-        known[known] = self._vocabulary[columns[known]] == hashes[known]
-        columns = columns[known]
-        weights = np.array(list(regression.values()), dtype=np.float64)[known] * self._rarity[columns]
+        in_vocabulary = columns < len(self._vocabulary)
+        in_vocabulary[in_vocabulary] = self._vocabulary[columns[in_vocabulary]] == hashes[in_vocabulary]
+        columns = columns[in_vocabulary]
+        weights = np.array(list(regression.values()), dtype=np.float64)[in_vocabulary] * self._rarity[columns]
         query = np.zeros(len(self._vocabulary))
         query[columns] = weights
         norms = self._norms * np.linalg.norm(weights)
@@ -123,7 +123,7 @@ class ChangeTexts:
 
 
 def _counted(documents: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """Return all words of documents, sorted, and in how many of these each stands."""
+    """Return all words of documents, sorted, and the number of documents with each."""
     every = np.concatenate([np.zeros(0, dtype=np.int64), *documents])
     every.sort()
     firsts = np.flatnonzero(np.concatenate([np.ones(min(len(every), 1), np.bool_), every[1:] != every[:-1]]))
@@ -131,7 +131,7 @@ def _counted(documents: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
 
 
 def chances(values: FloatArray) -> FloatArray:
-    """Return for each value how many of all are at least as large, as a share; 1 where it is 0: (values,)."""
+    """Return the share of values that are at least as large as each value; 1 where it is 0: (values,)."""
     order = np.sort(values)
     above = len(values) - np.searchsorted(order, values, side="left")
     return np.where(values > 0, np.minimum((above + 1.0) / (len(values) + 1.0), 1.0), 1.0)

@@ -1,8 +1,8 @@
-"""What trials before its release say of a change that may have caused a regression.
+"""Evidence of trials before a release on a change that may have caused a regression.
 
-A verdict is a test whose errors are known from A/A experiments, so it is evidence by Bayes' rule: by how much
-likelier the verdict is of a change that slows the service down than of another one. Production sees much
-smaller regressions than trials do. A change that passed is as likely the cause of those as before.
+A verdict is a test whose errors are known from A/A experiments, so its evidence is a likelihood ratio: the
+probability of the verdict for a change that slows the service down, over that for another change. Production
+sees much smaller regressions than trials do. A change that passed is as likely the cause of those as before.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pipeline.model.metric_kind import is_gcpu
 
 _FALSE_POSITIVES = (0.01, 0.5)
 _FALSE_NEGATIVES = (0.05, 0.95)
-"""Bounds of a model's errors: few A/A experiments show none, and a trial's load is not production's."""
+"""Bounds on a model's error rates: few A/A experiments show none, and trials are no production load."""
 
-_SHORTEST_ID = 7  # characters by which a commit is named
+_SHORTEST_ID = 7  # fewest characters that name a commit
 
 
 @dataclass(frozen=True, slots=True)
 class MetricFinding:
-    """What an experiment found of one metric.
+    """Result of an experiment for one metric.
 
     Args:
         metric: Its name.
@@ -44,12 +44,12 @@ class MetricFinding:
     model: str = ""
 
     def measures(self, kind: MetricKind, metric: str) -> bool:
-        """Return whether it is a measure of a series."""
+        """Return whether the metric measures a series."""
         return measures(self.metric, kind, metric)
 
     @property
     def evidence(self) -> float:
-        """The logarithm of how much likelier the finding is of a change that regresses than of another."""
+        """Log likelihood ratio of the finding: a change that regresses, against another change."""
         wrong, missed = (
             min(max(error, low), high)
             for error, (low, high) in (
@@ -64,7 +64,7 @@ class MetricFinding:
 
 @dataclass(frozen=True, slots=True)
 class TrialFinding:
-    """What the last verdict on an experiment found, of the metrics that are decided.
+    """Last verdict on an experiment, for its decided metrics.
 
     Args:
         names: By which the new code was called: its releases, and last the experiment.
@@ -76,11 +76,11 @@ class TrialFinding:
 
     @property
     def experiment(self) -> str:
-        """Its name."""
+        """Name of the experiment."""
         return self.names[-1]
 
     def is_of(self, change: str) -> bool:
-        """Return whether the experiment tested a change: by its id, one of both perhaps shortened."""
+        """Return whether the experiment tested a change: its id or the name may be shortened."""
         return any(
             min(len(name), len(change)) >= _SHORTEST_ID
             and (name.startswith(change) or change.startswith(name))
@@ -108,15 +108,15 @@ def trial_evidence(
 ) -> FloatArray:
     """Return the evidence of trials for each change, in nats: (changes,), 0 where there was none.
 
-    Of metrics that measure the regressed series those count; otherwise the one that failed most clearly,
-    since one cause shows in many metrics. One that passed counts only where it measures the series, and
-    where the regression is as large as its threshold.
+    Metrics that measure the regressed series count; if there are none, the metric that failed most clearly,
+    since one cause shows in many metrics. A passed metric counts only if it measures the series and the
+    regression is as large as its threshold.
     """
     return np.array([_of_change(change, candidate, findings) for change in changes], dtype=np.float64)
 
 
 def _of_change(change: Change, candidate: Candidate, findings: Sequence[TrialFinding]) -> float:
-    metrics = [metric for one in findings if one.is_of(change.id) for metric in one.metrics]
+    metrics = [metric for finding in findings if finding.is_of(change.id) for metric in finding.metrics]
     own = [metric for metric in metrics if metric.measures(*candidate.series)]
     failed = [metric.evidence for metric in own or metrics if metric.failed]
     if failed:
@@ -126,29 +126,29 @@ def _of_change(change: Change, candidate: Candidate, findings: Sequence[TrialFin
 
 
 def size_of(kind: MetricKind, delta: float, relative: float) -> float:
-    """Return a regression as trials measure it: gCPU is a share of the whole service, so its rise is, too."""
+    """Return the size of a regression as trials measure it: the rise of gCPU is a share of the service."""
     return delta if is_gcpu(kind) else abs(relative)
 
 
 def missed_regressions(
     findings: Sequence[TrialFinding], caused: Sequence[Caused]
 ) -> dict[str, dict[str, int]]:
-    """Return how many changes that passed production found to regress, by metric and model.
+    """Return the number of changes that passed trials and regressed in production, by metric and model.
 
-    They are false negatives of trials: as large as the threshold, of a series that the metric measures.
+    They are false negatives of trials: regressions of at least the threshold, in a series of the metric.
     """
-    found: dict[str, dict[str, int]] = {}
+    missed: dict[str, dict[str, int]] = {}
     for finding in findings:
         for metric in finding.metrics:
             changes = {
-                one.change
-                for one in caused
+                regression.change
+                for regression in caused
                 if not metric.failed
-                and one.size >= metric.threshold
-                and metric.measures(one.kind, one.metric)
-                and finding.is_of(one.change)
+                and regression.size >= metric.threshold
+                and metric.measures(regression.kind, regression.metric)
+                and finding.is_of(regression.change)
             }
             if changes:
-                models = found.setdefault(metric.metric, {})
+                models = missed.setdefault(metric.metric, {})
                 models[metric.model] = models.get(metric.model, 0) + len(changes)
-    return found
+    return missed

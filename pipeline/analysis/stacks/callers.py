@@ -1,4 +1,4 @@
-"""Who calls a subroutine, path by path, and what those callers do besides it."""
+"""Callers of a subroutine, path by path, and the samples that these callers have besides it."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from pipeline.analysis.stacks.index import StackIndex
 from pipeline.model import BoolArray, FloatArray, Int32Array, IntArray
 
 _ENOUGH = 30.0
-"""Samples on either side from which on what a branch does besides a subroutine says where it strayed to."""
+"""Samples on either side from which on the rest of a branch shows how its traffic changed."""
 
 _ERRORS = 3.0
-"""Standard errors by which a callee must have risen beyond the others of its caller to be no witness."""
+"""Standard errors of a callee's excess rise over its caller's others beyond which it is no witness."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branches:
-    """What callers of a subroutine divide into, with its samples there and those besides it, of row 0."""
+    """The branches of a subroutine's callers: its samples in each, and those besides it, of row 0."""
 
-    caller: IntArray  # (branches,) of Beside's callers
+    caller: IntArray  # (branches,) index of the caller in Beside
     own: FloatArray  # (before and after, branches)
     rest: FloatArray  # (before and after, branches)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Beside:
-    """A subroutine's samples caller by caller, and those that its callers have besides it."""
+    """A subroutine's samples by caller, and the samples that these callers have besides it."""
 
     own: FloatArray  # (before and after, rows, callers)
     rest: FloatArray  # (before and after, rows, callers)
@@ -39,7 +39,7 @@ _NO_BRANCHES = Branches(np.zeros(0, dtype=np.int64), np.zeros((2, 0)), np.zeros(
 
 
 def caller_nodes(index: StackIndex) -> list[Int32Array]:
-    """Return which stacks have the same frames from the root down to each depth, as numbers.
+    """Return, for each depth, numbers that are equal for stacks with the same frames down to that depth.
 
     Numbers follow the order of the alphabet. A stack that is alone at its node is looked at no further.
 
@@ -60,10 +60,10 @@ def caller_nodes(index: StackIndex) -> list[Int32Array]:
 
 
 def _divided(index: StackIndex, position: IntArray, stacks: IntArray, depth: int) -> IntArray:
-    """Set the positions of stacks with the frame at one depth, and return those not alone then."""
+    """Set the positions of stacks by their frame at one depth, and return those that still share a node."""
     ends = index.starts[stacks + 1] - index.starts[stacks] <= depth
     label = index.label[np.minimum(index.starts[stacks] + depth, len(index.label) - 1)]
-    # One that ends is a callee of its own: what its last frame does by itself.
+    # A stack that ends here is a callee of its own: the work of its last frame itself.
     child = np.where(ends, len(index.names) + stacks, label)
     caller = position[stacks]
     key = caller * (len(index.names) + index.stacks) + child
@@ -78,7 +78,7 @@ def _divided(index: StackIndex, position: IntArray, stacks: IntArray, depth: int
 
 
 def deepest_of(index: StackIndex, labels: Iterable[str]) -> IntArray:
-    """Return how many frames stand above the deepest of some in each stack, -1 without any: (stacks,)."""
+    """Return the depth of the deepest of some frames in each stack, -1 without any: (stacks,)."""
     deepest = np.full(index.stacks, -1)
     for label in labels:
         positions = index.positions(label)
@@ -95,10 +95,10 @@ def beside_callers(
     samples: FloatArray,
     rising: IntArray,
 ) -> Beside | None:
-    """Return what the callers of a subroutine do besides it: of each path the nearest that does as much.
+    """Return the samples of callers besides a subroutine: of each path, the nearest caller with as many.
 
-    Of what a caller does besides, the callee that won most is left out if it rose beyond the others: it
-    changed by itself. What no caller does as much besides is held against the whole service.
+    Of a caller's other callees, the one that won most is left out if it rose beyond the others: it changed by
+    itself. Paths without such a caller are compared with the whole service.
 
     Args:
         index: Of the stacks.
@@ -119,7 +119,7 @@ def beside_callers(
     positions = index.positions(label)[::-1]
     first[index.stack[positions]] = positions - index.starts[index.stack[positions]]
     left = own.copy()
-    found: list[tuple[FloatArray, FloatArray]] = []
+    parts: list[tuple[FloatArray, FloatArray]] = []
     branches: list[Branches] = []
     for depth in range(int(first.max()) - 1, -1, -1):
         callers = np.unique(nodes[depth][left & (first > depth)])
@@ -138,31 +138,31 @@ def beside_callers(
         mine, rest = chosen & left, chosen & witnesses
         numbers = np.where(chosen, caller, -1)
         branches.append(_branches(nodes[depth:], counts[:, 0], numbers, (left, own), rising - depth, samples))
-        found.append((_sums(counts, mine, caller, size), _sums(counts, rest, caller, size)))
+        parts.append((_sums(counts, mine, caller, size), _sums(counts, rest, caller, size)))
         left &= ~chosen
     if left.any():
         rest = ~own & (rising < 0)
-        found.append((_whole(counts, left), _whole(counts, rest)))
+        parts.append((_whole(counts, left), _whole(counts, rest)))
         root = np.zeros(index.stacks, dtype=np.int64)
         branches.append(_branches([root, *nodes], counts[:, 0], root, (left, own), rising + 1, samples))
-    held, others = (np.concatenate(side, axis=2) for side in zip(*found, strict=True))
-    return Beside(held, others, _joined(branches, [each.shape[2] for each, _ in found]))
+    held, besides = (np.concatenate(side, axis=2) for side in zip(*parts, strict=True))
+    return Beside(held, besides, _joined(branches, [own_sums.shape[2] for own_sums, _ in parts]))
 
 
 def callees_beside(nodes: Sequence[Int32Array], counts: FloatArray, least: FloatArray) -> Beside:
-    """Return each callee of each caller, with what the caller does besides it where that is as much.
+    """Return each callee of each caller, with the samples of the caller besides it if these are as many.
 
     Args:
         nodes: As ``caller_nodes`` returns them.
         counts: (before and after, rows, stacks) samples, both sides of a row of one total.
-        least: (before and after,) what of a callee's samples in row 0 is too little.
+        least: (before and after,) bound on a callee's samples in row 0, under which they are too few.
 
     Returns:
         One in place of the callers for each callee.
     """
     caller = np.zeros(counts.shape[2], dtype=np.int32)
     sums = _sums(counts, None, caller, 1)
-    found = [np.zeros((2, *counts.shape[:2], 0))]
+    parts = [np.zeros((2, *counts.shape[:2], 0))]
     for callee in nodes:
         if sums.shape[2] == counts.shape[2]:
             break  # single stacks have nothing besides
@@ -172,14 +172,14 @@ def callees_beside(nodes: Sequence[Int32Array], counts: FloatArray, least: Float
         above[callee] = caller
         rest = sums[:, :, above] - own
         enough = (own[:, 0] >= least[:, None]).all(axis=0) & (rest[:, 0] >= own[:, 0]).all(axis=0)
-        found.append(np.stack([own[:, :, enough], rest[:, :, enough]]))
+        parts.append(np.stack([own[:, :, enough], rest[:, :, enough]]))
         caller, sums = callee, own
-    mine, rest = np.concatenate(found, axis=3)
+    mine, rest = np.concatenate(parts, axis=3)
     return Beside(mine, rest, _NO_BRANCHES)
 
 
 def _numbers(node: Int32Array, chosen: Int32Array) -> IntArray:
-    """Return each stack's position among the chosen nodes, -1 where it is at none of them."""
+    """Return each stack's index among the chosen nodes, -1 if it is at none of them."""
     position = np.full(int(node.max()) + 1, -1)
     position[chosen] = np.arange(len(chosen))
     return position[node]
@@ -192,7 +192,7 @@ def _witnesses(
     callee: Int32Array | IntArray,
     samples: FloatArray,
 ) -> BoolArray:
-    """Return which stacks say what became of their caller's traffic: (stacks,).
+    """Return the mask of stacks that are evidence on their caller's traffic: (stacks,).
 
     Of each caller the callee that won most is left out if it rose beyond the others.
     """
@@ -211,15 +211,15 @@ def _witnesses(
 def _winners(
     counts: FloatArray, caller: IntArray, beside: BoolArray, callee: Int32Array | IntArray
 ) -> BoolArray:
-    """Return the stacks of each caller's callee that won most: (stacks,)."""
+    """Return the mask of stacks with the callee of each caller that won most: (stacks,)."""
     stacks = np.flatnonzero(beside)
-    _, one, at = np.unique(callee[stacks], return_index=True, return_inverse=True)
+    _, first, at = np.unique(callee[stacks], return_index=True, return_inverse=True)
     at = at.reshape(-1)
-    won = np.bincount(at, counts[1, stacks] - counts[0, stacks], minlength=len(one))
-    of = caller[stacks[one]]
-    # The last of each caller in this order won most of all that it calls.
+    won = np.bincount(at, counts[1, stacks] - counts[0, stacks], minlength=len(first))
+    of = caller[stacks[first]]
+    # The last stack of each caller in this order has the callee that won most.
     order = np.lexsort((won, of))
-    most = np.zeros(len(one), dtype=np.bool_)
+    most = np.zeros(len(first), dtype=np.bool_)
     most[order[np.append(np.diff(of[order]) != 0, True)[: len(order)]]] = True
     largest = np.zeros(len(beside), dtype=np.bool_)
     largest[stacks[most[at]]] = True
@@ -229,7 +229,7 @@ def _winners(
 def _enough(
     counts: FloatArray, caller: IntArray, own: BoolArray, beside: BoolArray, callers: int
 ) -> BoolArray:
-    """Return which callers do as much besides a subroutine as with it, before and after."""
+    """Return the mask of callers with as many samples besides a subroutine as with it, before and after."""
     mine, rest = (_by_caller(counts, caller, rows, callers) for rows in (own & (caller >= 0), beside))
     return np.asarray(((rest >= mine) & (rest > 0)).all(axis=0))
 
@@ -257,10 +257,11 @@ def _branches(
     rising: IntArray,
     samples: FloatArray,
 ) -> Branches:
-    """Return what callers divide into, and of each branch what says where it strayed to.
+    """Return the branches of callers, and the witnesses of each branch's traffic.
 
-    What else a branch does says it. One that does hardly anything besides the subroutine is asked what that
-    itself divides into: whatever of it won most may be slower, the others show how often it is called.
+    The witnesses are the other samples of a branch. A branch that has hardly any besides the subroutine is
+    divided by the subroutine's callees: the one that won most may be slower, the others show how often the
+    subroutine is called.
 
     Args:
         nodes: From the callers' depth down.
@@ -271,35 +272,35 @@ def _branches(
         samples: (before and after,) independent samples for each unit of counts.
     """
     branch, depths = _divide(nodes, counts, caller, np.zeros(len(caller), dtype=np.int64))
-    known = branch >= 0
-    found = int(branch.max(initial=-1)) + 1
-    of = np.zeros(found, dtype=np.int64)
-    of[branch[known]] = caller[known]
-    counted = known & (rising <= depths)
-    # Where something below the subroutine rises by itself, what else the subroutine does is a witness.
-    beside_rising = np.isin(branch, branch[known & own[1] & ~counted])
+    in_branch = branch >= 0
+    count = int(branch.max(initial=-1)) + 1
+    of = np.zeros(count, dtype=np.int64)
+    of[branch[in_branch]] = caller[in_branch]
+    counted = in_branch & (rising <= depths)
+    # If a descendant of the subroutine rises by itself, the other work of the subroutine is a witness.
+    beside_rising = np.isin(branch, branch[in_branch & own[1] & ~counted])
     callee = np.arange(len(caller))  # of what nothing divides, each stack by itself
-    for depth in np.unique(depths[known & (depths < len(nodes))]).tolist():
+    for depth in np.unique(depths[in_branch & (depths < len(nodes))]).tolist():
         rows = depths == depth
         callee[rows] = depth * len(caller) + nodes[min(depth + 1, len(nodes) - 1)][rows]
     rest = _witnesses(counts, branch, counted & (~own[1] | beside_rising), callee, samples)
-    mine, others = (_by_caller(counts, branch, rows, found) for rows in (own[0] & known, rest))
-    silent = np.asarray((others * samples[:, None] < _ENOUGH).any(axis=0))
+    mine, rest_sums = (_by_caller(counts, branch, rows, count) for rows in (own[0] & in_branch, rest))
+    silent = np.asarray((rest_sums * samples[:, None] < _ENOUGH).any(axis=0))
     inside = counted & own[1] & silent[branch]
     if inside.any():
         part, _ = _divide(nodes, counts, np.where(inside, branch, -1), depths)
         inside &= ~_winners(counts, branch, inside, part)
         at = np.unique(branch[inside])
-        others[:, at] = _by_caller(counts, branch, inside, found)[:, at]
-    return Branches(of, mine, others)
+        rest_sums[:, at] = _by_caller(counts, branch, inside, count)[:, at]
+    return Branches(of, mine, rest_sums)
 
 
 def _divide(
     nodes: Sequence[Int32Array | IntArray], counts: FloatArray, whole: IntArray, begins: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Return the parts into which stacks divide: from each whole down, the first nodes with as much beside.
+    """Divide stacks into parts: from each whole down, the first nodes with as many samples beside them.
 
-    Frames around all of a whole divide nothing. What nothing divides further is one part.
+    Frames around all of a whole do not divide it. A whole that no node divides is one part.
 
     Args:
         nodes: From one depth down.
@@ -311,34 +312,34 @@ def _divide(
         (stacks,) number of its part, -1 for none; and how far down that begins.
     """
     stacks = np.flatnonzero(whole >= 0)
-    part, depths, found = np.full(len(whole), -1), np.full(len(whole), len(nodes)), 0
+    part, depths, count = np.full(len(whole), -1), np.full(len(whole), len(nodes)), 0
     sums = _by_caller(counts, whole, whole >= 0, int(whole.max(initial=-1)) + 1)
     above = sums[:, whole]
     for depth, node in enumerate(nodes[1:], start=1):
         begun = begins[stacks] < depth
-        asked = stacks[begun]
-        if not len(asked):
+        started = stacks[begun]
+        if not len(started):
             continue
-        here = np.array([np.bincount(node[asked], side[asked]) for side in counts])[:, node[asked]]
-        divided = (2 * here <= above[:, asked]).all(axis=0)
-        chosen = asked[divided]
+        here = np.array([np.bincount(node[started], side[started]) for side in counts])[:, node[started]]
+        divided = (2 * here <= above[:, started]).all(axis=0)
+        chosen = started[divided]
         names, number = np.unique(node[chosen], return_inverse=True)
-        part[chosen], depths[chosen] = found + number.reshape(-1), depth
-        found += len(names)
-        above[:, asked] = here
-        stacks = np.concatenate([stacks[~begun], asked[~divided]])
+        part[chosen], depths[chosen] = count + number.reshape(-1), depth
+        count += len(names)
+        above[:, started] = here
+        stacks = np.concatenate([stacks[~begun], started[~divided]])
     _, number = np.unique(whole[stacks], return_inverse=True)
-    part[stacks] = found + number.reshape(-1)
+    part[stacks] = count + number.reshape(-1)
     return part, depths
 
 
 def _joined(branches: Sequence[Branches], callers: Sequence[int]) -> Branches:
-    """Return the branches of callers found one after the other."""
+    """Return the joined branches of groups of callers."""
     before = np.cumsum([0, *callers])
     return Branches(
-        np.concatenate([each.caller + start for each, start in zip(branches, before, strict=False)]),
-        np.concatenate([each.own for each in branches], axis=1),
-        np.concatenate([each.rest for each in branches], axis=1),
+        np.concatenate([group.caller + start for group, start in zip(branches, before, strict=False)]),
+        np.concatenate([group.own for group in branches], axis=1),
+        np.concatenate([group.rest for group in branches], axis=1),
     )
 
 

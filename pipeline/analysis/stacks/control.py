@@ -1,7 +1,7 @@
-"""The control of stacks: what each one does at the same hours of earlier days, without anybody's change.
+"""The control of stacks: their usual change at the same hours of earlier days, without any deployment.
 
-Endpoints have daily cycles of their own. Against the hours just before alone, what the hours of the day do to
-an endpoint passes for what a change did to its subroutines.
+Endpoints have daily cycles of their own. Compared with the hours just before alone, the daily cycle of an
+endpoint looks like the effect of a change on its subroutines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ControlConfig:
     """Settings of the control."""
 
     spread: float = 0.1
-    """Standard deviation of a callee's logarithmic change around its caller's, as known before any sample.
+    """Prior standard deviation of a callee's logarithmic change around its caller's.
 
     Half of the largest cycles that endpoints are seen to have: what thousands of samples show is hardly drawn
     to the caller by it, and what ten show is nearly the caller's.
@@ -33,7 +33,7 @@ class ControlConfig:
 def against_control(
     index: StackIndex, days: Sequence[StackMatrix], config: ControlConfig | None = None
 ) -> StackIndex:
-    """Return the index with the counts before as they would be at the hours after, had nothing changed.
+    """Return the index with the counts before as expected at the hours after, had nothing changed.
 
     Args:
         index: Of the stacks around a change.
@@ -49,13 +49,13 @@ def against_control(
         return index
     row_of = {stack: row for row, stack in enumerate(index.matrix.stacks)}
     before, after = np.zeros((2, len(days), index.stacks))
-    # Of so many samples on each side, so that days and sides count the same.
+    # Scaled to equal samples on each side, so that days and sides have the same weight.
     samples = float(np.mean([(day.total_before + day.total_after) / 2 for day in days]))
     for number, day in enumerate(days):
         rows = np.fromiter(map(row_of.get, day.stacks, repeat(-1)), np.int64, len(day.stacks))
-        known = rows >= 0
-        before[number, rows[known]] = day.before[known] * samples / day.total_before
-        after[number, rows[known]] = day.after[known] * samples / day.total_after
+        present = rows >= 0
+        before[number, rows[present]] = day.before[present] * samples / day.total_before
+        after[number, rows[present]] = day.after[present] * samples / day.total_after
     matrix = index.matrix
     matrix = replace(matrix, before=matrix.before * usual_factors(index, before, after, config))
     return replace(index, matrix=matrix, rise=share_changes(matrix))
@@ -64,7 +64,7 @@ def against_control(
 def usual_factors(
     index: StackIndex, before: FloatArray, after: FloatArray, config: ControlConfig | None = None
 ) -> FloatArray:
-    """Return by how much each stack's share usually changes; where samples are few, as its callers' do.
+    """Return the usual factor of each stack's share; with few samples, that of its callers.
 
     From the root down, each callee's change is its caller's times a factor of its own, whose logarithm has a
     normal prior around 0 with the config's spread; the posterior mean is taken, with the sampling variance of
@@ -89,7 +89,7 @@ def usual_factors(
     left = np.arange(index.stacks)  # stacks whose caller has other stacks besides
     lengths = np.diff(index.starts)
     for depth in range(index.deepest + 1):
-        # One that ends here is a callee of its own: what its last frame does by itself.
+        # A stack that ends here is a callee of its own: the work of its last frame itself.
         ends = lengths[left] <= depth
         label = index.label[np.minimum(index.starts[left] + depth, len(index.label) - 1)]
         node[left], sizes = _children(node[left], np.where(ends, len(index.names) + left, label))
@@ -104,7 +104,7 @@ def usual_factors(
 
 
 def _children(node: IntArray, child: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the number of each stack's next node, and how many stacks each node has."""
+    """Return the number of each stack's next node, and the number of stacks of each node."""
     keys = node * (int(child.max(initial=0)) + 1) + child
     _, number, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     return number.reshape(-1), sizes
@@ -123,7 +123,7 @@ def _posterior(before: FloatArray, after: FloatArray, callers: FloatArray, sprea
     chosen = np.ones(ratio.shape, dtype=np.bool_)
     columns = np.arange(ratio.shape[1])
     chosen[ratio.argmax(axis=0), columns] = False
-    # From the other end, so that of equal days two different ones are left out.
+    # Count from the other end, so that two different days are left out if days are equal.
     chosen[len(ratio) - 1 - ratio[::-1].argmin(axis=0), columns] = False
     before, after = (before * chosen).sum(axis=0), (after * chosen).sum(axis=0)
     logarithm = np.log((after + 0.5) / (before * callers + 0.5))

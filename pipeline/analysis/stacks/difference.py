@@ -1,10 +1,10 @@
-"""Which stacks of a regression changed, in few enough lines to be read.
+"""The changed stacks of a regression, in few enough lines to be read.
 
-FBDetect attributes a regression to the stacks that rose (§5.4.9, Table 4); how to show thousands of them,
-most of which differ by chance alone, it does not say. Here stacks are merged until each line says something:
-first over who calls the regressed code, from the root down, then over what it calls. Listing the smallest
-branches of a tree that are large enough, each without what is listed in it, is known as hierarchical heavy
-hitters.
+FBDetect attributes a regression to the stacks that rose (§5.4.9, Table 4); the paper does not say how to show
+thousands of stacks, most of which differ by chance alone. Here stacks are merged until each line is
+significant: first over who calls the regressed code, from the root down, then over what it calls. Listing the
+smallest branches of a tree that are large enough, each without what is listed in it, is known as hierarchical
+heavy hitters.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from pipeline.analysis.statistics.robust import overdispersion
 from pipeline.model import BoolArray, FloatArray, IntArray, StackChange, StackMatrix
 
 ELLIPSIS = "…"
-"""Stands in a stack for frames that are left out, or that differ between merged stacks."""
+"""Stands for frames of a stack that are left out, or that differ between merged stacks."""
 
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StackDifferenceConfig:
-    """What a line of the difference must be."""
+    """Requirements for a line of the difference."""
 
-    level: float = 0.01  # chance of a line that is noise, in all of a difference (Bonferroni)
-    least_expected: float = 5.0  # samples on either side, from which a binomial is nearly normal
-    depth: int = 32  # frames of a line: what fits on a screen
+    level: float = 0.01  # chance of any noise line in a whole difference (Bonferroni)
+    least_expected: float = 5.0  # samples on either side from which on a binomial is nearly normal
+    depth: int = 32  # most frames of a line: they fit on a screen
 
 
 def stack_difference(
     matrix: StackMatrix, regressed: BoolArray, *, most: int = 20, config: StackDifferenceConfig | None = None
 ) -> tuple[StackChange, ...]:
-    """Return by how much a regression's stacks changed, the largest change first.
+    """Return the changes of a regression's stacks, the largest first.
 
     A line holds at least ``1 / most`` of the regression's change and lies beyond sampling noise; what does
     not is merged with its neighbours until it does, or left out. No sample is in two lines. Where merged
     stacks differ, and where a stack is longer than fits, the line has an ELLIPSIS.
 
-    Every other share shrinks when a regression takes more of the whole. So a line must also differ from
-    what the rest of the service did.
+    Every other share shrinks when a regression takes more of the whole, so a line must also differ from the
+    rest of the service.
 
     Args:
         matrix: Stack counts before and after the change point.
@@ -60,7 +60,7 @@ def stack_difference(
         return ()
     anchor = _anchor([matrix.stacks[position] for position in positions])
     halves = {position: _halves(matrix.stacks[position], anchor) for position in positions}
-    # What is called comes first, so that callers merge first; sorted, the order of the matrix plays no part.
+    # Callees come first, so that callers merge first; sorted, so that the order of the matrix has no effect.
     keys = sorted(
         ((*callees, "", *reversed(callers)), position) for position, (callers, callees) in halves.items()
     )
@@ -81,7 +81,7 @@ def stack_difference(
 
 
 class _Evidence:
-    """Whether a set of stacks changed by more than chance explains.
+    """Test of whether a set of stacks changed by more than chance explains.
 
     Of a set's samples, a binomial part falls after the change if its share stayed as it was. The variance
     is that of the binomial times the over-dispersion that stacks outside the regression show: the median of
@@ -96,7 +96,7 @@ class _Evidence:
         self._bound = -float(special.ndtri(config.level / 2 / tests))
         before, after = self.shares(np.flatnonzero(regressed))
         moved = (1 - after) / (1 - before) if before < 1 and after < 1 else 1.0
-        # Parts of a set's samples expected after the change: if its share stays, if only others moved.
+        # Expected parts of a set's samples after the change: if its share stays, and if only others moved.
         self._parts = [
             factor * matrix.total_after / (matrix.total_before + factor * matrix.total_after)
             for factor in (1.0, moved)
@@ -109,7 +109,7 @@ class _Evidence:
         return np.array([before / self._matrix.total_before, after / self._matrix.total_after])
 
     def change(self, stacks: Sequence[int]) -> float:
-        """Return by how much a set's share of all samples changed."""
+        """Return the change of a set's share of all samples."""
         before, after = self.shares(stacks)
         return float(after - before)
 
@@ -130,10 +130,10 @@ class _Evidence:
         chosen = np.asarray(stacks, dtype=np.int64)
         return float(self._matrix.before[chosen].sum()), float(self._matrix.after[chosen].sum())
 
-    def _dispersion_of(self, others: IntArray) -> float:
+    def _dispersion_of(self, outside: IntArray) -> float:
         part = self._parts[1]
-        after = self._matrix.after[others]
-        samples = after + self._matrix.before[others]
+        after = self._matrix.after[outside]
+        samples = after + self._matrix.before[outside]
         usable = samples * min(part, 1 - part) >= self._least
         if not usable.any():
             return 1.0
@@ -142,14 +142,14 @@ class _Evidence:
 
 
 def _anchor(stacks: Sequence[Key]) -> str | None:
-    """Return the deepest frame that all stacks hold: the regressed series, or what it always calls."""
+    """Return the deepest frame that all stacks hold: the regressed series, or a callee that it always has."""
     common = set(stacks[0]).intersection(*stacks[1:])
     depths = {frame: sum(stack.index(frame) for stack in stacks) for frame in common}
     return max(sorted(depths), key=lambda frame: depths[frame], default=None)
 
 
 def _halves(stack: Key, anchor: str | None) -> tuple[Key, Key]:
-    """Cut a stack above its anchor: callers from the root down, then the anchor and what it calls."""
+    """Cut a stack above its anchor: callers from the root down, then the anchor and its callees."""
     position = stack.index(anchor) if anchor is not None else 0
     return stack[:position], stack[position:]
 
@@ -157,14 +157,14 @@ def _halves(stack: Key, anchor: str | None) -> tuple[Key, Key]:
 def _merged(keys: Sequence[tuple[Key, int]], significant: Callable[[Sequence[int]], bool]) -> list[list[int]]:
     """Return disjoint sets of stacks, each worth listing and as small as can be.
 
-    Keys with a common beginning are a branch of a tree. From the leaves up, a branch without the parts that
-    were listed already is listed if it is worth it; else it goes on as a part of the branch above.
+    Keys with a common beginning are a branch of a tree. From the leaves up, a branch without its listed parts
+    is listed if it is significant; else it joins the branch above.
 
     Args:
         keys: Each stack's key and the stack, sorted.
         significant: Whether a set of stacks is worth listing.
     """
-    found: list[list[int]] = []
+    sets: list[list[int]] = []
     branches: list[tuple[int, list[int]]] = [
         (0, [])
     ]  # how many elements they share, and what is left of them
@@ -173,7 +173,7 @@ def _merged(keys: Sequence[tuple[Key, int]], significant: Callable[[Sequence[int
         while branches[-1][0] > shared:
             _, left = branches.pop()
             if left and significant(left):
-                found.append(left)
+                sets.append(left)
                 left = []
             if branches[-1][0] < shared:
                 branches.append((shared, left))
@@ -187,17 +187,17 @@ def _merged(keys: Sequence[tuple[Key, int]], significant: Callable[[Sequence[int
         previous = key
     close(0)
     rest = branches[0][1]
-    return [*found, rest] if rest and significant(rest) else found
+    return [*sets, rest] if rest and significant(rest) else sets
 
 
 def _common(left: Key, right: Key) -> int:
-    """Return how many first elements two keys share."""
+    """Return the number of first elements that two keys share."""
     shorter = min(len(left), len(right))
     return next((position for position in range(shorter) if left[position] != right[position]), shorter)
 
 
 def _shown(halves: Sequence[tuple[Key, Key]], depth: int) -> Key:
-    """Return merged stacks as one: what they share, with an ELLIPSIS for where they differ."""
+    """Return merged stacks as one: their common frames, with an ELLIPSIS where they differ."""
     all_callers, all_callees = [callers for callers, _ in halves], [callees for _, callees in halves]
     head = _shared(all_callers)
     tail = tuple(reversed(_shared([tuple(reversed(callers[len(head) :])) for callers in all_callers])))
@@ -210,7 +210,7 @@ def _shown(halves: Sequence[tuple[Key, Key]], depth: int) -> Key:
 
 def _shared(stacks: Sequence[Key]) -> Key:
     """Return the frames with which all stacks begin."""
-    # The first and the last in order differ the earliest.
+    # The first and the last in sorted order have the shortest common beginning.
     low, high = min(stacks), max(stacks)
     return low[: _common(low, high)]
 

@@ -1,4 +1,4 @@
-"""The index of stacks: their elements as numbers, which stacks hold a label, by how much each rose."""
+"""The index of stacks: their elements as numbers, the stacks that hold a label, and each stack's rise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.model import BoolArray, FloatArray, Int32Array, IntArray, SeriesKe
 from pipeline.model.frames import element, series_of
 
 NO_STACKS = StackMatrix((), np.zeros(0), np.zeros(0), 0.0, 0.0)
-"""What there is of a service without samples, and of service-level metrics."""
+"""Stacks of a service without samples, and of service-level metrics."""
 
 CANCELLED = 1e-12
 """Changes whose sum is no more than this share of their sizes cancel out: what is left is rounding, and
@@ -24,16 +24,16 @@ depends on the order in which they are added up."""
 class StackIndex:
     """The elements of all stacks one after the other, root first, as numbers of their labels.
 
-    Labels are numbered in the order of the alphabet, so that nothing hangs on the order of stacks.
-    ``label[starts[i]:starts[i + 1]]`` are the labels of stack i. ``by_label[label_starts[k]:label_starts[k +
-    1]]`` are the positions of label k in ``label``, ascending. What there is one of for each element takes 22
-    bytes together: a service has 100,000 stacks of 40 elements.
+    Labels are numbered alphabetically, so that the order of stacks has no effect. ``label[starts[i]:starts[i
+    + 1]]`` are the labels of stack i. ``by_label[label_starts[k]:label_starts[k + 1]]`` are the positions of
+    label k in ``label``, ascending. The arrays take 22 bytes per element: a service has 100,000 stacks of 40
+    elements.
     """
 
     matrix: StackMatrix  # of the stacks
     names: tuple[str, ...]  # (labels,) ascending
     labels: Mapping[str, int]  # name → number
-    subroutine: BoolArray  # (labels,) whether it names a subroutine; an annotation does not
+    subroutine: BoolArray  # (labels,) whether it names a subroutine, not an annotation
     label: Int32Array  # (elements,)
     stack: Int32Array  # (elements,) the stack that an element belongs to
     starts: IntArray  # (stacks + 1,)
@@ -42,22 +42,22 @@ class StackIndex:
     first: BoolArray  # (elements,) whether it is the first of its label in its stack
     last: BoolArray  # (elements,) whether it is the last of its label in its stack
     incidence: csr_array  # (labels, stacks) of int8, 1 where a stack holds a label, however often
-    rise: FloatArray  # (stacks,) by how much each stack's share of all samples grew
+    rise: FloatArray  # (stacks,) growth of each stack's share of all samples
 
     @property
     def stacks(self) -> int:
-        """How many stacks there are."""
+        """Number of stacks."""
         return len(self.starts) - 1
 
     @property
     def deepest(self) -> int:
-        """How many elements the longest stack has."""
+        """Number of elements of the longest stack."""
         return int(np.diff(self.starts).max(initial=0))
 
     def levels(self) -> Iterator[tuple[int, IntArray]]:
         """Yield each depth from the root down, with the positions of the elements there, one a stack.
 
-        What is summed in this order needs room for the stacks alone, and not for all their elements.
+        Sums in this order need memory for the stacks alone, not for all of their elements.
         """
         lengths = np.diff(self.starts)
         order = np.argsort(-lengths, kind="stable")
@@ -73,14 +73,14 @@ class StackIndex:
         return np.ascontiguousarray((self.incidence @ values.T).T)
 
     def positions(self, label: str) -> Int32Array:
-        """Return where a label stands among all elements; empty for one that no stack holds."""
+        """Return the positions of a label among all elements; empty for a label that no stack holds."""
         number = self.labels.get(label)
         if number is None:
             return np.empty(0, dtype=np.int32)
         return self.by_label[self.label_starts[number] : self.label_starts[number + 1]]
 
     def holding(self, labels: Iterable[str]) -> BoolArray:
-        """Return which stacks hold at least one of the labels: (stacks,)."""
+        """Return the mask of stacks that hold at least one of the labels: (stacks,)."""
         holds = np.zeros(self.stacks, dtype=np.bool_)
         for label in labels:
             holds[self.stack[self.positions(label)]] = True
@@ -129,7 +129,7 @@ def rows_of(index: StackIndex, series: Sequence[SeriesKey]) -> IntArray:
 
 
 def membership(index: StackIndex, series: Sequence[SeriesKey]) -> BoolArray:
-    """Return which stacks hold which series: (series, stacks)."""
+    """Return the stacks that hold each series: (series, stacks)."""
     holds = np.zeros((len(series), index.stacks), dtype=np.bool_)
     for row, key in enumerate(series):
         holds[row, index.stack[index.positions(element(*key))]] = True
@@ -137,7 +137,7 @@ def membership(index: StackIndex, series: Sequence[SeriesKey]) -> BoolArray:
 
 
 def mean_depths(index: StackIndex, series: Sequence[SeriesKey]) -> FloatArray:
-    """Return how deep each series stands on average after the change, from 0 at the root: (series,).
+    """Return the mean depth of each series after the change, from 0 at the root: (series,).
 
     Of a series that recurs in a stack the deepest counts. 0 where it stands nowhere.
     """
@@ -154,32 +154,32 @@ def mean_depths(index: StackIndex, series: Sequence[SeriesKey]) -> FloatArray:
 
 
 def share_changes(matrix: StackMatrix) -> FloatArray:
-    """Return by how much each stack's share of all samples grew: (stacks,); 0 where a span has no samples."""
+    """Return the growth of each stack's share of all samples: (stacks,); 0 if a span has no samples."""
     if not matrix.total_before or not matrix.total_after:
         return np.zeros(len(matrix.stacks))
     return matrix.after / matrix.total_after - matrix.before / matrix.total_before
 
 
 def _elements(
-    stacks: Sequence[Sequence[str]], known: StackIndex | None
+    stacks: Sequence[Sequence[str]], prefix: StackIndex | None
 ) -> tuple[Int32Array, IntArray, dict[str, int]]:
-    """Return the label of each element, how many elements each stack has, and labels by name."""
-    more = stacks[known.stacks :] if known else stacks
+    """Return the label of each element, the number of elements of each stack, and labels by name."""
+    more = stacks[prefix.stacks :] if prefix else stacks
     lengths = np.fromiter(map(len, more), dtype=np.int64, count=len(more))
     met = set(chain.from_iterable(more))
-    labels = {name: number for number, name in enumerate(sorted(met.union(known.names if known else ())))}
+    labels = {name: number for number, name in enumerate(sorted(met.union(prefix.names if prefix else ())))}
     label = np.fromiter(
         map(labels.__getitem__, chain.from_iterable(more)), dtype=np.int32, count=int(lengths.sum())
     )
-    if known:
-        number = np.fromiter(map(labels.__getitem__, known.names), dtype=np.int32, count=len(known.names))
-        label = np.concatenate([number[known.label], label])
-        lengths = np.concatenate([np.diff(known.starts), lengths])
+    if prefix:
+        number = np.fromiter(map(labels.__getitem__, prefix.names), dtype=np.int32, count=len(prefix.names))
+        label = np.concatenate([number[prefix.label], label])
+        lengths = np.concatenate([np.diff(prefix.starts), lengths])
     return label, lengths, labels
 
 
 def _incidence(by_label: csc_array, once: BoolArray) -> csr_array:
-    """Return which labels stand in which stacks: (labels, stacks).
+    """Return the incidence of labels in stacks: (labels, stacks).
 
     Args:
         by_label: (stacks, labels) with an entry for each element.

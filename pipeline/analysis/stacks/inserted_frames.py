@@ -1,8 +1,8 @@
-"""Inserted frames: stacks that are the same but for a frame that a tracer or a middleware put into them.
+"""Inserted frames: a tracer or a middleware puts a frame into stacks that are otherwise the same.
 
-A frame around everything makes every stack new, though no work is. What is left of a stack without its
-inserted frames is its identity across the change. By that, what a stack cost before is carried over to the
-stacks that it became, and only what these cost more or less is a change.
+A frame around everything makes every stack new, though no work is. The rest of a stack without its inserted
+frames is its identity across the change. By that, the earlier cost of a stack is carried over to the stacks
+that it became, and only their difference is a change.
 
 A new subroutine with a cost of its own is no inserted frame: the stacks without it keep their cost.
 """
@@ -21,21 +21,21 @@ from pipeline.model import BoolArray, FloatArray, IntArray, StackMatrix
 Stack = tuple[str, ...]
 
 _SEED = 0x1F2A
-"""Any: keys are only compared with each other."""
+"""Seed of the random keys, of any value: keys are only compared with each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class InsertedFramesConfig:
-    """When a label is an inserted frame."""
+    """Criteria of an inserted frame."""
 
     most: float = 0.5  # it won more than this share of its cost, and the stacks without it gave more of that
-    mistaken: float = 0.005  # share of the labels taken for new that chance makes look so
+    mistaken: float = 0.005  # share of the labels taken for new that chance produces
     errors: float = 3.0  # standard errors by which the stacks without it must have fallen: one-sided 0.00135
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CarriedOver:
-    """Stacks around a change, the cost before standing in the stacks that each one became."""
+    """Stacks around a change, with the cost before in the stacks that each one became."""
 
     index: StackIndex
     frames: frozenset[str] = frozenset()  # labels that were inserted or taken out
@@ -44,7 +44,7 @@ class CarriedOver:
     )  # with parts of the cost
 
     def spread(self, matrix: StackMatrix, *, after: bool = True) -> StackMatrix:
-        """Return stacks of a time before the change as the stacks that they became.
+        """Return stacks of a time before the change, redistributed to the stacks that they became.
 
         Args:
             matrix: Of that time.
@@ -105,7 +105,7 @@ def _new_and_vanished(
     variance: FloatArray,
     config: InsertedFramesConfig,
 ) -> tuple[BoolArray, BoolArray]:
-    """Return which labels won or lost most of their cost beyond what chance makes of all labels."""
+    """Return the labels that won or lost most of their cost beyond chance among all labels."""
     own_before, own_after, spread = index.sums(np.stack([before, after, variance]))
     tiny = np.finfo(np.float64).tiny
     chance = special.ndtr(-np.abs(own_after - own_before) / np.sqrt(np.maximum(spread, tiny)))
@@ -126,10 +126,10 @@ def _inserted(
     variance: FloatArray,
     config: InsertedFramesConfig,
 ) -> BoolArray:
-    """Return which new labels are frames that were put into stacks that stayed as they were.
+    """Return the new labels that were inserted into otherwise unchanged stacks.
 
-    What a stack without them lost went to the stacks that are equal but for them: first to those that have
-    the fewest, so that a new callee below an inserted frame has none of it.
+    The cost that a stack without them lost went to the stacks that are equal but for them: first to those
+    that have the fewest, so that a new callee under an inserted frame gets none of it.
 
     Args:
         index: Of the stacks.
@@ -152,13 +152,13 @@ def _inserted(
     running = np.cumsum(won[order]) - won[order]
     first = np.concatenate([[True], np.diff(key[order]) != 0])
     earlier = running - np.maximum.accumulate(np.where(first, running, 0.0))
-    given = np.zeros(index.stacks)
-    given[order] = np.clip(lost[key[order]] - earlier, 0.0, won[order])
-    # Where stacks without a label won by chance, that counts against it, or chance alone would speak for it.
+    carried = np.zeros(index.stacks)
+    carried[order] = np.clip(lost[key[order]] - earlier, 0.0, won[order])
+    # Stacks without a label that won by chance count against it, or chance alone would speak for it.
     whole = np.bincount(key, won, keys)
     part = np.divide(won, whole[key], out=np.zeros(index.stacks), where=whole[key] > 0)
-    given = np.where(lost[key] < 0, np.maximum(lost[key], -whole[key]) * part, given)
-    sums = index.sums(np.stack([given, won, np.where(won > 0, spread[key], 0.0)]))
+    carried = np.where(lost[key] < 0, np.maximum(lost[key], -whole[key]) * part, carried)
+    sums = index.sums(np.stack([carried, won, np.where(won > 0, spread[key], 0.0)]))
     most, beyond_noise = sums[0] > config.most * sums[1], sums[0] > config.errors * np.sqrt(sums[2])
     return np.asarray(labels & most & beyond_noise, dtype=np.bool_)
 
@@ -166,7 +166,7 @@ def _inserted(
 def _moves(
     index: StackIndex, frames: BoolArray, before: FloatArray, after: FloatArray, config: InsertedFramesConfig
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return from which stack to which one what part of the cost before is carried: (moves,) each.
+    """Return source, target and carried part of the cost before: (moves,) each.
 
     Of stacks that are equal but for inserted frames, those that fell gave to those that rose, in proportion.
     """
@@ -176,7 +176,7 @@ def _moves(
     all_lost, all_won = np.bincount(key, lost, keys), np.bincount(key, won, keys)
     holds = index.holding(index.names[number] for number in np.flatnonzero(frames).tolist())
     framed = np.bincount(key, holds, keys) > 0
-    # All that a stack had goes along where it vanished, even if the work itself has become less.
+    # All cost of a stack that vanished is carried along, even if the work itself has become less.
     part = np.where(
         after < config.most * before, 1.0, np.minimum(all_won / np.maximum(all_lost, 1e-300), 1.0)[key]
     )
@@ -201,14 +201,14 @@ def _moved(counts: FloatArray, source: IntArray, goal: IntArray, part: FloatArra
 def _by_stack(
     stacks: tuple[Stack, ...], source: IntArray, goal: IntArray, part: FloatArray
 ) -> dict[Stack, list[tuple[Stack, float]]]:
-    found: dict[Stack, list[tuple[Stack, float]]] = {}
-    for one, other, share in zip(source.tolist(), goal.tolist(), part.tolist(), strict=True):
-        found.setdefault(stacks[one], []).append((stacks[other], share))
-    return found
+    moves_by_stack: dict[Stack, list[tuple[Stack, float]]] = {}
+    for source_row, goal_row, share in zip(source.tolist(), goal.tolist(), part.tolist(), strict=True):
+        moves_by_stack.setdefault(stacks[source_row], []).append((stacks[goal_row], share))
+    return moves_by_stack
 
 
 def _keys(index: StackIndex, left_out: BoolArray) -> IntArray:
-    """Return numbers of stacks that are equal where these are equal but for some labels: (stacks,).
+    """Return numbers that are equal for stacks that are equal but for the given labels: (stacks,).
 
     A sum of random numbers over the labels, each times one of its position among those that stay.
     """
@@ -218,7 +218,7 @@ def _keys(index: StackIndex, left_out: BoolArray) -> IntArray:
     sums, staying = np.zeros(index.stacks, dtype=np.uint64), np.zeros(index.stacks, dtype=np.int64)
     for _, positions in index.levels():
         stack, label = index.stack[positions], index.label[positions]
-        kept = ~left_out[label]
-        sums[stack] += np.where(kept, numbers[label] * of_position[staying[stack]], np.uint64(0))
-        staying[stack] += kept
+        remaining = ~left_out[label]
+        sums[stack] += np.where(remaining, numbers[label] * of_position[staying[stack]], np.uint64(0))
+        staying[stack] += remaining
     return np.unique(sums, return_inverse=True)[1].reshape(-1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Which candidates of a scan are one regression, seen through the stacks they share.
+"""Candidates of a scan that are one regression, by the stacks that they share.
 
 A regressed subroutine raises all its callers. How far the rise of A is explained by B is the share of A's
 rise that comes from stacks which hold B too, the fraction L/R of FBDetect §5.4.9 with B in the place of
@@ -36,17 +36,17 @@ def explained_shares(holds: BoolArray, change: FloatArray) -> FloatArray:
         weighted @ holds.T.astype(np.float64),
         own[:, None],
         out=np.zeros((len(holds), len(holds))),
-        # Of what rounding leaves anything would be a multiple.
+        # A quotient of rounding errors could be anything.
         where=(np.abs(own) > CANCELLED * np.abs(weighted).sum(axis=1))[:, None],
     )
     return shares
 
 
 def shares_in_step(holds: BoolArray, before: FloatArray, change: FloatArray) -> FloatArray:
-    """Return L: (series, series), L[a, b] how near a's change is to what it were had b changed in step.
+    """Return L: (series, series), L[a, b] similarity of a's change to that of b changing in step.
 
-    What is called more often raises all that it calls in one proportion; what costs more does not. The
-    smaller of both changes is divided by the larger one; 0 where they have different signs.
+    More calls raise all callees in one proportion; a higher cost of the subroutine does not. The smaller of
+    both changes is divided by the larger one; 0 where they have different signs.
 
     Args:
         holds: (series, stacks)

@@ -1,4 +1,4 @@
-"""``smidgen release``: releases of a service held against each other."""
+"""``smidgen release``: comparison of a service's releases."""
 
 from pipeline.commands.release.command import release
 

@@ -145,7 +145,7 @@ def compare_releases(settings: Settings, **options: Any) -> int:
     check_outputs({"-o": options["out"]}, dataset_files(data) if data else ())
     if data:
         source = of_folder(data, options["service"])
-        found = look_at_folder(source, asked, (since, until), watch)
+        comparison = look_at_folder(source, asked, (since, until), watch)
     else:
         service = options["service"]
 
@@ -154,20 +154,20 @@ def compare_releases(settings: Settings, **options: Any) -> int:
             return of_store(store, service, settings.stack_window_s)
 
         with ExitStack() as stack:
-            found = look_at_store(opened, asked, (since, until), watch)
-    _report(found, options)
-    return EXIT_CODES[found.decision]
+            comparison = look_at_store(opened, asked, (since, until), watch)
+    _report(comparison, options)
+    return EXIT_CODES[comparison.decision]
 
 
-def _report(found: Comparison, options: dict[str, Any]) -> None:
+def _report(comparison: Comparison, options: dict[str, Any]) -> None:
     if options["out"]:
         page = Console(record=True, width=_WIDTH, file=io.StringIO(), highlight=False)
-        show(page, found)
+        show(page, comparison)
         write_output(options["out"], page.export_html().encode())
     if options["as_json"]:
-        click.echo(orjson.dumps(to_json(found)).decode())
+        click.echo(orjson.dumps(to_json(comparison)).decode())
         return
-    show(Console(highlight=False, soft_wrap=False), found)
+    show(Console(highlight=False, soft_wrap=False), comparison)
 
 
 def _moment(text: str | None, flag: str) -> float | None:

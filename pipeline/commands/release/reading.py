@@ -1,4 +1,4 @@
-"""What a store or a dataset folder has of two releases, and their comparison."""
+"""Samples of two releases in a store or a dataset folder, and their comparison."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import StackQuery, Store, StrataQuery
 
 _MOST_BLOCKS = 168
-"""Blocks of time that are kept apart, a week of hours: of a longer time several are one."""
+"""Most blocks of time, a week of hours: over a longer time several are joined."""
 
 
 class NotYet(ConfigError):
-    """A release, or a host that is named, has no samples: one that is watched may have some later."""
+    """A release or a named host has no samples: a watched one may get some later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where samples are read."""
+    """Source of samples."""
 
     store: Store
     service: str
     block_s: float
-    origin: float  # blocks begin at its multiples from here
-    end: float | None  # of all data; None where data go on coming
+    origin: float  # start of the first block; blocks begin at multiples from it
+    end: float | None  # end of all data; None where data keep arriving
 
     def start_of(self, moment: float) -> float:
-        """Return when the block of a moment begins."""
+        """Return the start of a moment's block."""
         return self.origin + math.floor((moment - self.origin) / self.block_s) * self.block_s
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which releases are compared, and how."""
+    """The releases to compare, and the settings of the comparison."""
 
     baseline: str
     candidate: str
@@ -68,7 +68,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two releases, and what is decided of each series."""
+    """Two releases, and the decision on each series."""
 
     service: str
     asked: Asked
@@ -76,12 +76,12 @@ class Comparison:
     contrast: Contrast
     decided: Decided
     series: tuple[SeriesKey, ...]
-    cause: tuple[int, ...]  # (series,) the change that explains a significant one; itself else
-    grouped: bool  # whether stacks were there to say so
+    cause: tuple[int, ...]  # (series,) the change that explains a significant one; its own otherwise
+    grouped: bool  # whether stacks were available for that
 
     @property
     def decision(self) -> State:
-        """Slower if a series is that no other one explains; open if anything is; else steady."""
+        """Slower if a series is that no other one explains; open if any is; else steady."""
         states = self.decided.state
         if any(state == "slower" and self.cause[row] == row for row, state in enumerate(states)):
             return "slower"
@@ -89,7 +89,7 @@ class Comparison:
 
 
 def of_store(store: Store, service: str, stack_window_s: float) -> Source:
-    """Return samples in a store, whose counts by sender are of several stack windows each."""
+    """Return samples in a store, whose counts by sender span several stack windows each."""
     return Source(store, service, STRATUM_STACK_WINDOWS * stack_window_s, 0.0, None)
 
 
@@ -149,19 +149,19 @@ def _read(source: Source, asked: Asked, span: tuple[float, float]) -> Samples:
         chosen = np.flatnonzero((old > 0) | (new > 0))
     blocks = np.arange(chosen[0], chosen[-1] + 1)[-_MOST_BLOCKS:]
     starts = (first + blocks * block_s).tolist()
-    found = collect(
+    counted = collect(
         source.store.counts(StrataQuery(source.service, start, start + block_s, block_s)) for start in starts
     )
-    if found is None or not all(found.of(name).any() for name in (asked.baseline, asked.candidate)):
+    if counted is None or not all(counted.of(name).any() for name in (asked.baseline, asked.candidate)):
         counts = f"--service {source.service}: there are totals by release, but no counts of both"
         if source.end is not None:
             raise ConfigError(f"{counts} in that time")
         raise NotYet(f"{counts} in windows of {block_s:g} s: --stack-window should be that of the workers")
-    return found
+    return counted
 
 
 def _first(source: Source, first: float, last: float) -> float:
-    """Return a block from which on there are samples: what is asked for may begin years before them."""
+    """Return a block before which there are no samples: the requested span may begin years earlier."""
     coarse_s = _MOST_BLOCKS * source.block_s
     if last - first <= coarse_s:
         return first
@@ -183,20 +183,20 @@ def _check_terms(asked: Asked, totals: StrataMatrix) -> None:
 
 
 def _samples_of(totals: StrataMatrix, release: str) -> FloatArray:
-    """Return the samples of a release: (windows,)."""
+    """Return the number of a release's samples: (windows,)."""
     rows = [row for row, stratum in enumerate(totals.strata) if runs(stratum, release)]
-    found: FloatArray = totals.totals[rows].sum(axis=0)
-    return found
+    samples: FloatArray = totals.totals[rows].sum(axis=0)
+    return samples
 
 
 def _unknown(service: str, name: str, totals: StrataMatrix) -> str:
     per_stratum = totals.totals.sum(axis=1).tolist()
-    known: dict[str, float] = {}
+    counts: dict[str, float] = {}
     for stratum, samples in zip(totals.strata, per_stratum, strict=True):
-        known[release_of(stratum)] = known.get(release_of(stratum), 0.0) + samples
-    if not known:
+        counts[release_of(stratum)] = counts.get(release_of(stratum), 0.0) + samples
+    if not counts:
         return f"--service {service}: no samples whose sender is known in this span"
-    names = [known_name or "(none)" for known_name in sorted(known, key=lambda one: -known[one])]
+    names = [known_name or "(none)" for known_name in sorted(counts, key=lambda term: -counts[term])]
     return f"release {name}: no samples of {service} in this span; there are {listed(names, name)}"
 
 
@@ -207,7 +207,7 @@ def _causes(
     contrast: Contrast,
     decided: Decided,
 ) -> tuple[list[int], bool]:
-    """Return which change explains each significant one, by the stacks of the span."""
+    """Return the change that explains each significant one, by the stacks of the span."""
     cause = list(range(len(series)))
     rows = [row for row, state in enumerate(decided.state) if state in ("slower", "faster")]
     if not rows:

@@ -17,46 +17,46 @@ from pipeline.model.clock import to_iso
 from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
 
 _OTHERS = 5
-"""Series shown beside those that changed: the ones that may have risen the most."""
+"""Unchanged series in the table: those that may have risen the most."""
 
 _FOLLOWERS = 4
 """Series shown under the one that explains them; JSON has all."""
 
 _FIGURES = 60
-"""Columns of a table but for names."""
+"""Width of a table without its names."""
 
 _SHORTEST_NAME = 16
 
 _NAME = 60
-"""Characters of a name that are shown at least, in several lines where columns are few."""
+"""Fewest characters of a name, on several lines if columns are few."""
 
 _DECISIONS = {"slower": "slower", "steady": "not_slower", "open": "undecided"}
 
 
 def missing(comparison: Comparison) -> dict[str, float | None]:
-    """Return what a decision lacks: samples of the candidate, seconds at its rate, hosts; None: unknown.
+    """Return what a decision needs: samples of the candidate, seconds at its rate, hosts; None: unknown.
 
-    More samples do not do where hosts differ too much: then more hosts of both releases are needed.
+    More samples do not suffice if hosts differ too much: then more hosts of both releases are needed.
     """
     decided, matched = comparison.decided, comparison.matched
     if comparison.decision != "open":
         return {"samples": 0.0, "seconds": 0.0, "hosts": 0.0}
-    found: dict[str, float | None] = {"samples": None, "seconds": None, "hosts": None}
-    # Where blocks of time are what varies, time brings more of them.
+    needs: dict[str, float | None] = {"samples": None, "seconds": None, "hosts": None}
+    # If blocks of time are the units, waiting brings more of them.
     by_time = matched.unit != "host" and not math.isfinite(decided.more_samples)
     times = decided.more_units if by_time else decided.more_samples
     if math.isfinite(times):
         start, end = matched.span
-        found["samples"] = math.ceil((times - 1) * matched.samples[1])
-        found["seconds"] = (times - 1) * (end - start)
-        found["hosts"] = 0.0
+        needs["samples"] = math.ceil((times - 1) * matched.samples[1])
+        needs["seconds"] = (times - 1) * (end - start)
+        needs["hosts"] = 0.0
     elif math.isfinite(decided.more_units):
-        found["hosts"] = math.ceil((decided.more_units - 1) * sum(matched.hosts))
-    return found
+        needs["hosts"] = math.ceil((decided.more_units - 1) * sum(matched.hosts))
+    return needs
 
 
 def to_json(comparison: Comparison) -> dict[str, Any]:
-    """Return all that was compared; shares are gCPU, intervals of 1 - alpha."""
+    """Return the whole comparison; shares are gCPU, intervals of 1 - alpha."""
     asked, matched = comparison.asked, comparison.matched
     contrast, config = comparison.contrast, comparison.asked.config
     labels = {"held": list(matched.held), "not_held": list(matched.not_held)}
@@ -108,7 +108,7 @@ def _series(comparison: Comparison, row: int) -> dict[str, Any]:
 
 
 def show(console: Console, comparison: Comparison) -> None:
-    """Print what was compared, what changed, and the decision."""
+    """Print the compared samples, the changes, and the decision."""
     asked, matched, config = comparison.asked, comparison.matched, comparison.asked.config
     names = [escape_controls(name) for name in (comparison.service, asked.baseline, asked.candidate)]
     console.print(f"[bold]{names[0]}: {names[2]} against {names[1]}[/bold]", markup=True)
@@ -138,7 +138,7 @@ def show(console: Console, comparison: Comparison) -> None:
 
 
 def _order(comparison: Comparison) -> list[int]:
-    """Return tested series: causes first with what they explain, then by how far they may have risen."""
+    """Return tested series: causes first, with the series they explain, then by largest possible rise."""
     rank = {"slower": 0, "faster": 1, "open": 2, "steady": 3}
     states, upper = comparison.decided.state, comparison.decided.upper
     size = np.abs(comparison.contrast.change)
@@ -167,8 +167,8 @@ def _shown(comparison: Comparison) -> list[int]:
             if row == cause or followers[cause] <= _FOLLOWERS:
                 changed.append(row)
     alone = [row for row in order if comparison.decided.alone[row]]
-    others = [row for row in order if states[row] in ("steady", "open") and row not in alone]
-    return [*changed, *alone, *others[:_OTHERS]]
+    unchanged = [row for row in order if states[row] in ("steady", "open") and row not in alone]
+    return [*changed, *alone, *unchanged[:_OTHERS]]
 
 
 def _cells(comparison: Comparison, row: int, room: int) -> list[str]:
@@ -183,7 +183,7 @@ def _cells(comparison: Comparison, row: int, room: int) -> list[str]:
     beginning = follows if key.kind == "subroutine" else f"{follows}{key.kind} "
     name = escape_controls(key.name)
     left = max(room - len(beginning) - len(ending), _SHORTEST_NAME)
-    name = name if len(name) <= left else f"…{name[1 - left :]}"  # what differs is at the end
+    name = name if len(name) <= left else f"…{name[1 - left :]}"  # names differ at their end
     name = f"{beginning}{name}{ending}".replace("[", "\\[")
     change, baseline = float(contrast.change[row]), float(decided.baseline[row])
     return [
@@ -198,21 +198,21 @@ def _cells(comparison: Comparison, row: int, room: int) -> list[str]:
 
 
 def _reservations(comparison: Comparison) -> list[str]:
-    """Return what makes the evidence weaker than it could be."""
+    """Return the reasons that weaken the evidence."""
     matched = comparison.matched
-    found = []
+    reservations = []
     if matched.evidence == "one_after_the_other":
-        found.append(
+        reservations.append(
             "weaker evidence: the releases did not run at the same time, and whatever else changed counts"
         )
     elif matched.unit == "host_and_block" and not matched.shared_host:
-        found.append("weaker evidence: with so few hosts, what differs between them counts, too")
+        reservations.append("weaker evidence: with so few hosts, what differs between them counts, too")
     if matched.not_held:
         labels = ", ".join(matched.not_held)
-        found.append(f"not held apart, since the releases share too few values: {labels}")
+        reservations.append(f"not held apart, since the releases share too few values: {labels}")
     if not comparison.grouped:
-        found.append("no stacks of that time: callers of what got slower stand by themselves")
-    return found
+        reservations.append("no stacks of that time: callers of what got slower stand by themselves")
+    return reservations
 
 
 def _conclusion(comparison: Comparison) -> str:

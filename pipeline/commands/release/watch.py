@@ -1,4 +1,4 @@
-"""Looks at two releases: one, or one after the other until it is decided."""
+"""Looks at two releases: one look, or several until there is a decision."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pipeline.model.errors import ConfigError, StoreUnavailable
 from pipeline.model.units import WEEK_S
 
 Span = tuple[float | None, float | None]
-"""What is asked for, since and until; None where it is not said."""
+"""Requested start and end; None where not given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """How often to look, and for how long."""
+    """Interval and duration of the looks."""
 
     interval_s: float
-    timeout_s: float | None  # None: until it is decided
+    timeout_s: float | None  # None: until there is a decision
 
 
 def look_at_folder(source: Source, asked: Asked, span: Span, watch: Watch | None) -> Comparison:
-    """Return what a folder says of two releases; a watch looks at its blocks as they would have come.
+    """Return the comparison of two releases in a folder; a watch takes its blocks as they would have come.
 
     Raises:
         ConfigError: the folder has nothing of the span, or not both releases.
@@ -44,19 +44,19 @@ def look_at_folder(source: Source, asked: Asked, span: Span, watch: Watch | None
     looks = range(1, int((end - start) / source.block_s)) if watch else ()
     for look in looks:
         try:
-            found = compare(source, asked, (start, start + look * source.block_s))
+            comparison = compare(source, asked, (start, start + look * source.block_s))
         except NotYet:
             continue
-        if found.decision != "open":
-            return found
+        if comparison.decision != "open":
+            return comparison
     return compare(source, asked, (start, end))
 
 
 def look_at_store(opened: Callable[[], Source], asked: Asked, span: Span, watch: Watch | None) -> Comparison:
-    """Return what a store says of two releases; a watch looks until it is decided, or its time is over.
+    """Return the comparison of two releases in a store; a watch looks until it is decided or over.
 
-    A watch waits for a release that is not there yet, and for a store that does not answer; what it waits
-    for is said on stderr.
+    A watch waits for a release without samples, and for a store that does not answer; stderr names the
+    reason.
 
     Raises:
         ConfigError: the store is not as it should be; or the releases were not there at the last look.
@@ -65,22 +65,22 @@ def look_at_store(opened: Callable[[], Source], asked: Asked, span: Span, watch:
     begun = system_clock()
     deadline = begun + watch.timeout_s if watch and watch.timeout_s is not None else None
     source: Source | None = None
-    found: Comparison | None = None
-    said = ""
+    comparison: Comparison | None = None
+    shown = ""
     while True:
         now = system_clock()
         over = watch is None or any(end is not None and now >= end for end in (span[1], deadline))
         try:
             source = source or opened()
-            found = compare(source, asked, _span_at(now, source, span))
+            comparison = compare(source, asked, _span_at(now, source, span))
         except (NotYet, StoreUnavailable) as failure:
-            if over and found is None:
+            if over and comparison is None:
                 raise
-            if str(failure) != said:
-                said = str(failure)
-                click.echo(f"waiting: {said}", err=True)
-        if found is not None and (over or found.decision != "open"):
-            return found
+            if str(failure) != shown:
+                shown = str(failure)
+                click.echo(f"waiting: {shown}", err=True)
+        if comparison is not None and (over or comparison.decision != "open"):
+            return comparison
         wait_s = watch.interval_s if watch else 0.0
         time.sleep(wait_s if deadline is None else max(0.0, min(wait_s, deadline - now)))
 
@@ -98,7 +98,7 @@ def _span_at(now: float, source: Source, span: Span) -> tuple[float, float]:
 
 
 def _whole(source: Source, until: float) -> float:
-    """Return the end of the last block that is over at a time; that of all data is, too."""
+    """Return the end of the last block that is complete at a time; the end of all data completes one, too."""
     if source.end is not None and until >= source.end:
         return source.end
     return source.start_of(until)

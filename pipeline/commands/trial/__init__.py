@@ -1,4 +1,4 @@
-"""``smidgen trial``: what experiments before a release say of a change."""
+"""``smidgen trial``: verdicts of experiments on a change before its release."""
 
 from pipeline.commands.trial.command import trial
 

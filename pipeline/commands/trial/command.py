@@ -133,8 +133,8 @@ def verdict(
         raise click.UsageError("give a FILE, or --experiment and --service")
     if path is not None:
         _refuse_options(context, ("service", "wait", "store"), "of --experiment")
-        found = _of_file(path, **options)
-        return _said(found, _decision_of(row["decision"] for row in found), as_json=as_json)
+        verdicts = _of_file(path, **options)
+        return _said(verdicts, _decision_of(row["decision"] for row in verdicts), as_json=as_json)
     _refuse_options(context, tuple(options), "of files: the trials say that")
     if service is None:
         raise click.UsageError("--experiment: say whose, by --service")
@@ -162,12 +162,12 @@ def _of_file(
     sequential: bool,
 ) -> list[dict[str, Any]]:
     """Return the verdicts on a file of trials."""
-    known = load_models()
-    if model is not None and model not in known:
-        raise ConfigError(f"--model: no model {model!r}; there are {listed(sorted(known), model)}")
+    all_models = load_models()
+    if model is not None and model not in all_models:
+        raise ConfigError(f"--model: no model {model!r}; there are {listed(sorted(all_models), model)}")
     if sequential and model:
         raise ConfigError("--sequential: has a model of its own; leave out --model")
-    if model and known[model].from_history and not history:
+    if model and all_models[model].from_history and not history:
         raise ConfigError(f"--model {model}: compares with A/A trials; give them as --history")
     named = read_named_trials(path)
     explained = dict(covariates)
@@ -179,7 +179,7 @@ def _of_file(
     if both := sorted(explained.keys() & set(explained.values())):
         raise ConfigError(f"--covariate: {both[0]} explains a metric, and is not explained itself")
     metrics = with_covariates(path, named, explained)
-    if model and known[model].by_request and not any(sides.requests for sides in metrics.values()):
+    if model and all_models[model].by_request and not any(sides.requests for sides in metrics.values()):
         raise ConfigError(f"--model {model}: {path} has no column 'request' that says which points are pairs")
     past = _past(history, metrics, explained) if history else {}
     thresholds = dict(metric_threshold)
@@ -193,17 +193,17 @@ def _of_file(
         )
         for name in metrics
     }
-    config = ModelConfig(known, model, sequential)
-    return [verdict_to_json(each) for each in judge_trials(metrics, bounds, past, config)]
+    config = ModelConfig(all_models, model, sequential)
+    return [verdict_to_json(verdict) for verdict in judge_trials(metrics, bounds, past, config)]
 
 
-def _said(found: Sequence[Mapping[str, Any]], decision: Decision, *, as_json: bool) -> int:
-    """Print verdicts and return the exit code of what they say together."""
+def _said(verdicts: Sequence[Mapping[str, Any]], decision: Decision, *, as_json: bool) -> int:
+    """Print verdicts and return their common exit code."""
     if as_json:
-        for each in found:
-            click.echo(orjson.dumps(each).decode())
+        for row in verdicts:
+            click.echo(orjson.dumps(row).decode())
     else:
-        show(table_console(), found)
+        show(table_console(), verdicts)
     return EXIT_CODES[decision]
 
 
@@ -225,7 +225,7 @@ def _past(path: Path, metrics: dict[str, Sides], explained: Mapping[str, str]) -
 
 
 def _decision_of(decisions: Iterable[str]) -> Decision:
-    """Return what decisions on metrics say together."""
+    """Return the common decision of several metrics."""
     every = set(decisions)
     worst_first = (Decision.FAIL, Decision.NOT_ENOUGH, Decision.PASS)
-    return next(one for one in worst_first if one.value in every)
+    return next(candidate for candidate in worst_first if candidate.value in every)

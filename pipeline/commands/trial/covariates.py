@@ -1,4 +1,4 @@
-"""Covariates of metrics in files of trials: rows that belong together by the names of trials."""
+"""Covariates of metrics in files of trials: rows are matched by the names of trials."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pipeline.model.errors import ConfigError
 def with_covariates(
     path: Path, named: Mapping[str, NamedTrials], explained: Mapping[str, str], *, history: bool = False
 ) -> dict[str, Sides]:
-    """Return the sides of each metric that is judged: with its covariate, which is not judged itself.
+    """Return the sides of each judged metric with its covariate, which is not judged itself.
 
     Args:
         path: The file, for errors.
-        named: What it holds.
+        named: Content of the file.
         explained: Metric → its covariate.
         history: Whether these are A/A trials: those without the covariate are left out then, and metrics or
             covariates may be missing.
@@ -32,34 +32,37 @@ def with_covariates(
     """
     covariates = set(explained.values())
     result = {}
-    for name, found in named.items():
+    for name, trials_of_metric in named.items():
         if name in covariates:
             continue
         covariate = named.get(explained[name]) if name in explained else None
-        result[name] = found.sides
+        result[name] = trials_of_metric.sides
         if covariate is None:
             continue
         row_of = {trial: row for row, trial in enumerate(covariate.trials)}
-        kept = np.array([row for row, trial in enumerate(found.trials) if trial in row_of], dtype=np.int64)
-        if not history and len(kept) < len(found.trials):
-            without = next(trial for trial in found.trials if trial not in row_of)
+        matched = np.array(
+            [row for row, trial in enumerate(trials_of_metric.trials) if trial in row_of], dtype=np.int64
+        )
+        if not history and len(matched) < len(trials_of_metric.trials):
+            without = next(trial for trial in trials_of_metric.trials if trial not in row_of)
             raise ConfigError(f"{path}: trial {without}: {explained[name]}: no points, which explain {name}")
-        if len(kept):
-            rows = np.array([row_of[found.trials[row]] for row in kept])
+        if len(matched):
+            rows = np.array([row_of[trials_of_metric.trials[row]] for row in matched])
             result[name] = replace(
-                _rows(found.sides, kept), covariate=_covariate(explained[name], _rows(covariate.sides, rows))
+                _rows(trials_of_metric.sides, matched),
+                covariate=_covariate(explained[name], _rows(covariate.sides, rows)),
             )
     return result
 
 
-def _rows(sides: Sides, kept: IntArray) -> Sides:
+def _rows(sides: Sides, rows: IntArray) -> Sides:
     requests = sides.requests
     if requests:
-        requests = (requests[0][kept], requests[1][kept])
-    return replace(sides, a=sides.a[kept], b=sides.b[kept], requests=requests)
+        requests = (requests[0][rows], requests[1][rows])
+    return replace(sides, a=sides.a[rows], b=sides.b[rows], requests=requests)
 
 
 def _covariate(name: str, sides: Sides) -> Covariate:
-    """Return the covariate by all of its points: warm-up explains warm-up."""
-    with np.errstate(invalid="ignore", divide="ignore"):  # of a covariate that is 0
+    """Return the covariate over all of its points: its warm-up explains that of the metric."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # a covariate that is 0
         return Covariate(name, trial_differences(Experiments(sides.a[None], sides.b[None]))[0])

@@ -37,44 +37,44 @@ def kept(settings: Settings, service: str, span: float, as_json: bool) -> None:
     it is likelier than not. The test is for the subroutine that regressed, and for those of the cause that
     rose with it; endpoints are those by which production reaches them in --span.
     """
-    found = _with_endpoints(settings, service, span)
+    tests = _with_endpoints(settings, service, span)
     if as_json:
-        for test, endpoints in found:
+        for test, endpoints in tests:
             click.echo(orjson.dumps(kept_to_json(test, endpoints)).decode())
         return
-    if not found:
+    if not tests:
         click.echo(f"no kept tests of {escape_controls(service)}: no fixed regression has a known cause")
-    for test, endpoints in found:
+    for test, endpoints in tests:
         for line in kept_lines(kept_to_json(test, endpoints)):
             click.echo(escape_controls(line))
 
 
 def endpoints_of(index: StackIndex, test: KeptTest) -> tuple[EndpointImpact, ...]:
-    """Return the endpoints by which stacks reach a kept test's subroutines."""
+    """Return the endpoints through which stacks reach a kept test's subroutines."""
     from pipeline.experiments.selection import impact_of
 
     return impact_of(index, test.labels).endpoints
 
 
 def kept_to_json(test: KeptTest, endpoints: Sequence[EndpointImpact]) -> dict[str, Any]:
-    """Return a kept test as an object; the size of what cost nothing before is null."""
+    """Return a kept test as an object; a relative size is null if the cost before was 0."""
     return {
         **asdict(test),
         "threshold": test.threshold if math.isfinite(test.threshold) else None,
-        "endpoints": [asdict(one) for one in endpoints],
+        "endpoints": [asdict(endpoint) for endpoint in endpoints],
     }
 
 
 def kept_lines(test: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that show a kept test, given as an object."""
+    """Yield lines that describe a kept test, given as an object."""
     yield f"{test['regression']}  {test['metric']} {_size(test)}, by {test['cause']}"
     if test["subroutines"]:
         yield f"  subroutines  {listed(test['subroutines'])}"
     if test["endpoints"]:
-        replayed = [f"{one['endpoint']} {one['replay']:.1%}" for one in test["endpoints"]]
+        replayed = [f"{part['endpoint']} {part['replay']:.1%}" for part in test["endpoints"]]
         yield f"  replay       {listed(replayed)}"
-    for one in test["trials"]:
-        yield f"  trials       {_needed(one['needed'])} by {one['metric']}"
+    for part in test["trials"]:
+        yield f"  trials       {_needed(part['needed'])} by {part['metric']}"
     if test["experiments"]:
         yield f"  experiment   {listed(test['experiments'])}"
 

@@ -1,4 +1,4 @@
-"""``smidgen trial machines`` and ``smidgen trial match``: which machines resemble each other, and pairs."""
+"""``smidgen trial machines`` and ``smidgen trial match``: machines that resemble each other, and pairs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from pipeline.model.errors import ConfigError
 VALUE, METRIC, MACHINE = "value", "metric", "machine"
 
 MOST_LEVELS = 4000
-"""Of all factors together; more would take minutes and gigabytes."""
+"""Most levels of all factors together; more would take minutes and gigabytes."""
 
 _EXAMPLES = """\b
 Examples:
@@ -56,7 +56,7 @@ class _Names(click.ParamType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, ...]:
-        """Read them."""
+        """Split the names."""
         if isinstance(value, tuple):
             return value
         names = tuple(dict.fromkeys(name.strip() for name in str(value).split(",")))
@@ -161,27 +161,27 @@ def match(
     columns, names = _read(path, wanted, (MACHINE,))
     machine = columns.texts(MACHINE)
     _check_once(columns, machine.codes)
-    kept = np.ones(len(machine.codes), bool)
+    mask = np.ones(len(machine.codes), bool)
     for factor, level in avoided:
         texts = columns.labels(factor)
         if level not in texts.values:
             raise ConfigError(
                 f"--avoid {factor}={level}: no such level; there are {listed(texts.values, level)}"
             )
-        kept &= texts.codes != texts.values.index(level)
-    rows = np.flatnonzero(kept)
+        mask &= texts.codes != texts.values.index(level)
+    rows = np.flatnonzero(mask)
     codes, levels = _coded(columns, names, rows)
     cells = Results(np.ones(len(rows)), names, codes, levels).cells(factors)
-    found = match_machines(cells, pairs, np.random.default_rng(seed))
-    for a, b in rows[found].tolist():
+    matched = match_machines(cells, pairs, np.random.default_rng(seed))
+    for a, b in rows[matched].tolist():
         sides = {"a": machine.values[machine.codes[a]], "b": machine.values[machine.codes[b]]}
         if as_json:
             click.echo(orjson.dumps(sides).decode())
         else:
             click.echo(f"{escape_controls(sides['a'])}\t{escape_controls(sides['b'])}")
-    if len(found) < pairs:
-        print_note(f"only {len(found)} pairs of {len(rows)} machines match in {listed(factors)}")
-    return 0 if len(found) == pairs else 1
+    if len(matched) < pairs:
+        print_note(f"only {len(matched)} pairs of {len(rows)} machines match in {listed(factors)}")
+    return 0 if len(matched) == pairs else 1
 
 
 Quantiles = tuple[float, float] | None
@@ -189,7 +189,7 @@ Quantiles = tuple[float, float] | None
 
 
 def _read(path: Path, factors: tuple[str, ...], others: Sequence[str]) -> tuple[Columns, tuple[str, ...]]:
-    """Return a file's columns, and which of them are factors: texts, whatever they look like."""
+    """Return a file's columns, and the names of its factors: texts, whatever they look like."""
     content = read_content(path)
     name = Path(content.name)
     if not factors:
@@ -218,16 +218,16 @@ def _rows_of(columns: Columns, metric: str | None) -> IntArray:
 def _coded(
     columns: Columns, factors: tuple[str, ...], rows: IntArray
 ) -> tuple[IntArray, tuple[tuple[str, ...], ...]]:
-    """Return the levels of rows as numbers, and their names; a missing one is a level, too."""
+    """Return the levels of rows as numbers, and their names; a missing level counts as one, too."""
     texts = [columns.labels(name) for name in factors]
-    total = sum(len(each.values) for each in texts)
+    total = sum(len(text.values) for text in texts)
     if total > MOST_LEVELS:
-        most = max(zip(texts, factors, strict=True), key=lambda each: len(each[0].values))
+        most = max(zip(texts, factors, strict=True), key=lambda text: len(text[0].values))
         raise ConfigError(
             f"{columns.path}: factors have {total:,} levels, more than {MOST_LEVELS:,}; "
             f"{most[1]} has {len(most[0].values):,}"
         )
-    return np.stack([each.codes[rows] for each in texts], axis=1), tuple(each.values for each in texts)
+    return np.stack([text.codes[rows] for text in texts], axis=1), tuple(text.values for text in texts)
 
 
 def _check_once(columns: Columns, codes: IntArray) -> None:
@@ -236,12 +236,16 @@ def _check_once(columns: Columns, codes: IntArray) -> None:
         columns.refuse(int(np.setdiff1d(np.arange(len(codes)), first)[0]), MACHINE, "stands twice")
 
 
-def _quantiles(found: FloatArray) -> Quantiles:
-    return (float(np.median(found)), float(np.quantile(found, 0.99))) if len(found) else None
+def _quantiles(spreads: FloatArray) -> Quantiles:
+    return (float(np.median(spreads)), float(np.quantile(spreads, 0.99))) if len(spreads) else None
 
 
-def _written(found: Quantiles) -> str:
-    return f"{found[0]:.1%} in the median, {found[1]:.1%} at P99" if found else "no two results to compare"
+def _written(quantiles: Quantiles) -> str:
+    return (
+        f"{quantiles[0]:.1%} in the median, {quantiles[1]:.1%} at P99"
+        if quantiles
+        else "no two results to compare"
+    )
 
 
 def _show(chosen: Explained, upper: Explained, levels: list[Level], like: Quantiles, same: Quantiles) -> None:
@@ -261,17 +265,17 @@ def _show(chosen: Explained, upper: Explained, levels: list[Level], like: Quanti
     heads = (Column(name, justify="right") for name in ("results", "spread", "of matching"))
     factors = upper.factors
     table = Table("factor", "level", *heads, "", box=SIMPLE)
-    for each in sorted(levels, key=lambda one: (factors.index(one.factor), -one.spread)):
-        figures = (f"{share:.1%}" if np.isfinite(share) else "?" for share in (each.spread, each.matched))
-        name, level = (Text(escape_controls(text)) for text in (each.factor, each.level))
-        table.add_row(name, level, f"{each.results:,}", *figures, "avoid" if each.avoid else "")
+    for row in sorted(levels, key=lambda entry: (factors.index(entry.factor), -entry.spread)):
+        figures = (f"{share:.1%}" if np.isfinite(share) else "?" for share in (row.spread, row.matched))
+        name, level = (Text(escape_controls(text)) for text in (row.factor, row.level))
+        table.add_row(name, level, f"{row.results:,}", *figures, "avoid" if row.avoid else "")
     console.print(table)
 
 
 def _to_json(
     chosen: Explained, upper: Explained, levels: list[Level], like: Quantiles, same: Quantiles
 ) -> dict[str, Any]:
-    """Return all as one object; a figure that is not known is null."""
+    """Return the whole result as one object; an unknown figure is null."""
     return {
         "factors": chosen.factors,
         "explained": chosen.share,
@@ -279,7 +283,7 @@ def _to_json(
         "spread_of_matching": like,
         "spread_of_one_machine": same,
         "levels": [
-            {name: _known(getattr(each, name)) for name in Level.__dataclass_fields__} for each in levels
+            {name: _known(getattr(level, name)) for name in Level.__dataclass_fields__} for level in levels
         ],
     }
 

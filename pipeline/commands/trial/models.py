@@ -1,4 +1,4 @@
-"""``smidgen trial models``: which model compares the trials of each metric, and since when."""
+"""``smidgen trial models``: the model of each metric's trials, and its date."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def models(settings: Settings, service: str | None, available: bool, as_json: bo
     for a day of event time.
     """
     if available:
-        found = [{"model": one.name, "about": one.about} for one in load_models().values()]
+        rows = [{"model": model_row.name, "about": model_row.about} for model_row in load_models().values()]
     else:
-        found = _choices(settings, service)
+        rows = _choices(settings, service)
     if as_json:
-        for each in found:
-            click.echo(orjson.dumps(each).decode())
+        for row in rows:
+            click.echo(orjson.dumps(row).decode())
     elif available:
-        for each in found:
-            click.echo(f"{each['model']}  {each['about']}")
+        for row in rows:
+            click.echo(f"{row['model']}  {row['about']}")
     else:
-        _show(found)
+        _show(rows)
 
 
 def _choices(settings: Settings, service: str | None) -> list[dict[str, Any]]:
@@ -64,16 +64,18 @@ def _changed(row: dict[str, Any]) -> bool:
 def _show(choices: list[dict[str, Any]]) -> None:
     figures = (Column(name, justify="right") for name in _FIGURES)
     table = Table("time", "service", "metric", "model", "before", *figures, box=SIMPLE)
-    for each in choices:
-        score = next((one for one in each["scores"] if one["model"] == each["model"]), None)
+    for choice in choices:
+        score = next(
+            (model_score for model_score in choice["scores"] if model_score["model"] == choice["model"]), None
+        )
         table.add_row(
-            each["time"],
-            *(Text(escape_controls(each[name])) for name in ("service", "metric")),
-            each["model"] or "none holds",
-            each["former"] if each["changed"] else "",
-            str(each["trials"]),
-            f"{each['threshold']:.3%}",
-            str(each["experiments"]),
+            choice["time"],
+            *(Text(escape_controls(choice[name])) for name in ("service", "metric")),
+            choice["model"] or "none holds",
+            choice["former"] if choice["changed"] else "",
+            str(choice["trials"]),
+            f"{choice['threshold']:.3%}",
+            str(choice["experiments"]),
             *(f"{score[name]:.1%}" if score else "" for name in ("false_positives", "false_negatives")),
         )
     table_console().print(table)

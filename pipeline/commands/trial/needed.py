@@ -1,4 +1,4 @@
-"""``smidgen trial needed``: how many trials a threshold takes, by A/A trials (ServiceLab, Figure 6)."""
+"""``smidgen trial needed``: trials that a threshold takes, by A/A trials (ServiceLab, Figure 6)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ THRESHOLDS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.001, 0.0001)
 """ServiceLab's use cases have thresholds from 10 % to 0.01 % (Figure 5)."""
 
 SHOWN = np.array([1, 2, 5, 10, 25, 50, 100, 250])
-"""Numbers of trials whose interval is shown."""
+"""Numbers of trials whose intervals are shown."""
 
 _BAR = 40  # characters
 
@@ -40,7 +40,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True)
 class _Needed:
-    """One metric: its A/A trials, and by threshold the trials that it takes, None if too many."""
+    """One metric: its A/A trials, and by threshold the trials needed, None if too many."""
 
     metric: str
     differences: FloatArray
@@ -73,7 +73,7 @@ def needed(path: Path, thresholds: tuple[float, ...], alpha: float, sequential: 
     is one trial; twenty or more are worth it. The interval of a difference shrinks with the square root of
     the number of trials, and bars show it. Warm-up is discarded first.
     """
-    found = []
+    rows = []
     for metric, sides in read_trials(path).items():
         differences = steady_differences(sides)
         if len(differences) < 2:
@@ -83,44 +83,44 @@ def needed(path: Path, thresholds: tuple[float, ...], alpha: float, sequential: 
             one: trials_needed(differences, one, alpha, sequential=sequential)
             for one in dict.fromkeys(thresholds or THRESHOLDS)
         }
-        found.append(_Needed(metric, differences, trials, half_widths(differences, SHOWN, 1.0 - alpha)))
-    if not found:
+        rows.append(_Needed(metric, differences, trials, half_widths(differences, SHOWN, 1.0 - alpha)))
+    if not rows:
         raise ConfigError(f"{path}: no metric has two A/A trials that became steady")
     if as_json:
-        for one in found:
+        for one in rows:
             click.echo(orjson.dumps(_to_json(one)).decode())
     else:
         console = table_console()
-        for one in found:
+        for one in rows:
             _show(console, one)
 
 
-def _show(console: Console, one: _Needed) -> None:
-    spread = float(np.sqrt(np.mean(np.square(one.differences))))
+def _show(console: Console, row: _Needed) -> None:
+    spread = float(np.sqrt(np.mean(np.square(row.differences))))
     console.print(
-        Text(f"{escape_controls(one.metric)}: {len(one.differences)} A/A trials differ by {spread:.3%}"),
+        Text(f"{escape_controls(row.metric)}: {len(row.differences)} A/A trials differ by {spread:.3%}"),
         soft_wrap=True,
     )
     curve = Table(Column("trials", justify="right"), Column("interval", justify="right"), "", box=SIMPLE)
-    for count, half in zip(SHOWN.tolist(), one.half_widths.tolist(), strict=True):
-        widest = float(one.half_widths[0]) or 1.0
+    for count, half in zip(SHOWN.tolist(), row.half_widths.tolist(), strict=True):
+        widest = float(row.half_widths[0]) or 1.0
         curve.add_row(str(count), f"± {half:.3%}", Bar(widest, 0, half, width=_BAR))
     console.print(curve)
     wanted = Table(box=SIMPLE, show_header=False)
-    wanted.add_row("to see", *(f"{threshold * 100:.4g} %" for threshold in one.trials))
+    wanted.add_row("to see", *(f"{threshold * 100:.4g} %" for threshold in row.trials))
     wanted.add_row(
-        "trials", *(f"{count:,}" if count else f"> {MOST_TRIALS:,}" for count in one.trials.values())
+        "trials", *(f"{count:,}" if count else f"> {MOST_TRIALS:,}" for count in row.trials.values())
     )
     console.print(wanted)
 
 
-def _to_json(one: _Needed) -> dict[str, Any]:
+def _to_json(row: _Needed) -> dict[str, Any]:
     return {
-        "metric": one.metric,
-        "differences": one.differences.tolist(),
-        "needed": [{"threshold": size, "trials": count} for size, count in one.trials.items()],
+        "metric": row.metric,
+        "differences": row.differences.tolist(),
+        "needed": [{"threshold": size, "trials": count} for size, count in row.trials.items()],
         "intervals": [
             {"trials": count, "half_width": half}
-            for count, half in zip(SHOWN.tolist(), one.half_widths.tolist(), strict=True)
+            for count, half in zip(SHOWN.tolist(), row.half_widths.tolist(), strict=True)
         ],
     }

@@ -14,7 +14,7 @@ from pipeline.model.errors import ConfigError
 
 
 class Pair(click.ParamType):
-    """A name and what is said of it, as NAME=VALUE.
+    """A name and its value, as NAME=VALUE.
 
     Args:
         form: How it is written, for help and errors.
@@ -45,7 +45,7 @@ METRIC_THRESHOLD = Pair("NAME=SHARE", FiniteRange(min=0, min_open=True))
 
 
 def check_known(names: Iterable[str], metrics: Collection[str], path: Path) -> None:
-    """Refuse what a flag says of a metric that a file has not.
+    """Refuse flags about metrics that a file lacks.
 
     Raises:
         ConfigError: the metric, and those that there are.

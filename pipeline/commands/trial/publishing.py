@@ -1,4 +1,4 @@
-"""``smidgen trial publish``: trials of a file, sent to a judge."""
+"""``smidgen trial publish``: sends the trials of a file to a judge."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Examples:
 """
 
 _STEP_S = 0.001
-"""Trials of a file end one after another: the store keeps milliseconds."""
+"""Seconds between the ends of a file's trials: the store keeps milliseconds."""
 
 
 @click.command(epilog=_EXAMPLES)
@@ -85,22 +85,22 @@ def _sides(
     options: dict[str, Any],
 ) -> list[TrialSide]:
     """Return both sides of every trial of a file, in its order."""
-    names = list(dict.fromkeys(trial for found in metrics.values() for trial in found.trials))
-    rows = {name: {trial: row for row, trial in enumerate(found.trials)} for name, found in metrics.items()}
-    found = []
+    names = list(dict.fromkeys(trial for points in metrics.values() for trial in points.trials))
+    rows = {name: {trial: row for row, trial in enumerate(points.trials)} for name, points in metrics.items()}
+    points = []
     for number, trial in enumerate(names):
         for side in get_args(SideName):
             measured = tuple(
                 TrialMetric(
                     name,
-                    _points(one, side, rows[name][trial]),
+                    _points(metric_points, side, rows[name][trial]),
                     threshold=meant[name][0],
                     direction="down" if meant[name][1] else "up",
                 )
-                for name, one in metrics.items()
+                for name, metric_points in metrics.items()
                 if trial in rows[name]
             )
-            found.append(
+            points.append(
                 TrialSide(
                     service=options["service"],
                     experiment=options["experiment"],
@@ -114,17 +114,17 @@ def _sides(
                     sequential=options["sequential"],
                 )
             )
-    return found
+    return points
 
 
-def _points(found: NamedTrials, side: str, row: int) -> FloatArray:
-    points = (found.sides.a if side == "A" else found.sides.b)[row]
+def _points(named_trials: NamedTrials, side: str, row: int) -> FloatArray:
+    points = (named_trials.sides.a if side == "A" else named_trials.sides.b)[row]
     result: FloatArray = points[~np.isnan(points)]
     return result
 
 
 def _send(messages: list[Outgoing], settings: Settings) -> None:
-    """Publish messages in order and wait until every replica has them."""
+    """Send messages in order and wait for all replicas."""
     import asyncio
 
     from pipeline.kafka import Broker

@@ -22,7 +22,7 @@ _Number = TypeVar("_Number", np.float64, np.int64)
 
 SIDES = ("A", "B")
 
-_MOST_CELLS = 10**8  # of trials times the points of the longest
+_MOST_CELLS = 10**8  # most trials times points of the longest trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class NamedTrials:
 
 def read_trials(path: Path, metrics: Container[str] | None = None) -> dict[str, Sides]:
     """Return the points of each metric of a file of trials; see read_named_trials."""
-    return {name: found.sides for name, found in read_named_trials(path, metrics).items()}
+    return {name: trials.sides for name, trials in read_named_trials(path, metrics).items()}
 
 
 def read_named_trials(path: Path, metrics: Container[str] | None = None) -> dict[str, NamedTrials]:
@@ -93,7 +93,7 @@ def _columns(path: Path) -> Columns:
 
 
 def _names(columns: Columns, name: str) -> Texts:
-    """Return a column of texts with the values that rows have: a category may have none."""
+    """Return a column of texts with values that occur in rows: a category may have none."""
     texts = columns.texts(name)
     used = np.flatnonzero(np.bincount(texts.codes, minlength=len(texts.values)))
     if len(used) < len(texts.values):
@@ -107,9 +107,9 @@ def _requests(columns: Columns) -> IntArray | None:
     """Return the number of each row's request, -1 where it has none; None if the file has no such column."""
     if "request" not in columns.names:
         return None
-    found = columns.labels("request")
-    named = np.array([value != "" for value in found.values], dtype=np.bool_)
-    return np.where(named[found.codes], found.codes, -1) if len(named) else found.codes
+    labels = columns.labels("request")
+    named = np.array([value != "" for value in labels.values], dtype=np.bool_)
+    return np.where(named[labels.codes], labels.codes, -1) if len(named) else labels.codes
 
 
 def _first_row(texts: Texts, value: str) -> int:
@@ -117,7 +117,7 @@ def _first_row(texts: Texts, value: str) -> int:
 
 
 def _check_values(path: Path, metric: str, *sides: FloatArray) -> None:
-    """Refuse what has no relative difference: costs, times and rates are positive."""
+    """Refuse values without a relative difference: costs, times and rates are positive."""
     if min(float(np.nanmin(side)) for side in sides) < 0:
         raise ConfigError(f"{path}: {metric}: holds values less than 0, whose share of side A means nothing")
     if not float(np.nanmax(sides[0])):
@@ -130,7 +130,7 @@ def _check_values(path: Path, metric: str, *sides: FloatArray) -> None:
 def _rows_of(
     trial: IntArray, values: NDArray[_Number], trials: int, nothing: float = np.nan
 ) -> NDArray[_Number]:
-    """Return values as a row for each trial, in their order: (trials, most points of one)."""
+    """Return values as one row for each trial, in order: (trials, most points of one)."""
     order = np.argsort(trial, kind="stable")
     counts = np.bincount(trial, minlength=trials)
     column = np.arange(len(trial)) - np.repeat(np.cumsum(counts) - counts, counts)

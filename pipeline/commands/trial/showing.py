@@ -20,23 +20,25 @@ Row = Mapping[str, Any]
 
 
 def show(console: Console, verdicts: Sequence[Row]) -> None:
-    """Print a row a metric, and what an engineer should know of the trials."""
+    """Print one row per metric, and remarks on the trials."""
     table = Table("metric", "verdict", *(Column(name, justify="right") for name in _FIGURES), box=SIMPLE)
-    for each in verdicts:
+    for verdict in verdicts:
         table.add_row(
-            Text(escape_controls(each["metric"])),
-            each["decision"],
-            _figure(each["mean_a"], ".5g"),
-            _figure(each["mean_b"], ".5g"),
-            _percent(each["difference"]),
-            f"{_percent(each['low'])} to {_percent(each['high'])}",
-            _figure(each["p_value"], ".2g"),
-            f"{each['trials']} of {each['trials_needed'] or 'more'}",
+            Text(escape_controls(verdict["metric"])),
+            verdict["decision"],
+            _figure(verdict["mean_a"], ".5g"),
+            _figure(verdict["mean_b"], ".5g"),
+            _percent(verdict["difference"]),
+            f"{_percent(verdict['low'])} to {_percent(verdict['high'])}",
+            _figure(verdict["p_value"], ".2g"),
+            f"{verdict['trials']} of {verdict['trials_needed'] or 'more'}",
         )
     console.print(table)
-    for each in verdicts:
+    for verdict in verdicts:
         console.print(
-            f"{escape_controls(each['metric'])}: {'; '.join(_remarks(each))}", soft_wrap=True, markup=False
+            f"{escape_controls(verdict['metric'])}: {'; '.join(_remarks(verdict))}",
+            soft_wrap=True,
+            markup=False,
         )
 
 
@@ -72,12 +74,12 @@ def _about_requests(verdict: Row) -> list[str]:
 
 
 def _about_covariate(verdict: Row) -> list[str]:
-    found = verdict.get("covariate")
-    if not found:
+    covariate = verdict.get("covariate")
+    if not covariate:
         return []
-    name, fell = escape_controls(found["covariate"]), found["variance_fell"]
-    changed = f"{name} itself differs by {_percent(found['difference'])} (p {found['p_value']:.2g})"
-    said = {
+    name, fell = escape_controls(covariate["covariate"]), covariate["variance_fell"]
+    changed = f"{name} itself differs by {_percent(covariate['difference'])} (p {covariate['p_value']:.2g})"
+    texts = {
         Use.HISTORY: f"adjusted by {name}: the variance of A/A trials' differences fell by {fell:.0%}",
         Use.TRIALS: f"adjusted by {name}: the variance of trials' differences fell by {fell:.0%}",
         Use.CHANGED: f"not adjusted, as side B changes the covariate: {changed}",
@@ -85,7 +87,7 @@ def _about_covariate(verdict: Row) -> list[str]:
         Use.FEW: f"not adjusted by {name}: that takes {FEWEST_PAST} A/A trials, or {FEWEST_TRIALS} trials "
         "and no model or sequential test",
     }
-    return [said[Use(found["use"])]]
+    return [texts[Use(covariate["use"])]]
 
 
 def _percent(share: float | None) -> str:

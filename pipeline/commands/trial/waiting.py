@@ -1,4 +1,4 @@
-"""The verdict that a judge has published, once it is there."""
+"""Wait for the verdict that a judge publishes."""
 
 from __future__ import annotations
 

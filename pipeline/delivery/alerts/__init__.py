@@ -1,4 +1,4 @@
-"""Alerts: rules decide which events go to whom and when, targets take them, the store remembers."""
+"""Alerts: rules choose targets and times, targets send, the store keeps what was sent."""
 
 from pipeline.delivery.alerts.desk import Desk
 from pipeline.delivery.alerts.dry_run import DryRun, send_test

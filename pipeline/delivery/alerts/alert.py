@@ -1,4 +1,4 @@
-"""An event as alerts see it: what rules ask of it, and what messages say of it."""
+"""An event as alerts see it: the properties that rules match and messages show."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.model.metric_kind import is_gcpu
 AlertKind = Literal["detected", "updated", "resolved"]
 
 EventKind = Literal["regression", "trial-fail", "trial-not-enough", "trial-pass"]
-"""What an event is about: a regression, whatever becomes of it, or the verdict on an experiment."""
+"""Subject of an event: a regression, whatever its state, or the verdict on an experiment."""
 
 _KINDS: Mapping[str, AlertKind] = {UPDATED: "updated", RESOLVED: "resolved"}
 
@@ -36,7 +36,7 @@ class SuspectedChange:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What is known of an event. Times are epoch seconds; levels are gCPU, or in the metric's own unit.
+    """Properties of an event. Times are epoch seconds; levels are gCPU, or in the metric's own unit.
 
     A verdict on trials is a report, those after it are updates, and a pass resolves what failed. Its metric
     is the one that differs most; ``regression`` is what all verdicts on the experiment have in common.
@@ -44,7 +44,7 @@ class Alert:
 
     event: str  # id
     kind: AlertKind
-    regression: str  # id of the event that reported it; of a detected one its own
+    regression: str  # id of the reporting event; its own if the event is a report
     service: str
     workload: str
     metric: str
@@ -65,20 +65,20 @@ class Alert:
 
     @property
     def about(self) -> EventKind:
-        """What the event is about, as rules ask for it."""
+        """Subject of the event, as rules match it."""
         if self.trial is None:
             return "regression"
         decisions: Mapping[str, EventKind] = {"fail": "trial-fail", "not enough": "trial-not-enough"}
         return decisions.get(self.trial.decision, "trial-pass")
 
     def by_metric(self) -> tuple[Alert, ...]:
-        """Return the alert as each metric that led to it has it; of a regression there is one."""
-        found = tuple(_of_metric(self, one) for one in (self.trial.metrics if self.trial else ()))
-        return found or (self,)
+        """Return the alert with each of its metrics; of a regression there is one."""
+        alerts = tuple(_of_metric(self, metric) for metric in (self.trial.metrics if self.trial else ()))
+        return alerts or (self,)
 
     @property
     def size(self) -> float:
-        """By how much the level lies above the one before."""
+        """Rise of the level above the one before."""
         return self.level - self.before
 
     @property
@@ -88,21 +88,21 @@ class Alert:
 
     @property
     def confidence(self) -> float | None:
-        """How sure it is that the level changed, 0 to 1."""
+        """Confidence that the level changed, 0 to 1."""
         return None if self.p_value is None else 1 - self.p_value
 
 
 def alert_of(event: Mapping[str, Any]) -> Alert:
-    """Read a decoded event, of which a former version may lack what came later.
+    """Read a decoded event; events of former versions may lack newer fields.
 
-    What it returns can be kept and sent: its fields are checked as those of an alert that was kept.
+    The alert can be stored and sent: its fields are checked as those of a stored alert.
 
     Raises:
         KeyError, TypeError, ValueError, InvalidMessage: it lacks what every event has.
     """
-    found = _of_verdict(event) if event["type"] == VERDICT else _of_regression(event)
-    check(shapes.Alert, to_json(found))
-    return found
+    alert = _of_verdict(event) if event["type"] == VERDICT else _of_regression(event)
+    check(shapes.Alert, to_json(alert))
+    return alert
 
 
 def _of_regression(event: Mapping[str, Any]) -> Alert:
@@ -135,12 +135,12 @@ def _of_regression(event: Mapping[str, Any]) -> Alert:
 
 
 def _of_verdict(event: Mapping[str, Any]) -> Alert:
-    """Read a verdict on trials: the release of side B is the change that it is about, unless undecided."""
+    """Read a verdict on trials: its change is the release of side B, unless undecided."""
     outcome = outcome_of(event["data"])
     service, time = str(event["data"]["service"]), from_iso(event["time"])
     later: AlertKind = "updated" if outcome.revision > 1 else "detected"
     releases = outcome.releases_b if outcome.decision != "not enough" else ()
-    found = Alert(
+    alert = Alert(
         event=str(event["id"]),
         kind="resolved" if outcome.decision == "pass" else later,
         regression=thread_id(service, outcome.experiment),
@@ -156,30 +156,30 @@ def _of_verdict(event: Mapping[str, Any]) -> Alert:
         suspect=SuspectedChange(releases[0], score=1.0) if len(releases) == 1 else None,
         trial=outcome,
     )
-    return found.by_metric()[0]
+    return alert.by_metric()[0]
 
 
-def _of_metric(alert: Alert, one: MetricOutcome) -> Alert:
-    before, after = one.mean_a or 0.0, one.mean_b or 0.0
-    found = replace(alert, metric=one.metric, relative=one.difference, p_value=one.p_value)
-    return replace(found, before=before, after=after, level=after)
+def _of_metric(alert: Alert, metric: MetricOutcome) -> Alert:
+    before, after = metric.mean_a or 0.0, metric.mean_b or 0.0
+    by_metric = replace(alert, metric=metric.metric, relative=metric.difference, p_value=metric.p_value)
+    return replace(by_metric, before=before, after=after, level=after)
 
 
 def _suspect(data: Mapping[str, Any], kind: AlertKind) -> SuspectedChange | None:
     """Return the likeliest suspect; of a resolved one the latest change that may have ended it."""
     if kind == "resolved":
-        found, score = (data.get("resolved_by") or [None])[0], 0.0
+        change, score = (data.get("resolved_by") or [None])[0], 0.0
     else:
         first = (data.get("root_causes") or [{}])[0]
-        found, score = first.get("change"), float(first.get("score", 0))
-    if not found:
+        change, score = first.get("change"), float(first.get("score", 0))
+    if not change:
         return None
     return SuspectedChange(
-        id=str(found["id"]),
-        title=str(found.get("title", "")),
-        author=str(found.get("author", "")),
+        id=str(change["id"]),
+        title=str(change.get("title", "")),
+        author=str(change.get("author", "")),
         score=score,
-        files=tuple(map(str, (found.get("files") or [])[:50])),
+        files=tuple(map(str, (change.get("files") or [])[:50])),
     )
 
 
@@ -189,7 +189,7 @@ def encode_alert(alert: Alert) -> str:
 
 
 def decode_alert(text: str) -> Alert:
-    """Read what ``encode_alert`` wrote; of what a later version added nothing is known.
+    """Read the output of ``encode_alert``; fields that its version lacked are unknown.
 
     Raises:
         InvalidMessage: the field that is missing or wrong.

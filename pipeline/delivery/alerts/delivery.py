@@ -1,4 +1,4 @@
-"""Deliveries: which alert goes to which target, when it is due, and what has become of it."""
+"""Deliveries: target, due time and state of each alert."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.delivery.alerts.rules import Rule, matching
 from pipeline.delivery.alerts.schedule import Digest, Limit, QuietHours, next_digest, quiet_until
 
 Manner = Literal["single", "digest", "unanswered"]
-"""A message of its own, a line of a digest, or a reminder that nobody has answered."""
+"""Manners: a message of its own, a line of a digest, or a reminder that nobody has answered."""
 
 State = Literal["waiting", "sent", "dropped"]
 
@@ -27,43 +27,43 @@ Part = tuple[Source, int]
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One alert on its way to one target. Times are epoch seconds."""
+    """Delivery of one alert to one target. Times are epoch seconds."""
 
-    id: str  # of event, target and manner, so that each is made once
+    id: str  # from event, target and manner, so that each is made once
     alert: Alert
     target: str
     manner: Manner
     partition: int  # of the event on its topic
     due: float
     state: State = "waiting"
-    changed: float = 0.0  # when it came into its state
-    thread: str = ""  # what the target calls the conversation that it is in
+    changed: float = 0.0  # when it entered its state
+    thread: str = ""  # the target's name of the conversation
     detail: str = ""  # why it waits, or was dropped
 
     @property
     def part(self) -> Part:
-        """The partition that its event came on: who has that sends it."""
+        """Partition of its event: the process that has it sends the delivery."""
         return ("trial-verdicts" if self.alert.trial else "regressions"), self.partition
 
 
 class Manners(Protocol):
-    """When a target may be spoken to."""
+    """Times and manners of messages to a target."""
 
     @property
     def quiet(self) -> tuple[QuietHours, ...]:
-        """Hours in which nothing is sent that is not urgent."""
+        """Hours in which only urgent messages are sent."""
 
     @property
     def digest(self) -> Digest | None:
-        """When it gets a digest; None: it gets single messages."""
+        """Times of digests; None: single messages."""
 
     @property
     def limit(self) -> Limit | None:
-        """The most messages that it gets."""
+        """The most messages that the target gets."""
 
     @property
     def follow(self) -> bool:
-        """Whether it hears of what becomes of a regression."""
+        """Whether the target gets later events of a regression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,44 +76,44 @@ class Plan:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The topics that events come on: that of verdicts on trials only if a rule asks for these."""
+        """Topics of the rules' events: verdicts on trials only if a rule matches these."""
         trials = any(event != "regression" for rule in self.rules for event in rule.events)
         return ("regressions", "trial-verdicts") if trials else ("regressions",)
 
 
 def delivery_id(event: str, target: str, *, reminds: bool = False) -> str:
-    """Derive the id of a delivery from what it is: a target has each event once, and one reminder of it."""
+    """Derive the id of a delivery from its parts: a target gets each event once, and one reminder of it."""
     return xxhash.xxh3_128_hexdigest("\n".join((event, target, "reminder" if reminds else "")).encode())
 
 
 def deliveries(
     plan: Plan, alert: Alert, partition: int, known: Iterable[Delivery], now: float
 ) -> tuple[Delivery, ...]:
-    """Return what an alert leads to and is not ``known`` yet.
+    """Return the deliveries of an alert that are not ``known`` yet.
 
-    It goes to the targets of the rules that are about it, to each once. What becomes of a regression goes
-    besides to every target that has heard of it. ``known`` are the deliveries of the regression so far.
+    It goes once to each target of the rules that match it. Later events of a regression also go to every
+    target that got an earlier one. ``known`` are the deliveries of the regression so far.
     """
     known = tuple(known)
     rules = matching(plan.rules, alert) if alert.kind != "resolved" else ()
     urgent = dict.fromkeys(_listening(plan, known), False) if alert.kind != "detected" else {}
     for rule in rules:
         urgent |= {target: rule.urgent or urgent.get(target, False) for target in rule.to}
-    found = [_to(plan, alert, target, partition, now, urgent=loud) for target, loud in urgent.items()]
+    new = [_to(plan, alert, target, partition, now, urgent=loud) for target, loud in urgent.items()]
     if alert.kind == "detected" and alert.trial is None:  # nobody can answer an experiment
-        found += _reminders(rules, alert, partition, now)
-    present = {each.id for each in known}
-    return tuple(each for each in found if each.id not in present)
+        new += _reminders(rules, alert, partition, now)
+    present = {delivery.id for delivery in known}
+    return tuple(delivery for delivery in new if delivery.id not in present)
 
 
-def _listening(plan: Plan, known: Sequence[Delivery]) -> list[str]:
-    """Return the targets that hear of what becomes of a regression; one may have left the file meanwhile."""
+def _listening(plan: Plan, deliveries: Sequence[Delivery]) -> list[str]:
+    """Return the targets that follow the regression; one may have left the file meanwhile."""
     return [
-        each.target
-        for each in known
-        if each.target in plan.manners
-        and plan.manners[each.target].follow
-        and (each.manner != "unanswered" or each.state == "sent")
+        delivery.target
+        for delivery in deliveries
+        if delivery.target in plan.manners
+        and plan.manners[delivery.target].follow
+        and (delivery.manner != "unanswered" or delivery.state == "sent")
     ]
 
 
@@ -147,75 +147,78 @@ def _reminders(rules: Sequence[Rule], alert: Alert, partition: int, now: float) 
 
 
 def settled(found: Iterable[Delivery]) -> dict[str, Delivery]:
-    """Return each delivery in the state that it is in: what was sent or dropped no longer waits."""
+    """Return each delivery in its last state: once sent or dropped, it no longer waits."""
     states: dict[str, Delivery] = {}
-    for each in found:
-        former = states.get(each.id)
+    for delivery in found:
+        former = states.get(delivery.id)
         if former is None or former.state == "waiting":
-            states[each.id] = each
+            states[delivery.id] = delivery
     return states
 
 
 def due_now(waiting: Iterable[Delivery], now: float) -> dict[str, list[Delivery]]:
-    """Return what is due by target, in the order of events, and of each regression nothing before its turn.
+    """Return due deliveries by target, in the order of events, and within a regression in turn.
 
     An update waits for the report that it follows, for as long as that waits.
     """
     by_target: dict[str, list[Delivery]] = {}
-    for each in waiting:
-        by_target.setdefault(each.target, []).append(each)
-    found = {}
+    for delivery in waiting:
+        by_target.setdefault(delivery.target, []).append(delivery)
+    due = {}
     for target, those in by_target.items():
         those.sort(key=_order)
         held: set[str] = set()
         ready = []
-        for each in those:
-            if each.due > now and each.manner != "unanswered":
-                held.add(each.alert.regression)
-            elif each.due <= now and each.alert.regression not in held:
-                ready.append(each)
+        for delivery in those:
+            if delivery.due > now and delivery.manner != "unanswered":
+                held.add(delivery.alert.regression)
+            elif delivery.due <= now and delivery.alert.regression not in held:
+                ready.append(delivery)
         if ready:
-            found[target] = ready
-    return found
+            due[target] = ready
+    return due
 
 
-def _order(each: Delivery) -> tuple[float, int, str]:
-    return (each.alert.time, ("detected", "updated", "resolved").index(each.alert.kind), each.id)
+def _order(delivery: Delivery) -> tuple[float, int, str]:
+    return (delivery.alert.time, ("detected", "updated", "resolved").index(delivery.alert.kind), delivery.id)
 
 
 def thread_of(known: Iterable[Delivery], each: Delivery) -> str:
-    """Return the conversation of a target that a regression has already; empty if there is none."""
+    """Return the conversation of a target about a regression; empty if there is none."""
     return next(
         (
-            one.thread
-            for one in sorted(known, key=_order)
-            if one.target == each.target and one.alert.regression == each.alert.regression and one.thread
+            delivery.thread
+            for delivery in sorted(known, key=_order)
+            if delivery.target == each.target
+            and delivery.alert.regression == each.alert.regression
+            and delivery.thread
         ),
         "",
     )
 
 
 def unannounced(known: Iterable[Delivery], each: Delivery) -> bool:
-    """Return whether a target was never sent the report that an update or resolution follows."""
+    """Return whether the target never got the report that an update or resolution follows."""
     if each.alert.kind == "detected":
         return False
     those = [o for o in known if o.target == each.target and o.alert.regression == each.alert.regression]
-    return each.alert.kind == "resolved" and not any(one.state == "sent" for one in those)
+    return each.alert.kind == "resolved" and not any(delivery.state == "sent" for delivery in those)
 
 
 def batches(due: Sequence[Delivery], free: int | None, *, bundles: bool) -> list[list[Delivery]]:
-    """Return what goes into one message each: digests together, and what a limit leaves no room for.
+    """Group deliveries into messages: digests together, and single ones beyond a limit.
 
-    ``free`` is how many messages there is room for, None for any. What finds no room is left out, and waits.
+    ``free`` is the number of messages that the limit leaves, None for any. Further deliveries are left out,
+    and wait.
     """
-    together = [each for each in due if each.manner == "digest"]
-    found = [together] if together else []
-    found += [[each] for each in due if each.manner != "digest"]
-    if free is None or len(found) <= free:
-        return found
+    together = [delivery for delivery in due if delivery.manner == "digest"]
+    groups = [together] if together else []
+    groups += [[delivery] for delivery in due if delivery.manner != "digest"]
+    if free is None or len(groups) <= free:
+        return groups
     if free == 0 or not bundles:
-        return found[:free]
-    return [*found[: free - 1], [each for batch in found[free - 1 :] for each in batch]]
+        return groups[:free]
+    return [*groups[: free - 1], [delivery for batch in groups[free - 1 :] for delivery in batch]]
 
 
 def changed(each: Delivery, state: State, now: float, *, thread: str = "", detail: str = "") -> Delivery:

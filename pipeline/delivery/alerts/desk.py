@@ -1,4 +1,4 @@
-"""The desk: takes events in, keeps what is to be sent, and sends what is due, each target for itself."""
+"""The desk: takes events in, stores deliveries, and sends due ones, each target for itself."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ from pipeline.telemetry.metrics import Sample
 log = logging.getLogger(__name__)
 
 FOLLOWED_S = 45 * DAY_S
-"""How long a delivery is remembered: regressions are followed for 30 days."""
+"""Time for which a delivery is remembered: regressions are followed for 30 days."""
 
 SEND_S = 20.0
-"""How long one message may take, with all requests that it needs."""
+"""Longest time of one message, with all requests that it needs."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, HOUR_S / 4
-"""How long a target is left alone after it did not take a message; twice as long each time, up to this."""
+"""Pause of a target after it did not take a message; doubled each time, up to the second number."""
 
 REFRESH_S = 60.0
-"""How often a digest looks for what other processes have put into it."""
+"""Interval at which a digest reads the lines of other processes."""
 
 DIGEST_PART: Part = ("regressions", 0)
-"""Who has it sends the digests, so that there is one for all services."""
+"""Partition whose process sends the digests, so that there is one for all services."""
 
 
 class Desk:
@@ -65,9 +65,9 @@ class Desk:
         self._known: dict[str, Delivery] = {}
         self._mine: frozenset[Part] = frozenset()
         self._sending: dict[str, asyncio.Task[None]] = {}
-        self._paused: dict[str, tuple[float, float]] = {}  # target → until when, and how long the next time
+        self._paused: dict[str, tuple[float, float]] = {}  # target → end of its pause, length of the next one
         self._refreshed = 0.0
-        self._keeping = asyncio.Lock()  # what is taken in while partitions arrive is read with what was there
+        self._keeping = asyncio.Lock()  # arriving partitions read events together with stored deliveries
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -76,17 +76,23 @@ class Desk:
 
     @property
     def waiting(self) -> int:
-        """How many deliveries of this process's partitions wait."""
-        return sum(1 for each in self._known.values() if each.state == "waiting" and self._is_mine(each))
+        """Number of waiting deliveries of this process's partitions."""
+        return sum(
+            1 for delivery in self._known.values() if delivery.state == "waiting" and self._is_mine(delivery)
+        )
 
     def samples(self) -> list[Sample]:
         """Return what this process has sent, and what waits of its partitions."""
-        waiting = [each for each in self._known.values() if each.state == "waiting" and self._is_mine(each)]
+        waiting = [
+            delivery
+            for delivery in self._known.values()
+            if delivery.state == "waiting" and self._is_mine(delivery)
+        ]
         paused = {target: until for target, (until, _) in self._paused.items()}
         return self._numbers.samples(waiting, paused, self._clock())
 
     async def arrived(self, partitions: frozenset[Part]) -> None:
-        """Take partitions over, with what the processes before left of them."""
+        """Take partitions over, with the waiting deliveries of earlier processes."""
         await self.left(self._mine)
         async with self._keeping:
             self._known = settled(await self._record.load(self._clock() - FOLLOWED_S))
@@ -94,13 +100,13 @@ class Desk:
         self._refreshed = self._clock()
 
     async def left(self, _: frozenset[Part]) -> None:
-        """Send nothing more of any partition, once what is being sent has ended and is kept."""
+        """Stop sending for all partitions, once running deliveries have ended and are stored."""
         self._mine = frozenset()
         if self._sending:
             await asyncio.wait(self._sending.values())
 
     async def take(self, entries: Sequence[Entry]) -> None:
-        """Keep what events lead to, so that their offsets can be committed."""
+        """Store the deliveries of events, so that the events' offsets can be committed."""
         async with self._keeping:
             await self._take(entries)
 
@@ -114,11 +120,13 @@ class Desk:
             if alert.time < now - self._rules.max_age_s:
                 log.info("event %s is older than max_age: no alert", alert.event)
                 continue
-            known = [each for each in self._known.values() if each.alert.regression == alert.regression]
-            new = deliveries(self._rules.plan, alert, entry.partition, known, now)
+            earlier = [
+                delivery for delivery in self._known.values() if delivery.alert.regression == alert.regression
+            ]
+            new = deliveries(self._rules.plan, alert, entry.partition, earlier, now)
             if new and alert.kind != "resolved":
                 self._numbers.matched(matching(self._rules.plan.rules, alert))
-            self._known |= {each.id: each for each in new}
+            self._known |= {delivery.id: delivery for delivery in new}
             made += new
         await self._record.write(made)
 
@@ -131,10 +139,14 @@ class Desk:
         return replace(alert, owners=self._rules.owners.of(alert))
 
     async def tick(self) -> None:
-        """Begin to send what is due, by every target that is not being sent to."""
+        """Start sending due deliveries, to every target that is not being sent to."""
         await self._refresh()
         now = self._clock()
-        mine = [each for each in self._known.values() if each.state == "waiting" and self._is_mine(each)]
+        mine = [
+            delivery
+            for delivery in self._known.values()
+            if delivery.state == "waiting" and self._is_mine(delivery)
+        ]
         for target, due in due_now(mine, now).items():
             until, _ = self._paused.get(target, (0.0, 0.0))
             if target not in self._sending and until <= now:
@@ -149,63 +161,67 @@ class Desk:
             self._pause(target, 0.0)
 
     async def finish(self) -> None:
-        """End what is being sent."""
+        """Finish running deliveries."""
         await self.left(self._mine)
 
-    def _is_mine(self, each: Delivery) -> bool:
-        return (DIGEST_PART if each.manner == "digest" else each.part) in self._mine
+    def _is_mine(self, delivery: Delivery) -> bool:
+        return (DIGEST_PART if delivery.manner == "digest" else delivery.part) in self._mine
 
     async def _refresh(self) -> None:
-        """Look for lines of digests that other processes have taken in since."""
+        """Read lines of digests that other processes have stored since."""
         now = self._clock()
         digests = any(target.digest for target in self._rules.targets.values())
         if digests and DIGEST_PART in self._mine and now >= self._refreshed + REFRESH_S:
             self._refreshed = now
-            found = await self._record.load(now - self._rules.max_age_s - DAY_S)
-            self._known = settled([*self._known.values(), *found])
+            stored = await self._record.load(now - self._rules.max_age_s - DAY_S)
+            self._known = settled([*self._known.values(), *stored])
 
     async def _send_all(self, target: str, due: Sequence[Delivery]) -> None:
-        """Send what is due to one target, until it is all sent or the target does not take more."""
+        """Send due deliveries to one target, until all are sent or the target takes no more."""
         if target not in self._rules.targets:
             await self._close(due, "dropped", detail="no such target any more")
             return
         now = self._clock()
         kind = self._rules.targets[target]
-        due = [each for each in due if not await self._is_settled(each)]
-        sent = {  # what went in one message has one time and one thread
-            (each.changed, each.thread)
-            for each in self._known.values()
-            if each.target == target and each.state == "sent"
+        due = [delivery for delivery in due if not await self._is_settled(delivery)]
+        sent = {  # deliveries of one message have one time and one thread
+            (delivery.changed, delivery.thread)
+            for delivery in self._known.values()
+            if delivery.target == target and delivery.state == "sent"
         }
         free = room(kind.limit, [at for at, _ in sent], now)
         for batch in batches(due, free, bundles=kind.bundles):
             if not all(map(self._is_mine, batch)) or not await self._send(target, batch):
                 return
 
-    async def _is_settled(self, each: Delivery) -> bool:
-        """Drop a delivery that nobody needs any more."""
-        alert, now = each.alert, self._clock()
-        given_up = now > each.due + self._rules.give_up_s
+    async def _is_settled(self, delivery: Delivery) -> bool:
+        """Drop a delivery that is no longer needed."""
+        alert, now = delivery.alert, self._clock()
+        given_up = now > delivery.due + self._rules.give_up_s
         reason = ""
         if given_up:
             reason = "given up"
-        elif unannounced(self._known.values(), each):
+        elif unannounced(self._known.values(), delivery):
             reason = "its report was not sent"
-        elif each.manner == "unanswered" and await self._is_answered(alert):
+        elif delivery.manner == "unanswered" and await self._is_answered(alert):
             reason = "answered"
         if reason:
-            self._numbers.ended(each.target, "dropped" if given_up else "left_out")
-            await self._close([each], "dropped", detail=reason)
+            self._numbers.ended(delivery.target, "dropped" if given_up else "left_out")
+            await self._close([delivery], "dropped", detail=reason)
         return bool(reason)
 
     async def _is_answered(self, alert: Alert) -> bool:
-        those = [one.alert for one in self._known.values() if one.alert.regression == alert.regression]
-        if any(one.kind == "resolved" for one in those):
+        those = [
+            delivery.alert
+            for delivery in self._known.values()
+            if delivery.alert.regression == alert.regression
+        ]
+        if any(delivery.kind == "resolved" for delivery in those):
             return True
-        return await self._record.answered(alert.service, sorted({one.event for one in those}))
+        return await self._record.answered(alert.service, sorted({delivery.event for delivery in those}))
 
     async def _send(self, target: str, batch: Sequence[Delivery]) -> bool:
-        """Send one message; whether the next one may follow at once."""
+        """Send one message; return whether the next one may follow at once."""
         note = note_for(batch, self._rules.dashboard)
         thread = thread_of(self._known.values(), batch[0]) if len(batch) == 1 else ""
         try:
@@ -238,11 +254,11 @@ class Desk:
     ) -> None:
         now = self._clock()
         closed = [
-            changed(each, "sent" if state == "sent" else "dropped", now, thread=thread, detail=detail)
-            for each in batch
+            changed(delivery, "sent" if state == "sent" else "dropped", now, thread=thread, detail=detail)
+            for delivery in batch
         ]
         await self._record.write(closed)
-        self._known |= {each.id: each for each in closed}
+        self._known |= {delivery.id: delivery for delivery in closed}
 
     def _pause(self, target: str, asked_s: float) -> float:
         _, next_s = self._paused.get(target, (0.0, FIRST_PAUSE_S))
@@ -255,9 +271,9 @@ class Desk:
 
 
 def note_for(batch: Sequence[Delivery], dashboard: str) -> Note:
-    """Return what is said of a batch: of one what became of it, of several a digest."""
+    """Return the text of a batch: of one alert a note, of several a digest."""
     first = batch[0]
     if len(batch) == 1 and first.manner != "digest":
         reminds = first.manner == "unanswered"
         return note_of(first.alert, dashboard, occasion="unanswered" if reminds else None)
-    return digest_of([each.alert for each in batch], dashboard, first.id)
+    return digest_of([delivery.alert for delivery in batch], dashboard, first.id)

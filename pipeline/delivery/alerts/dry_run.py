@@ -1,4 +1,4 @@
-"""Dry runs: what rules would send of events, and a test message to each target."""
+"""Dry runs: messages that rules would send of events, and a test message to each target."""
 
 from __future__ import annotations
 
@@ -31,28 +31,31 @@ class DryRun:
         return self._rules.plan.sources
 
     def lines(self, entry: Entry, now: float) -> Iterator[str]:
-        """Yield what one event leads to: to whom, when, and the message.
+        """Yield the deliveries of one event: target, time, and message.
 
         Raises:
             InvalidMessage: it is no event.
         """
         alert = alert_of(decode_event(entry.value))
         alert = replace(alert, owners=self._rules.owners.of(alert))
-        known = [each for each in self._known if each.alert.regression == alert.regression]
-        made = deliveries(self._rules.plan, alert, entry.partition, known, now)
-        self._known += [each if each.manner == "unanswered" else replace(each, state="sent") for each in made]
+        earlier = [delivery for delivery in self._known if delivery.alert.regression == alert.regression]
+        made = deliveries(self._rules.plan, alert, entry.partition, earlier, now)
+        self._known += [
+            delivery if delivery.manner == "unanswered" else replace(delivery, state="sent")
+            for delivery in made
+        ]
         if not made:
             named = alert.trial.experiment if alert.trial else alert.metric
             yield f"{to_iso(alert.time)} {alert.service} {named} {alert.kind}: no target"
-        for each in made:
-            note = note_for([each], self._rules.dashboard)
-            when = "now" if each.due <= now else to_iso(each.due)
-            yield f"{each.target} ({each.manner}, {when}): {note.title}"
+        for delivery in made:
+            note = note_for([delivery], self._rules.dashboard)
+            when = "now" if delivery.due <= now else to_iso(delivery.due)
+            yield f"{delivery.target} ({delivery.manner}, {when}): {note.title}"
             yield from (f"    {line}" for line in as_plain(note.lines).splitlines())
 
 
 def example(now: float) -> Alert:
-    """Return an alert that nothing has led to."""
+    """Return an alert for tests, without an event."""
     return Alert(
         event=f"test-{int(now)}",
         kind="detected",
@@ -74,13 +77,13 @@ def example(now: float) -> Alert:
 
 
 async def send_test(rules: AlertRules, names: Sequence[str], now: float) -> dict[str, str]:
-    """Send a test message to targets and return what is wrong with each; empty where nothing is.
+    """Send a test message to targets and return each one's error; empty for those without one.
 
     Where a target has a state for each regression, the test is resolved at once.
     """
     http = Http()
     note = note_of(example(now), rules.dashboard, occasion="test")
-    found = {}
+    errors = {}
     try:
         for name in names:
             target = rules.targets[name]
@@ -89,9 +92,9 @@ async def send_test(rules: AlertRules, names: Sequence[str], now: float) -> dict
                 if isinstance(target, OneAlert):
                     resolved = note_of(replace(note.alert, kind="resolved", suspect=None), rules.dashboard)
                     await target.send(resolved, thread, http)
-                found[name] = ""
+                errors[name] = ""
             except (TargetUnavailable, TargetRefused) as error:
-                found[name] = hidden(str(error), rules.secrets)
+                errors[name] = hidden(str(error), rules.secrets)
     finally:
         await http.close()
-    return found
+    return errors

@@ -23,28 +23,28 @@ class Span:
 Line = tuple[Span, ...]
 
 _LONGEST = 300
-"""Characters of a name or title that a message shows: commits may hold a book."""
+"""Characters of a name or title that a message shows: commit messages may be long."""
 
 _BREAK = "\u200b"
-"""A space of no width: after it neither a mention nor a reference is one."""
+"""A zero-width space: it breaks mentions and references."""
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&$^=:])")
 _REFERENCE = re.compile(r"([@#!$%~&^])(?=\w)|((?<=[A-Za-z])-)(?=\d)")
-"""Where a mention or reference of a forge ends its sign: ``@ada``, ``#7``, ``~bug``, ``GH-7``."""
+"""End of the sign of a forge's mention or reference: ``@ada``, ``#7``, ``~bug``, ``GH-7``."""
 
 _ADDRESS = re.compile(r":(?=//)|(?<=\bwww)\.|(?<=\bmailto):", re.IGNORECASE)
 _MENTION = re.compile(r"([@<])(?=[\w!@#])")
 
 
 def shown(text: str) -> str:
-    """Return a text of others on one line, without controls, cut to what a message has room for."""
+    """Return foreign text on one line, without control characters, cut to fit a message."""
     line = "".join(c if c.isprintable() else " " for c in text)
     line = " ".join(line.split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def unlinked(text: str) -> str:
-    """Return a text of others as ``shown``, in which no target finds an address or a mention of its own."""
+    """Return foreign text as ``shown``, in which no target finds an address or a mention."""
     return unmentioned(_ADDRESS.sub(rf"{_BREAK}\g<0>", shown(text)))
 
 

@@ -1,4 +1,4 @@
-"""Messages: what is said of an alert, in three lines and a link."""
+"""Messages: an alert in three lines and a link."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pipeline.delivery.alerts.trial_message import trial_entry, trial_lines, tri
 Occasion = Literal["detected", "updated", "resolved", "unanswered", "digest", "test"]
 
 _MOST_LISTED = 30
-"""Lines of a digest; what is beyond is counted."""
+"""Most lines of a digest; further alerts are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is to be said to a target. ``alerts`` are those that it is about, one but for a digest."""
+    """A message for a target. ``alerts`` are its subjects: one, except for a digest."""
 
     occasion: Occasion
-    id: str  # repeats if it is said once more, so that a target can know it again
+    id: str  # the same if the message is sent again, so that a target can recognise it
     title: str
     lines: tuple[Line, ...]
     link: str  # empty if no dashboard is known
@@ -31,12 +31,12 @@ class Note:
 
     @property
     def alert(self) -> Alert:
-        """The one that it is about; of a digest the first."""
+        """The alert of the message; of a digest the first."""
         return self.alerts[0]
 
     @property
     def answerable(self) -> bool:
-        """Whether a person can say something of it: of a regression, until it is gone."""
+        """Whether a person can answer: a regression, until it is gone."""
         return self.occasion != "resolved" and self.alert.trial is None
 
 
@@ -47,9 +47,9 @@ def page_of(dashboard: str, alert: Alert) -> str:
     """
     base = dashboard.rstrip("/")
     if alert.trial:
-        known = bool(dashboard) and "{id}" not in dashboard
+        has_pages = bool(dashboard) and "{id}" not in dashboard
         path = "/".join(quote(name, safe="") for name in (alert.service, alert.trial.experiment))
-        return f"{base}/trials/{path}" if known else ""
+        return f"{base}/trials/{path}" if has_pages else ""
     regression = quote(alert.regression, safe="")
     if "{id}" in dashboard:
         return dashboard.replace("{id}", regression)
@@ -57,19 +57,22 @@ def page_of(dashboard: str, alert: Alert) -> str:
 
 
 def note_of(alert: Alert, dashboard: str, *, occasion: Occasion | None = None) -> Note:
-    """Return what is said of one alert: what, by how much, since when and by whom."""
-    said = occasion or alert.kind
+    """Return the message of one alert: series, size, time and suspect."""
+    event_occasion = occasion or alert.kind
     link = page_of(dashboard, alert)
     if alert.trial:
         title, lines = trial_title(alert.trial, alert.service), trial_lines(alert.trial, alert.service)
     else:
-        title, lines = _title(alert, said), (_what(alert, said), _how_much(alert), _whom(alert))
+        title, lines = (
+            _title(alert, event_occasion),
+            (_what(alert, event_occasion), _how_much(alert), _whom(alert)),
+        )
     rest: tuple[Line, ...] = ((Span("Open its page", "link", link),),) if link else ()
-    return Note(said, alert.event, title, (*lines, *rest), link, (alert,))
+    return Note(event_occasion, alert.event, title, (*lines, *rest), link, (alert,))
 
 
 def how_to_answer(event: str = "") -> Line:
-    """Return the line that says how a reply answers; with an event's id where a reply has to name it."""
+    """Return the line on how to reply; with an event's id if a reply has to name it."""
     command = f"/smidgen false {event}".rstrip()
     return (
         Span("Answer by a reply: "),
@@ -84,21 +87,21 @@ def how_to_answer(event: str = "") -> Line:
 
 
 def digest_of(alerts: Sequence[Alert], dashboard: str, note_id: str) -> Note:
-    """Return what is said of several alerts at once: a line each, the most expensive first."""
+    """Return the message of several alerts: a line each, the most expensive first."""
     order = sorted(
-        alerts, key=lambda each: (-(each.waste_servers or 0), -abs(each.relative or 1), each.event)
+        alerts, key=lambda alert: (-(alert.waste_servers or 0), -abs(alert.relative or 1), alert.event)
     )
-    lines: list[Line] = [_entry(each, dashboard) for each in order[:_MOST_LISTED]]
+    lines: list[Line] = [_entry(alert, dashboard) for alert in order[:_MOST_LISTED]]
     if len(order) > _MOST_LISTED:
         lines.append((Span(f"and {len(order) - _MOST_LISTED} more"),))
-    trials = sum(each.trial is not None for each in alerts)
-    number = sum(each.kind == "detected" and each.trial is None for each in alerts)
-    services = len({each.service for each in alerts})
+    trials = sum(alert.trial is not None for alert in alerts)
+    number = sum(alert.kind == "detected" and alert.trial is None for alert in alerts)
+    services = len({alert.service for alert in alerts})
     title = f"Smidgen: {_count(number, 'regression')} in {_count(services, 'service')}"
     if trials:
         title += f", {_count(trials, 'verdict')} on trials"
-    if others := len(alerts) - number - trials:
-        title += f", {_count(others, 'follow-up')}"
+    if updates := len(alerts) - number - trials:
+        title += f", {_count(updates, 'follow-up')}"
     link = dashboard.rstrip("/") if dashboard and "{id}" not in dashboard else ""
     return Note("digest", note_id, title, tuple(lines), link, tuple(order))
 
@@ -118,7 +121,7 @@ def _entry(alert: Alert, dashboard: str) -> Line:
     )
 
 
-def _title(alert: Alert, said: Occasion) -> str:
+def _title(alert: Alert, occasion: Occasion) -> str:
     name = f"{shown(alert.service)}: {shown(alert.metric)}"
     words = {
         "detected": _rise(alert),
@@ -127,7 +130,7 @@ def _title(alert: Alert, said: Occasion) -> str:
         "unanswered": f"{_rise(alert)}, and nobody has answered",
         "test": "is a test of this target",
     }
-    return f"{name} {words.get(said, _rise(alert))}"
+    return f"{name} {words.get(occasion, _rise(alert))}"
 
 
 def _update(alert: Alert) -> str:
@@ -142,21 +145,21 @@ def _rise(alert: Alert) -> str:
     return f"takes {abs(alert.relative):.1%} {'more' if alert.relative >= 0 else 'less'} CPU"
 
 
-def _what(alert: Alert, said: Occasion) -> Line:
+def _what(alert: Alert, occasion: Occasion) -> Line:
     opening = {
         "detected": "Slower: ",
         "updated": "Update: ",
         "resolved": "Resolved: ",
         "unanswered": "Nobody has answered: ",
         "test": "Test: ",
-    }[said]
+    }[occasion]
     joined = f", with {alert.group_size} more series" if alert.group_size else ""
     return (
         Span(opening, "bold"),
         Span(shown(alert.metric), "code"),
         Span(" of "),
         Span(shown(alert.service), "bold"),
-        Span(f" {_rise(alert) if said != 'resolved' else 'is back to its level'}{joined}"),
+        Span(f" {_rise(alert) if occasion != 'resolved' else 'is back to its level'}{joined}"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Numbers of alerts for Prometheus: what was sent, what was not and why, what waits, and how late it came."""
+"""Metrics of alerts for Prometheus: sent, failed with reason, waiting, and their delay."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Outcome = Literal["sent", "failed", "dropped", "left_out"]
 time; nobody needs it any more, or the target has nothing to say of it."""
 
 Waits = Literal["due", "quiet", "late"]
-"""Why an alert waits: it is its turn; its hour has not come; its target does not take messages."""
+"""Reasons why an alert waits: its turn; its hour; or a target that takes no messages."""
 
 DELAY_BOUNDS_S = (1, 3, 10, 30, MINUTE_S, 5 * MINUTE_S, 15 * MINUTE_S, HOUR_S, 6 * HOUR_S, DAY_S)
 
 
 class AlertNumbers:
-    """Counts of one process since it began; labels are names out of the file of rules, so they are few."""
+    """Counts of one process since its start; labels are few, since they are names of the rules file."""
 
     def __init__(self, targets: Sequence[str], rules: Sequence[Rule]) -> None:
         self._targets = tuple(targets)
@@ -35,21 +35,21 @@ class AlertNumbers:
             self._delays.show(target)
 
     def matched(self, rules: Iterable[Rule]) -> None:
-        """Count an event that rules are about."""
+        """Count an event that matches a rule."""
         self._matched.update(rule_name(self._rules, rule) for rule in rules)
 
     def ended(self, target: str, outcome: Outcome) -> None:
-        """Count what became of a message."""
+        """Count the outcome of a message."""
         self._outcomes[target, outcome] += 1
 
     def sent(self, target: str, batch: Iterable[Delivery], now: float) -> None:
-        """Count a message that a target took, and how long after its time each of its alerts came."""
+        """Count a sent message, and the delay of each of its alerts."""
         self.ended(target, "sent")
-        for each in batch:
-            self._delays.observe(max(now - each.due, 0.0), target)
+        for delivery in batch:
+            self._delays.observe(max(now - delivery.due, 0.0), target)
 
     def samples(self, waiting: Iterable[Delivery], paused: Mapping[str, float], now: float) -> list[Sample]:
-        """Return everything counted so far, and what waits.
+        """Return all counts so far, and the waiting deliveries.
 
         Args:
             waiting: Deliveries that have not been sent or dropped.
@@ -57,29 +57,29 @@ class AlertNumbers:
             now: Epoch seconds.
         """
         waits: Counter[tuple[str, Waits]] = Counter(
-            (each.target, _reason(each, paused, now)) for each in waiting
+            (delivery.target, _reason(delivery, paused, now)) for delivery in waiting
         )
         reasons: tuple[Waits, ...] = ("due", "quiet", "late")
         outcomes: tuple[Outcome, ...] = ("sent", "failed", "dropped", "left_out")
-        found: list[Sample] = [(ALERT_RULES, {"rule": name}, n) for name, n in self._matched.items()]
+        values: list[Sample] = [(ALERT_RULES, {"rule": name}, n) for name, n in self._matched.items()]
         for target in self._targets:
-            found += [
+            values += [
                 (ALERTS, {"target": target, "outcome": outcome}, self._outcomes[target, outcome])
                 for outcome in outcomes
             ]
-            found += [
+            values += [
                 (ALERTS_WAITING, {"target": target, "reason": reason}, waits[target, reason])
                 for reason in reasons
             ]
-        return found + self._delays.samples()
+        return values + self._delays.samples()
 
 
 def rule_name(rules: Sequence[Rule], rule: Rule) -> str:
-    """Return a rule's name, its number from 1 where it has none."""
+    """Return a rule's name, or its number from 1."""
     return rule.name or str(rules.index(rule) + 1)
 
 
-def _reason(each: Delivery, paused: Mapping[str, float], now: float) -> Waits:
-    if each.due > now:
+def _reason(delivery: Delivery, paused: Mapping[str, float], now: float) -> Waits:
+    if delivery.due > now:
         return "quiet"
-    return "late" if paused.get(each.target, 0.0) > now else "due"
+    return "late" if paused.get(delivery.target, 0.0) > now else "due"

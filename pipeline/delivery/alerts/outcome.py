@@ -1,4 +1,4 @@
-"""Outcomes of experiments as alerts see them: what a verdict on trials says, cut to what a message holds."""
+"""Outcomes of experiments as alerts see them: verdicts on trials, cut to fit a message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.messages.records import field_names
 TrialDecision = Literal["fail", "not enough", "pass"]
 
 MOST_METRICS = 20
-"""Metrics that rules are asked about, and messages can name: the largest differences."""
+"""Most metrics that rules match and messages name: those with the largest differences."""
 
 _MOST_RELEASES, _MOST_MACHINES = 5, 8
 _LONGEST = 300
@@ -22,7 +22,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class MetricOutcome:
-    """What an experiment says of one metric. Differences are relative to side A; None is not known."""
+    """Verdict on one metric. Differences are relative to side A; None is not known."""
 
     metric: str
     decision: TrialDecision
@@ -41,7 +41,7 @@ class MetricOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """What an experiment says. ``metrics`` are those that led to its decision, of a pass all."""
+    """Verdict on an experiment. ``metrics`` are those that led to its decision, of a pass all."""
 
     experiment: str
     decision: TrialDecision
@@ -53,7 +53,7 @@ class TrialOutcome:
     releases_b: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()  # as "A type=m5 (6)": side, factors, trials
     metrics: tuple[MetricOutcome, ...] = ()
-    metrics_size: int = 0  # how many led to the decision, also where they are cut
+    metrics_size: int = 0  # how many led to the decision, before the cut
 
 
 def outcome_of(data: Mapping[str, Any]) -> TrialOutcome:
@@ -62,8 +62,8 @@ def outcome_of(data: Mapping[str, Any]) -> TrialOutcome:
     Raises:
         KeyError, TypeError, ValueError: it lacks what every verdict has.
     """
-    deciding = [one for one in data["metrics"] if data["decision"] in ("pass", one["decision"])]
-    deciding.sort(key=lambda one: -abs(one["difference"] or 0.0))
+    deciding = [metric for metric in data["metrics"] if data["decision"] in ("pass", metric["decision"])]
+    deciding.sort(key=lambda metric: -abs(metric["difference"] or 0.0))
     return TrialOutcome(
         experiment=str(data["experiment"]),
         decision=data["decision"],
@@ -84,11 +84,11 @@ def thread_id(service: str, experiment: str) -> str:
     return "trial-" + xxhash.xxh3_128_hexdigest("\n".join((service, experiment)).encode())
 
 
-def _metric(one: Mapping[str, Any]) -> MetricOutcome:
-    given: dict[str, Any] = {name: one.get(name) for name in field_names(MetricOutcome)}
-    return MetricOutcome(**given)
+def _metric(row: Mapping[str, Any]) -> MetricOutcome:
+    values: dict[str, Any] = {name: row.get(name) for name in field_names(MetricOutcome)}
+    return MetricOutcome(**values)
 
 
-def _machine(one: Mapping[str, Any]) -> str:
-    factors = " ".join(f"{name}={value}" for name, value in one["factors"].items())
-    return f"{one['side']} {factors[:_LONGEST]} ({one['trials']})"
+def _machine(row: Mapping[str, Any]) -> str:
+    factors = " ".join(f"{name}={value}" for name, value in row["factors"].items())
+    return f"{row['side']} {factors[:_LONGEST]} ({row['trials']})"

@@ -14,7 +14,7 @@ _LARGEST_LINE = 2000
 
 @dataclass(frozen=True, slots=True)
 class OwnerLine:
-    """A pattern with those who own what it matches; nobody owns it where there is none."""
+    """A pattern and its owners; nobody owns its matches if there are none."""
 
     pattern: str
     owners: tuple[str, ...]
@@ -22,7 +22,7 @@ class OwnerLine:
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Who owns subroutines, and files of which services. Later lines win, as CODEOWNERS has it."""
+    """Owners of subroutines, and of files by service. Later lines win, as in CODEOWNERS."""
 
     subroutines: tuple[OwnerLine, ...] = ()
     files: tuple[tuple[str, tuple[OwnerLine, ...]], ...] = ()  # glob of services, lines of a CODEOWNERS
@@ -40,8 +40,8 @@ class Owners:
             line for glob, lines in self.files if fnmatch.fnmatchcase(alert.service, glob) for line in lines
         ]
         for path in _paths(alert):
-            if (found := owners_of_path(path, lines)) is not None:
-                return found
+            if (owners := owners_of_path(path, lines)) is not None:
+                return owners
         return ()
 
 
@@ -63,13 +63,13 @@ def owners_of_path(path: str, lines: Sequence[OwnerLine]) -> tuple[str, ...] | N
 
 def parse_codeowners(text: str) -> tuple[OwnerLine, ...]:
     """Read a CODEOWNERS file of GitHub or GitLab: comments and GitLab's sections are left out."""
-    found = []
+    owner_lines = []
     for raw in text.splitlines():
         line = re.split(r"(?:^|\s)#", raw[:_LARGEST_LINE], maxsplit=1)[0].strip()
         if line and not re.match(r"\^?\[", line):
             pattern, *owners = re.split(r"(?<!\\)\s+", line)
-            found.append(OwnerLine(pattern.replace("\\ ", " "), tuple(owners)))
-    return tuple(found)
+            owner_lines.append(OwnerLine(pattern.replace("\\ ", " "), tuple(owners)))
+    return tuple(owner_lines)
 
 
 def parse_owner_patterns(raw: Mapping[str, Sequence[str]]) -> tuple[OwnerLine, ...]:
@@ -80,8 +80,8 @@ def parse_owner_patterns(raw: Mapping[str, Sequence[str]]) -> tuple[OwnerLine, .
 def _matches_path(pattern: str, path: Sequence[str]) -> bool:
     """Return whether a pattern of CODEOWNERS is about a path, given as its folders and its file.
 
-    Its rules are those of gitignore without ! and [ ]. It takes time in proportion to both lengths: whoever
-    may write a CODEOWNERS could else have one pattern take for ever.
+    Its rules are those of gitignore without ! and [ ]. It takes time linear in both lengths, so that no
+    pattern of a CODEOWNERS can take for ever.
     """
     parts = pattern.strip("/").split("/")
     ends: set[int] = {0}  # how many parts of the path the pattern so far may be about

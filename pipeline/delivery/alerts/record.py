@@ -1,4 +1,4 @@
-"""Record of deliveries in the store: what is to be sent, what was sent, and whether anybody has answered."""
+"""Record of deliveries in the store: waiting, sent, and answered."""
 
 from __future__ import annotations
 
@@ -31,55 +31,55 @@ class Record:
     async def load(self, since: float) -> list[Delivery]:
         """Return the deliveries of events from ``since`` (event time, epoch seconds) on, each state once.
 
-        One whose alert cannot be read is left out, and the log says so: the others are sent.
+        A delivery whose alert cannot be read is logged and left out; the others are sent.
         """
-        found = await _patiently(lambda: self._store.rows(RowQuery("alerts", None, since, EVER[1])))
-        return [read for row in found if (read := _readable(row))]
+        rows = await _patiently(lambda: self._store.rows(RowQuery("alerts", None, since, EVER[1])))
+        return [read for row in rows if (read := _readable(row))]
 
     async def write(self, deliveries: Sequence[Delivery]) -> None:
-        """Keep deliveries in the state that they are in."""
+        """Store deliveries with their states."""
         if deliveries:
-            columns = columns_of([_row(each) for each in deliveries])
+            columns = columns_of([_row(delivery) for delivery in deliveries])
             await _patiently(lambda: self._store.insert("alerts", columns))
 
     async def answered(self, service: str, events: Sequence[str]) -> bool:
-        """Return whether a person has said something of one of these events."""
+        """Return whether a person has answered one of these events."""
         for event in events:
-            asked = partial(self._store.rows, RowQuery("verdicts", service, *EVER, equal={"event": event}))
-            if await _patiently(asked):
+            query = partial(self._store.rows, RowQuery("verdicts", service, *EVER, equal={"event": event}))
+            if await _patiently(query):
                 return True
         return False
 
 
 async def _patiently(call: Callable[[], _Found]) -> _Found:
-    """Call the store in a thread, as often as it takes until it answers."""
-    said = False
+    """Call the store in a thread, again until it answers."""
+    is_logged = False
     while True:
         try:
             return await asyncio.to_thread(call)
         except StoreUnavailable as error:
-            if not said:
+            if not is_logged:
                 log.warning("the store does not answer, waiting: %s", error)
-            said = True
+            is_logged = True
             await asyncio.sleep(RETRY_S)
 
 
-def _row(each: Delivery) -> dict[str, Any]:
+def _row(delivery: Delivery) -> dict[str, Any]:
     return {
-        "id": each.id,
-        "service": each.alert.service,
-        "time": each.alert.time,
-        "event": each.alert.event,
-        "regression": each.alert.regression,
-        "target": each.target,
-        "manner": each.manner,
-        "state": each.state,
-        "partition": each.partition,
-        "due_time": each.due,
-        "changed_time": each.changed,
-        "thread": each.thread,
-        "detail": each.detail,
-        "content": encode_alert(each.alert),
+        "id": delivery.id,
+        "service": delivery.alert.service,
+        "time": delivery.alert.time,
+        "event": delivery.alert.event,
+        "regression": delivery.alert.regression,
+        "target": delivery.target,
+        "manner": delivery.manner,
+        "state": delivery.state,
+        "partition": delivery.partition,
+        "due_time": delivery.due,
+        "changed_time": delivery.changed,
+        "thread": delivery.thread,
+        "detail": delivery.detail,
+        "content": encode_alert(delivery.alert),
     }
 
 

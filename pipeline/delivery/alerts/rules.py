@@ -1,4 +1,4 @@
-"""Rules: which alerts go to which targets."""
+"""Rules: the targets of alerts."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ def parse_share(value: object) -> float:
     """
     try:
         percent = isinstance(value, str) and value.rstrip().endswith("%")
-        found = float(str(value).rstrip().rstrip("%")) / (100 if percent else 1)
+        share = float(str(value).rstrip().rstrip("%")) / (100 if percent else 1)
     except ValueError:
-        found = -1.0
-    if isinstance(value, bool) or not 0 <= found < float("inf"):
+        share = -1.0
+    if isinstance(value, bool) or not 0 <= share < float("inf"):
         raise ValueError(f"should be a share such as 0.1%, not {str(value)[:40]!r}")
-    return found
+    return share
 
 
 Share = Annotated[float, BeforeValidator(parse_share)]
 _OF_REGRESSIONS = ("workloads", "metric_kinds", "min_size", "min_waste", "min_suspect_score", "unanswered")
-"""What no verdict on trials has, so that a rule about these alone cannot ask for it."""
+"""Properties that verdicts on trials lack: a rule about these alone cannot require them."""
 
 Globs = Annotated[tuple[str, ...], Field(min_length=1)]
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class Unanswered(StrictModel):
-    """Whom to alert as well if nobody answers."""
+    """Targets to alert as well if nobody answers."""
 
     after_s: Seconds = Field(alias="after", gt=0)
     to: Names
@@ -49,7 +49,7 @@ RuleEvent = Literal["regression", "trial-fail", "trial-not-enough"]
 
 
 class Rule(StrictModel):
-    """What an alert must be like, and where it goes then. What is not given is not asked."""
+    """Conditions on an alert, and its targets. Conditions that are not given are not checked."""
 
     name: str = ""
     events: Annotated[tuple[RuleEvent, ...], Field(min_length=1)] = ("regression",)
@@ -81,14 +81,14 @@ class Rule(StrictModel):
 
 
 def matches(rule: Rule, alert: Alert) -> bool:
-    """Return whether a rule is about an alert: of a verdict on trials, about one of its metrics."""
-    return alert.about in rule.events and any(_matches(rule, each) for each in alert.by_metric())
+    """Return whether a rule matches an alert: of a verdict on trials, one of its metrics."""
+    return alert.about in rule.events and any(_matches(rule, by_metric) for by_metric in alert.by_metric())
 
 
 def _matches(rule: Rule, alert: Alert) -> bool:
-    """Return whether a rule is about one metric; what is not known of it is not enough for a bound.
+    """Return whether a rule matches one metric; an unknown value does not reach a bound.
 
-    A size in shares of CPU is asked only of what is one. What did not exist before has risen by any share.
+    A size in shares of CPU is checked only for such shares. A series that is new has risen by any share.
     """
     return (
         _any(rule.services, alert.service)
@@ -105,14 +105,14 @@ def _matches(rule: Rule, alert: Alert) -> bool:
 
 
 def matching(rules: Sequence[Rule], alert: Alert) -> tuple[Rule, ...]:
-    """Return the rules that are about an alert, in order, up to the first that says stop."""
-    found = []
+    """Return the rules that match an alert, in order, up to the first that stops."""
+    chosen = []
     for rule in rules:
         if matches(rule, alert):
-            found.append(rule)
+            chosen.append(rule)
             if rule.stop:
                 break
-    return tuple(found)
+    return tuple(chosen)
 
 
 def _any(globs: Sequence[str], name: str) -> bool:

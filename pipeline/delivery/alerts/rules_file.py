@@ -1,4 +1,4 @@
-"""The file of rules: targets with their secrets, owners, and which alerts go where."""
+"""The file of rules: targets with their secrets, owners, and rules."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class _OwnersFile(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class AlertRules:
-    """What a file of rules says."""
+    """Content of a file of rules."""
 
     plan: Plan
     targets: Mapping[str, Target]
     owners: Owners
     dashboard: str
-    max_age_s: float  # older events, by event time, are not alerted
-    give_up_s: float  # after this time nothing is sent once more
+    max_age_s: float  # events with an older event time are not alerted
+    give_up_s: float  # after this time no failed message is sent again
     secrets: tuple[str, ...]
 
 
@@ -70,7 +70,7 @@ def load_rules(path: Path, environ: Mapping[str, str]) -> AlertRules:
     if isinstance(raw, dict) and isinstance(raw.get("targets"), dict):
         raw |= {"targets": with_secrets(raw["targets"], path.parent, environ, f"{path}: targets")}
     file = validate(_File, raw, str(path))
-    targets = {name: _target(name, given, str(path)) for name, given in file.targets.items()}
+    targets = {name: _target(name, options, str(path)) for name, options in file.targets.items()}
     for number, rule in enumerate(file.rules):
         for name in (*rule.to, *(rule.unanswered.to if rule.unanswered else ())):
             if name not in targets:
@@ -88,23 +88,24 @@ def load_rules(path: Path, environ: Mapping[str, str]) -> AlertRules:
     )
 
 
-def _target(name: str, given: Mapping[str, Any], path: str) -> Target:
+def _target(name: str, options: Mapping[str, Any], path: str) -> Target:
     where = f"{path}: targets.{name}"
-    kind = given.get("kind")
+    kind = options.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ConfigError(f"{where}: kind: should be one of {', '.join(sorted(KINDS))}")
-    return validate(KINDS[kind], given, where)
+    return validate(KINDS[kind], options, where)
 
 
 def _owners(file: _File, folder: Path) -> Owners:
     patterns = None
     if file.owners is not None:
-        found = folder / file.owners.expanduser()
-        patterns = validate(_OwnersFile, read_yaml(found), str(found)).subroutines
+        path = folder / file.owners.expanduser()
+        patterns = validate(_OwnersFile, read_yaml(path), str(path)).subroutines
     return Owners(
         parse_owner_patterns(patterns or {}),
         tuple(
-            (one.services, parse_codeowners(_read(folder / one.file.expanduser()))) for one in file.codeowners
+            (code_owners.services, parse_codeowners(_read(folder / code_owners.file.expanduser())))
+            for code_owners in file.codeowners
         ),
     )
 

@@ -1,4 +1,4 @@
-"""When a target may be spoken to: quiet hours, digests and limits, by the clock of a time zone."""
+"""Times of messages to a target: quiet hours, digests and limits, by the clock of a time zone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = get_args(Day)
 
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)")
-_MOST_SPANS = 20  # quiet hours that follow each other; beyond it there is no end
+_MOST_SPANS = 20  # consecutive quiet hours; with more of them there is no end
 
 
 def parse_clock(value: object) -> int:
@@ -29,8 +29,8 @@ def parse_clock(value: object) -> int:
     """
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 24 * 60:
         return value
-    found = _CLOCK.fullmatch(value) if isinstance(value, str) else None
-    if not found or (minutes := int(found[1]) * 60 + int(found[2])) > 24 * 60:
+    match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
+    if not match or (minutes := int(match[1]) * 60 + int(match[2])) > 24 * 60:
         raise ValueError(f"should be a time such as 22:00, not {str(value)[:40]!r}")
     return minutes
 
@@ -53,7 +53,7 @@ Days = Annotated[tuple[Day, ...], Field(min_length=1)]
 
 
 class QuietHours(StrictModel):
-    """A span of every day that is named; one that ends before it begins ends on the next day."""
+    """A daily span on the named days; if it ends before it begins, it ends on the next day."""
 
     start: Clock = Field(default=0, alias="from")
     end: Clock = Field(default=24 * 60, alias="to")
@@ -61,7 +61,7 @@ class QuietHours(StrictModel):
 
 
 class Digest(StrictModel):
-    """When what has come is said in one message: at a time of the day, or again and again."""
+    """Times of one message for all new alerts: at a time of the day, or at an interval."""
 
     at: Clock | None = None
     every_s: Seconds | None = Field(default=None, alias="every", ge=60)
@@ -75,14 +75,14 @@ class Digest(StrictModel):
 
 
 class Limit(StrictModel):
-    """The most messages in a span; what goes beyond comes together in one message once there is room."""
+    """The most messages in a span; further ones come together in one message once there is room."""
 
     messages: int = Field(ge=1)
     per_s: Seconds = Field(default=HOUR_S, alias="per", gt=0)
 
 
 def quiet_until(spans: Sequence[QuietHours], zone: str, now: float) -> float:
-    """Return the end of the quiet hours at ``now``, those that follow at once included; ``now`` outside."""
+    """Return the end of the quiet hours at ``now``, directly following ones included; ``now`` outside."""
     until = now
     for _ in range(_MOST_SPANS):
         ends = [end for span in spans if (end := _end_of(span, ZoneInfo(zone), until)) is not None]
@@ -118,14 +118,14 @@ def next_digest(digest: Digest, zone: str, now: float) -> float:
 
 
 def _moment(day: datetime, minutes: int, zone: ZoneInfo) -> float:
-    """Return when a clock shows so many minutes after midnight of a day, whatever summer time did to it."""
+    """Return the time of a clock, in minutes after midnight of a day, also when clocks change."""
     at = day + timedelta(days=minutes // (24 * 60))
     at = at.replace(hour=minutes // 60 % 24, minute=minutes % 60, tzinfo=zone)
     return at.timestamp()
 
 
 def room(limit: Limit | None, sent: Sequence[float], now: float) -> int | None:
-    """Return how many messages may be sent now; None: as many as there are. ``sent`` are former times."""
+    """Return how many messages may be sent now; None: any number. ``sent`` are former times."""
     if limit is None:
         return None
     return max(0, limit.messages - sum(at > now - limit.per_s for at in sent))

@@ -27,7 +27,7 @@ Secret = Annotated[SecretStr, BeforeValidator(_check)]
 
 
 def with_secrets(raw: Any, folder: Path, environ: Mapping[str, str], where: str) -> Any:
-    """Return what a file holds, with each ``{env: NAME}`` and ``{file: PATH}`` replaced by its secret.
+    """Return the content of a file, with each ``{env: NAME}`` and ``{file: PATH}`` replaced by its secret.
 
     Paths are relative to ``folder``.
 
@@ -35,17 +35,17 @@ def with_secrets(raw: Any, folder: Path, environ: Mapping[str, str], where: str)
         ConfigError: a variable is empty or a file cannot be read; the text has the key and no secret.
     """
     if isinstance(raw, list):
-        return [with_secrets(one, folder, environ, f"{where}.{n}") for n, one in enumerate(raw)]
+        return [with_secrets(part, folder, environ, f"{where}.{n}") for n, part in enumerate(raw)]
     if not isinstance(raw, dict):
         return raw
-    if len(raw) == 1 and isinstance(given := next(iter(raw.values())), str):
+    if len(raw) == 1 and isinstance(source := next(iter(raw.values())), str):
         if "env" in raw:
-            if not (found := environ.get(given, "").strip()):
-                raise ConfigError(f"{where}: environment {given}: empty")
-            return GivenSecret(found)
+            if not (secret := environ.get(source, "").strip()):
+                raise ConfigError(f"{where}: environment {source}: empty")
+            return GivenSecret(secret)
         if "file" in raw:
-            return GivenSecret(read_secret(folder / Path(given).expanduser(), where))
-    return {key: with_secrets(one, folder, environ, f"{where}.{key}") for key, one in raw.items()}
+            return GivenSecret(read_secret(folder / Path(source).expanduser(), where))
+    return {key: with_secrets(part, folder, environ, f"{where}.{key}") for key, part in raw.items()}
 
 
 def secrets_in(raw: Any) -> list[str]:
@@ -53,4 +53,4 @@ def secrets_in(raw: Any) -> list[str]:
     if isinstance(raw, GivenSecret):
         return [raw.get_secret_value()]
     values = raw.values() if isinstance(raw, dict) else raw if isinstance(raw, list) else ()
-    return [secret for one in values for secret in secrets_in(one)]
+    return [secret for part in values for secret in secrets_in(part)]

@@ -1,4 +1,4 @@
-"""Messages on experiments: what failed or is not decided, by how much, by what, and on which machines."""
+"""Messages on experiments: failed and undecided metrics, sizes, models, and machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def trial_title(outcome: TrialOutcome, service: str) -> str:
 
 
 def trial_lines(outcome: TrialOutcome, service: str) -> tuple[Line, ...]:
-    """Return what is said of an experiment: its decision, the metrics that led to it, sides and machines."""
+    """Return the text on an experiment: its decision, the metrics that led to it, sides and machines."""
     revision = f" (revision {outcome.revision})" if outcome.revision > 1 else ""
     what: Line = (
         Span(_OPENINGS[outcome.decision], "bold"),
@@ -58,17 +58,17 @@ def _says(outcome: TrialOutcome) -> str:
     return f"fails: {shown(first.metric)} {_signed(first.difference)}{more}"
 
 
-def _figures(one: MetricOutcome) -> Line:
-    threshold = -one.threshold if one.direction == "down" else one.threshold
+def _figures(metric: MetricOutcome) -> Line:
+    threshold = -metric.threshold if metric.direction == "down" else metric.threshold
     needed = ""
-    if one.decision == "not enough":
-        needed = f"; {one.trials_needed or 'more'} needed"
-    p_value = "" if one.p_value is None else f", p {one.p_value:.2g}"
+    if metric.decision == "not enough":
+        needed = f"; {metric.trials_needed or 'more'} needed"
+    p_value = "" if metric.p_value is None else f", p {metric.p_value:.2g}"
     return (
-        Span(shown(one.metric), "code"),
+        Span(shown(metric.metric), "code"),
         Span(
-            f" {_signed(one.difference)} ({_interval(one)}){p_value}, threshold {threshold:+.3%}, "
-            f"{_trials(one.trials)} by {shown(one.model)}{needed}"
+            f" {_signed(metric.difference)} ({_interval(metric)}){p_value}, threshold {threshold:+.3%}, "
+            f"{_trials(metric.trials)} by {shown(metric.model)}{needed}"
         ),
     )
 
@@ -79,11 +79,11 @@ def _sides(outcome: TrialOutcome) -> Line:
     return (Span("Side B "), Span(b, "code"), Span(" against A "), Span(a, "code"), Span(machines))
 
 
-def _interval(one: MetricOutcome) -> str:
-    if one.low is None and one.high is None:
+def _interval(metric: MetricOutcome) -> str:
+    if metric.low is None and metric.high is None:
         return "no interval"
     low, high = (
-        end if bound is None else f"{bound:+.2%}" for bound, end in ((one.low, "-∞"), (one.high, "∞"))
+        end if bound is None else f"{bound:+.2%}" for bound, end in ((metric.low, "-∞"), (metric.high, "∞"))
     )
     return f"{low} to {high}"
 

@@ -21,7 +21,7 @@ AGAIN_S = 5.0
 
 
 class AlertWorker:
-    """Takes events in and has the desk send what is due; a health endpoint can watch it like a stage."""
+    """Takes events in and has the desk send due alerts; a health endpoint can watch it like a stage."""
 
     name = GROUP
 
@@ -34,21 +34,21 @@ class AlertWorker:
         self._turned = time.monotonic()
 
     def call_s(self) -> float:
-        """Return how long its present turn has taken."""
+        """Return the seconds that its present turn has taken."""
         return time.monotonic() - self._turned
 
     def assignment(self) -> str:
-        """Return what it waits for; ``ok`` once its group has given it its partitions, perhaps none."""
+        """Return what the worker waits for; ``ok`` once its group has assigned partitions, perhaps none."""
         return "ok" if self._joined else "waits for partitions"
 
     def samples(self) -> list[Sample]:
-        """Return what it counts, as METRICS names it."""
+        """Return the worker's metrics, named as in METRICS."""
         return self._desk.samples()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Send alerts until ``stop``, whatever broker, store and targets do meanwhile.
 
-        A group that has committed nothing begins with what comes from then on, or ``from_start``.
+        A group without commits begins with new events, or ``from_start``.
 
         Raises:
             ConfigError: there is no topic, or the broker refuses us.
@@ -65,13 +65,13 @@ class AlertWorker:
             await self._desk.finish()
 
     async def _read(self, stop: asyncio.Event) -> None:
-        """Read as a member of the group; offsets are committed once what events lead to is in the store."""
+        """Read as a member of the group; offsets are committed once the deliveries of events are stored."""
         arrived = asyncio.Event()
         topics = [self._topics[source] for source in self._desk.sources]
         sources = dict(zip((topic.name for topic in topics), self._desk.sources, strict=True))
 
         def parts_of(partitions: frozenset[TopicPartition]) -> frozenset[Part]:
-            return frozenset((sources[each.topic], each.partition) for each in partitions)
+            return frozenset((sources[partition.topic], partition.partition) for partition in partitions)
 
         async def leave(partitions: frozenset[TopicPartition]) -> None:
             await self._desk.left(parts_of(partitions))

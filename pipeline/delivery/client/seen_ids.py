@@ -1,4 +1,4 @@
-"""Ids of events that were handled, in a file of SQLite."""
+"""Ids of handled events, in a file of SQLite."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _FORGET = "DELETE FROM smidgen_seen WHERE at < datetime('now', ?)"
 class SeenIds:
     """Remembers ids over restarts; processes may share the file.
 
-    What the block of ``once`` writes through ``connection`` is kept in one transaction with the id: exactly
-    once. What it does elsewhere is done again if the process dies within the block.
+    Writes of the block of ``once`` through ``connection`` are in one transaction with the id: exactly once.
+    Other effects are repeated if the process dies within the block.
 
     Args:
         path: The file, made if it is not there.
@@ -32,7 +32,7 @@ class SeenIds:
 
     @contextmanager
     def once(self, event_id: str) -> Iterator[bool]:
-        """Yield whether an id is new, and keep it once the block has ended; not if it raises."""
+        """Yield whether an id is new, and keep it once the block has ended; not if the block raises."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield self.connection.execute(_TAKE, (event_id,)).rowcount == 1

@@ -1,4 +1,4 @@
-"""Subscriptions to regression events: one that goes on where it was, and a look at what is kept."""
+"""Subscriptions to regression events: one that resumes, and a look at stored events."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ async def subscribe(
     since: float | None = None,
     from_start: bool = False,
 ) -> AsyncGenerator[Event]:
-    """Yield events as they come, those of a service in order, and go on after a restart where it was.
+    """Yield events as they come, those of a service in order, and resume after a restart.
 
-    An event is done with when the next one is asked for; what was not done with comes again. So a process
-    that is killed sees its last event twice: ``SeenIds`` leaves it out. Processes of one ``group`` share the
-    partitions, and an event goes to one of them.
+    An event is done when the next one is requested; events that are not done come again. So a killed process
+    sees its last event twice: ``SeenIds`` filters it out. Processes of one ``group`` share the partitions,
+    and an event goes to one of them.
 
     Args:
         group: The consumer group. A new one begins with what comes from now on, or ``from_start``.
@@ -64,7 +64,7 @@ async def subscribe(
 
 
 async def _entries(member: Member, since: float | None) -> AsyncGenerator[Entry]:
-    """Yield what a member reads; partitions that come to it are taken up where the group is."""
+    """Yield the entries of a member; newly assigned partitions resume at the group's offsets."""
     assigned: frozenset[TopicPartition] = frozenset()
     while True:
         entries = await member.poll(POLL_S)
@@ -83,7 +83,7 @@ async def _entries(member: Member, since: float | None) -> AsyncGenerator[Entry]
 async def history(
     since: float, *, settings: Settings | None = None, services: Sequence[str] = ("*",)
 ) -> AsyncIterator[Event]:
-    """Yield the events from a time on (epoch seconds) that are kept, and end; no group takes part.
+    """Yield the stored events from a time on (epoch seconds), and end; no group is involved.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
@@ -98,7 +98,7 @@ async def history(
 
 
 def _event(entry: Entry, services: Sequence[str], since: float | None) -> Event | None:
-    """Return the event of a message that is asked for; what is none is logged."""
+    """Return the requested event of a message; messages that are no event are logged."""
     try:
         event = cast(Event, decode_event(entry.value))
         service = str(event["data"]["service"])

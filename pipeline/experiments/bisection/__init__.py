@@ -1,4 +1,4 @@
-"""Bisection under noise: which commit of a range makes a step, by as few builds and runs as it takes."""
+"""Bisection under noise: the commit of a range that makes a step, by few builds and runs."""
 
 from pipeline.experiments.bisection.belief import Belief, BeliefConfig, Measured, believe
 from pipeline.experiments.bisection.choice import Costs, next_version

@@ -1,11 +1,11 @@
-"""What measurements say of where a step lies: a posterior over the commits of a range, and none of them.
+"""Posterior of the commit at which a step lies, or of no step, given noisy measurements.
 
 Version 0 is the code before the range, version i that with commit i. If commit c makes the step, versions
 before c have one level and those from c on another; otherwise all have the same. Levels and the variance of
 the noise are unknown, and integrated over: the evidence for a split against no step is the Bayes factor of
 Student's t (Gönen, Johnson et al. 2005), for steps of at least the threshold whose size, in units of the
 noise, is spread evenly over the logarithm. As smaller steps do not count, measurements can show that there is
-none. Single ones may be outliers; they are drawn towards the likeliest levels first.
+none. Single measurements may be outliers: they are first drawn towards the likeliest levels.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from pipeline.analysis.statistics.robust import MAD_TO_DEVIATION
 from pipeline.model import FloatArray, IntArray
 
 _SIZES = 2.0 ** np.arange(15)
-"""Typical sizes of a step, in those of the smallest one, each as likely as the next."""
+"""Typical sizes of a step, as multiples of the smallest one; each is equally likely."""
 
 _SMALLEST_SIZE = 0.5
-"""Standard deviations of one measurement: a smaller step would take more than a hundred."""
+"""Smallest step in standard deviations of one measurement: less would take over a hundred measurements."""
 
 _SMALLEST_NOISE = 1e-9
-"""As a share of the largest value: counts of operations have no noise, and variances are no 0."""
+"""Least noise as a share of the largest value: counts of operations have none; variances must exceed 0."""
 
 _SMALLEST_TAIL = 1e-200
 """Under it the first term of the tail's series is all of it."""
 
 _ROUNDS = 3
-"""Of levels and outliers."""
+"""Rounds of estimating levels and outliers."""
 
 
 @dataclass(frozen=True, slots=True)
 class BeliefConfig:
-    """What is assumed before anything is measured."""
+    """Assumptions before any measurement."""
 
     none: float = 0.1
     """Probability that no commit of the range makes a step."""
     threshold: float = 0.0
     """Smallest step that counts, relative to the level before."""
     direction: Literal["up", "down", "any"] = "up"
-    """Of the step that is looked for."""
+    """Direction of the step."""
     outlier: float = 3.0
     """Standard deviations from its level beyond which a measurement counts no further."""
 
@@ -142,28 +142,28 @@ def _of(version: IntArray, values: FloatArray, prior: FloatArray, config: Belief
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Steps:
-    """The step at each split, in standard deviations of the noise that it leaves: (splits,) each."""
+    """The step at each split, in standard deviations of the residual noise: (splits,) each."""
 
     size: FloatArray
-    shared: FloatArray  # measurements of which one mean would be as exact as the difference of both levels
+    shared: FloatArray  # measurements whose mean would be as exact as the difference of both levels
     smallest: FloatArray
 
 
 def _evidence(steps: _Steps, degrees: float, direction: str) -> FloatArray:
     """Return the logarithm of the Bayes factor of a step at each split against none: (splits,)."""
     signs = [sign for sign in (1.0, -1.0) if direction == "any" or (sign > 0) == (direction == "up")]
-    found = [_one_sided(replace(steps, size=sign * steps.size), degrees) for sign in signs]
-    return np.asarray(np.logaddexp.reduce(found) - np.log(len(found)))
+    factors = [_one_sided(replace(steps, size=sign * steps.size), degrees) for sign in signs]
+    return np.asarray(np.logaddexp.reduce(factors) - np.log(len(factors)))
 
 
 def _one_sided(steps: _Steps, degrees: float) -> FloatArray:
-    """Return it of steps up that are as large as the smallest one."""
-    size, shared, smallest = (one[:, None] for one in (steps.size, steps.shared, steps.smallest))
+    """Return the log Bayes factor, against no step, of upward steps of at least the smallest size."""
+    size, shared, smallest = (values[:, None] for values in (steps.size, steps.shared, steps.smallest))
     typical = np.maximum(smallest, _SMALLEST_SIZE) * _SIZES
     spread = 1.0 + shared * typical**2
     squared = shared * size**2 / degrees
     factor = -0.5 * np.log(spread) + (degrees + 1.0) / 2.0 * (np.log1p(squared) - np.log1p(squared / spread))
-    # Of all steps of a typical size, the share of those that count: after the measurements over before.
+    # Share of the steps of a typical size that are large enough to count: posterior over prior.
     shrunk = 1.0 - 1.0 / spread
     scale = np.sqrt(
         shrunk / np.maximum(shared, 1e-300) * (degrees / (degrees + 1.0)) * (1.0 + squared / spread)
@@ -174,7 +174,7 @@ def _one_sided(steps: _Steps, degrees: float) -> FloatArray:
 
 
 def _log_tail(degrees: float, t: FloatArray) -> FloatArray:
-    """Return the logarithm of the probability that Student's t is less, also where that is no float."""
+    """Return the logarithm of the probability below a value under Student's t, also where it underflows."""
     near = special.stdtr(degrees, np.maximum(t, -1e150))
     small = near < _SMALLEST_TAIL
     far = degrees / 2.0 * -np.log1p(np.where(small, t, 0.0) ** 2 / degrees)
@@ -183,7 +183,7 @@ def _log_tail(degrees: float, t: FloatArray) -> FloatArray:
 
 
 def _without_outliers(measured: Measured, belief: Belief | None, outlier: float) -> FloatArray:
-    """Return the values with those cut that lie far from the likeliest levels, or without any from all."""
+    """Return the values with outliers clipped: those far from the likeliest levels, or from one median."""
     best = int(belief.commits.argmax()) if belief else 0
     new = measured.version > best
     if belief is None or belief.commits[best] <= belief.none or new.all() or not new.any():
@@ -194,7 +194,7 @@ def _without_outliers(measured: Measured, belief: Belief | None, outlier: float)
     spread = (
         MAD_TO_DEVIATION * float(np.median(np.abs(left))) * np.sqrt(len(left) / max(len(left) - 2.0, 1.0))
     )
-    # Where most do not stray at all, what strays is no outlier of their noise.
+    # If most values equal their level, the MAD is 0: use the standard deviation.
     reach = outlier * (spread or float(left.std()))
     result: FloatArray = fitted + np.clip(left, -reach, reach)
     return result

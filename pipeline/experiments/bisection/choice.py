@@ -1,4 +1,4 @@
-"""Which version to measure next: where most is learnt of the step for what it costs."""
+"""Choice of the version to measure next: the one with most information on the step for its cost."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pipeline.experiments.bisection.belief import Belief
 from pipeline.model import FloatArray, IntArray
 
 _REPEATS = np.array([1.0, 2.0, 4.0, 8.0])
-"""How often a version may be measured in a row: a build pays for itself by all that follow it."""
+"""Largest number of measurements of one version in a row: they share the cost of its build."""
 
 _DIVISIONS = (np.arange(32) + 0.5) / 32
-"""Shares of the posterior at which versions are looked at: a finer choice would hardly be another."""
+"""Quantiles of the posterior whose versions are considered: a finer grid would hardly change the choice."""
 
 _NODES = (np.arange(24) + 0.5) / 24
-"""Quantiles of what a measurement may give."""
+"""Quantiles of the outcome of a measurement."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Costs:
-    """What the next measurement costs, in any unit.
+    """Costs of the next measurement, in any unit.
 
     Args:
-        run: Of one measurement.
-        build: (versions,) that comes before it, 0 of what is built; infinite of what cannot be measured.
+        run: Cost of one measurement.
+        build: (versions,) cost of a build before it, 0 if built; infinite if the version cannot be measured.
     """
 
     run: float
@@ -36,9 +36,9 @@ class Costs:
 def next_version(belief: Belief, costs: Costs) -> int | None:
     """Return the version to measure next, or None if none can be.
 
-    A version is of the old level, of the new one, or there is no step. A measurement says which, the better
-    the further these levels are apart in units of what is not known: of the noise and of the levels. What is
-    learnt is the mutual information of both, by that version's expected values.
+    A version is of the old level, of the new one, or there is no step. A measurement distinguishes these
+    better, the further the levels are apart in units of the uncertainty of noise and levels. The information
+    gained is the mutual information of both, by that version's expected values.
 
     Args:
         belief: The posterior so far.
@@ -53,7 +53,7 @@ def next_version(belief: Belief, costs: Costs) -> int | None:
 
 
 def _candidates(belief: Belief, costs: Costs) -> IntArray:
-    """Return the versions to choose from: those built, and some that divide what is likely evenly."""
+    """Return the versions to choose from: those built, and versions at even quantiles of the posterior."""
     able = np.flatnonzero(np.isfinite(costs.build))
     built = able[costs.build[able] == 0]
     # The probability that a version has the new level rises with it.
@@ -64,7 +64,7 @@ def _candidates(belief: Belief, costs: Costs) -> IntArray:
 
 
 def information(belief: Belief, versions: IntArray) -> FloatArray:
-    """Return what so many measurements of a version would say of the step, in nats: (versions, repeats)."""
+    """Return the information that repeated measurements give on the step, in nats: (versions, repeats)."""
     shares, means, levels = (part[versions] for part in _components(belief))
     noise = float(belief.commits @ belief.variance + belief.none * belief.none_variance)
     scale = np.sqrt(levels[:, None, :] + noise / _REPEATS[None, :, None])  # (versions, repeats, components)
@@ -82,7 +82,7 @@ def information(belief: Belief, versions: IntArray) -> FloatArray:
 
 
 def _components(belief: Belief) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return of each version: how likely no step, the old and the new level are, their means and variances.
+    """Return, for each version, probabilities, means and variances of no step, the old and the new level.
 
     Each is (versions, 3). A level's variance is that of its mean, and how means of likely splits differ.
     """
@@ -105,12 +105,12 @@ def _components(belief: Belief) -> tuple[FloatArray, FloatArray, FloatArray]:
 def _pooled(
     mass: FloatArray, mean: FloatArray, variance: FloatArray, share: FloatArray, *, forward: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance of a level over the splits by which a version has it: (versions,) each."""
+    """Return mean and variance of a level over the splits that give it to a version: (versions,) each."""
     centre = float(mean @ mass) / max(float(mass.sum()), 1e-300)
     moments = []
     for part in (mass * (mean - centre), mass * (variance + (mean - centre) ** 2)):
         summed = np.cumsum(part) if forward else np.cumsum(part[::-1])[::-1]
         moments.append(np.append(0.0, summed) if forward else np.append(summed, 0.0))
-    known = share > 0
-    first, second = (np.divide(one, share, out=np.zeros_like(share), where=known) for one in moments)
+    positive = share > 0
+    first, second = (np.divide(moment, share, out=np.zeros_like(share), where=positive) for moment in moments)
     return first + centre, np.maximum(second - first**2, 1e-300)

@@ -1,4 +1,4 @@
-"""The search for the commit of a step: what is known so far, what to measure next, and when it is over."""
+"""The search for the commit of a step: its record, the next measurement, and the rule that ends it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pipeline.experiments.bisection.choice import Costs, next_version
 from pipeline.model import FloatArray
 
 ENDS = 3
-"""Measurements of the first and of the last version before any other: fewer do not show the noise."""
+"""Measurements of the first and of the last version before any other: fewer cannot show the noise."""
 
 
 class Outcome(StrEnum):
-    """How a search stands."""
+    """State of a search."""
 
     OPEN = "open"
     FOUND = "found"
@@ -31,10 +31,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SearchConfig:
-    """When a search is over, and what it assumes."""
+    """Rules that end a search, and its assumptions."""
 
     confidence: float = 0.95
-    """Posterior at which it is."""
+    """Posterior at which the search ends."""
     builds: int | None = None
     """Most versions that are built, those that fail among them; None is no bound."""
     runs: int | None = None
@@ -63,7 +63,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standing:
-    """What a record says.
+    """The state of a search, by its record.
 
     Args:
         outcome: How the search stands.
@@ -126,7 +126,7 @@ def standing_of(record: Record, prior: FloatArray, config: SearchConfig) -> Stan
 def _standing(
     outcome: Outcome, follows: int | None, prior: FloatArray, config: SearchConfig, group: tuple[int, ...]
 ) -> Standing:
-    """Return a standing before anything is known but what was assumed."""
+    """Return the standing before any measurement: the assumptions alone."""
     none = config.belief.none
     return Standing(outcome, follows, none, (1.0 - none) * prior, group, None)
 
@@ -138,7 +138,7 @@ def _groups(skipped: frozenset[int], commits: int) -> tuple[int, ...]:
 
 
 def _allowed(record: Record, config: SearchConfig) -> frozenset[int] | range:
-    """Return the versions that the budget lets be measured."""
+    """Return the versions that the budget allows to be measured."""
     if config.runs is not None and len(record.run_s) >= config.runs:
         return frozenset()
     if config.builds is not None and len(record.build_s) >= config.builds:
@@ -147,12 +147,16 @@ def _allowed(record: Record, config: SearchConfig) -> frozenset[int] | range:
 
 
 def _costs(record: Record, allowed: frozenset[int] | range, versions: int) -> Costs:
-    """Return costs in seconds, as they were so far on average."""
-    run, build = (max(float(np.mean(one)), 1e-6) if one else 1.0 for one in (record.run_s, record.build_s))
+    """Return costs in seconds: their averages so far."""
+    run, build = (max(float(np.mean(item)), 1e-6) if item else 1.0 for item in (record.run_s, record.build_s))
     costs = np.array(
         [
-            np.inf if one in record.skipped or one not in allowed else 0.0 if one in record.ready else build
-            for one in range(versions)
+            np.inf
+            if item in record.skipped or item not in allowed
+            else 0.0
+            if item in record.ready
+            else build
+            for item in range(versions)
         ]
     )
     return Costs(run, costs)

@@ -16,7 +16,7 @@ _SPREAD_EVENLY = 0.1
 
 
 def suspect_range(values: FloatArray, split: int, *, up: bool = True) -> tuple[int, int]:
-    """Return between which points a rise lies: the last of the old level, and the first of the new one.
+    """Return the points that a rise lies between: the last of the old level, and the first of the new one.
 
     The last point before the change that is under the 75th percentile of those before, and the first after
     it that is above the 25th percentile of those after. Changes after the one and up to the other are

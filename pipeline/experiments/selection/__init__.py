@@ -1,4 +1,4 @@
-"""Which changes are worth an experiment (ServiceLab §3.1, DiffSuggester), and which tests are kept."""
+"""Selection of changes that are worth an experiment (ServiceLab §3.1, DiffSuggester), and kept tests."""
 
 from pipeline.experiments.selection.budget import Budget, Worth, worth_of
 from pipeline.experiments.selection.chance import Chance, Example, learn_chance

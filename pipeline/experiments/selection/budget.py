@@ -1,4 +1,4 @@
-"""Whether an experiment is worth its machines: what is likeliest to cost most comes first (§3.1)."""
+"""Worth of an experiment, against its machines: the change likeliest to cost most comes first (§3.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DAY_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What there is for experiments.
+    """Resources for experiments.
 
     Args:
         machines: That run trials, two at a time for each.
@@ -26,7 +26,7 @@ class Budget:
 
     @property
     def experiments_per_day(self) -> float:
-        """How many experiments the machines run in a day."""
+        """Number of experiments that the machines run in a day."""
         return self.machines / 2.0 * _DAY_S / (self.trials * self.trial_s)
 
 
@@ -35,7 +35,7 @@ class Worth:
     """Whether a change is worth an experiment.
 
     Args:
-        score: What is expected to be at stake.
+        score: Expected share at stake.
         threshold: Score from which changes are tested, that as many are as the machines run.
         tested: Share of changes that can be tested.
         worth: Whether this one is among them, or touches a kept test.
@@ -54,8 +54,8 @@ def worth_of(
 ) -> Worth:
     """Return whether a change is worth an experiment, by the scores of past changes (ServiceLab §3.1).
 
-    A score of 0, of what modifies no subroutine, never is. Where machines suffice for all, or no past change
-    is known, all others are; so is what touches a kept test, however little is at stake.
+    A score of 0 (the change modifies no subroutine) never is. Every other change is if machines suffice for
+    all or no past change is known, or if the change touches a kept test.
 
     Args:
         score: Of the change.

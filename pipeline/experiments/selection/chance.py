@@ -1,4 +1,4 @@
-"""How likely a change is to cause a regression, by the share of production that it touches.
+"""Chance that a change causes a regression, by the share of production that it touches.
 
 A logistic regression on the logarithm of the touched share, learned from past changes of which it is known
 whether production reported a regression of theirs. Few changes regress, so a normal prior draws both weights
@@ -16,7 +16,7 @@ from scipy import special
 from pipeline.model import FloatArray
 
 SMALLEST_SHARE = 1e-5
-"""Smallest share that is distinguished: code that did not run yet may, once it is changed."""
+"""Smallest share that is distinguished: code that does not run yet may run once it is changed."""
 
 _AT = np.log(0.01)
 """Logarithm of the share at which the first weight is the log odds."""
@@ -40,7 +40,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chance:
-    """What was learned, the likeliest weights, and of how many examples."""
+    """The learned model: the likeliest weights, and the number of examples."""
 
     weights: FloatArray  # (2,)
     examples: int
@@ -52,9 +52,9 @@ class Chance:
 
 
 def learn_chance(examples: Sequence[Example]) -> Chance:
-    """Learn from past changes; without any it is the prior."""
-    rows = _rows([one.share for one in examples])
-    regressed = np.array([one.regressed for one in examples], dtype=np.float64)
+    """Learn from past changes; without examples return the prior."""
+    rows = _rows([example.share for example in examples])
+    regressed = np.array([example.regressed for example in examples], dtype=np.float64)
     precision = np.diag(1.0 / _DEVIATION**2)
     weights = _MEAN.copy()
     for _ in range(_STEPS):

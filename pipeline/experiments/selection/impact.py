@@ -1,4 +1,4 @@
-"""What a change touches in production: gCPU of its subroutines, and the endpoints that reach them."""
+"""Impact of a change on production: gCPU of its subroutines, and the endpoints that reach them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class EndpointImpact:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What a change touches.
+    """Impact of a change on production.
 
     Args:
         share: Of the service's samples, those whose stack holds any touched subroutine.
@@ -55,7 +55,7 @@ def touched_share(index: StackIndex, subroutines: Collection[str]) -> float:
 
 
 def score_of(chance: Chance, share: float, subroutines: Collection[str]) -> float:
-    """Return what is expected to be at stake: the chance of a regression times the share that is touched.
+    """Return the expected share at stake: the chance of a regression times the touched share.
 
     0 if no subroutine is modified. One that does not run in production may, once it is changed.
     """
@@ -63,7 +63,7 @@ def score_of(chance: Chance, share: float, subroutines: Collection[str]) -> floa
 
 
 def impact_of(index: StackIndex, subroutines: Collection[str], least: float = 0.01) -> Impact:
-    """Return what a change touches in the later of two spans of a service's stacks.
+    """Return the impact of a change on the later of two spans of a service's stacks.
 
     Args:
         index: Stacks of production.
@@ -71,10 +71,10 @@ def impact_of(index: StackIndex, subroutines: Collection[str], least: float = 0.
         least: Endpoints are left out whose own samples are touched by a lesser share.
     """
     counts, total = index.matrix.after, max(index.matrix.total_after, 1.0)
-    known = sorted(name for name in set(subroutines) if name in index.labels)
-    held = _held(index, known)
-    shares = [(name, float(counts[_held(index, [name])].sum()) / total) for name in known]
-    seen = sorted((one for one in shares if one[1] > 0), key=lambda one: (-one[1], one[0]))
+    present = sorted(name for name in set(subroutines) if name in index.labels)
+    held = _held(index, present)
+    shares = [(name, float(counts[_held(index, [name])].sum()) / total) for name in present]
+    seen = sorted((row for row in shares if row[1] > 0), key=lambda row: (-row[1], row[0]))
     names = {name for name, _ in seen}
     return Impact(
         float(counts[held].sum()) / total,
@@ -87,21 +87,21 @@ def impact_of(index: StackIndex, subroutines: Collection[str], least: float = 0.
 def _endpoints(
     index: StackIndex, counts: FloatArray, held: BoolArray, least: float
 ) -> tuple[EndpointImpact, ...]:
-    found = []
+    rows = []
     for name in index.names:
         if not name.startswith(_ENDPOINT):
             continue
         own = _held(index, [name])
         samples, touched = float(counts[own].sum()), float(counts[own & held].sum())
         if touched > 0 and touched >= least * samples:
-            found.append((name.removeprefix(_ENDPOINT), samples, touched / samples))
-    whole = sum(samples for _, samples, _ in found)
-    found.sort(key=lambda one: (-one[1], one[0]))
-    return tuple(EndpointImpact(name, samples / whole, touched) for name, samples, touched in found)
+            rows.append((name.removeprefix(_ENDPOINT), samples, touched / samples))
+    whole = sum(samples for _, samples, _ in rows)
+    rows.sort(key=lambda row: (-row[1], row[0]))
+    return tuple(EndpointImpact(name, samples / whole, touched) for name, samples, touched in rows)
 
 
 def _held(index: StackIndex, names: Collection[str]) -> BoolArray:
-    """Return which stacks hold any of some labels: (stacks,)."""
+    """Return the mask of stacks that hold any of the labels: (stacks,)."""
     rows = [index.labels[name] for name in names if name in index.labels]
     if not rows:
         return np.zeros(index.stacks, dtype=np.bool_)

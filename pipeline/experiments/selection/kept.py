@@ -1,4 +1,4 @@
-"""Kept tests: trials of what a fixed regression cost, for changes that modify the same subroutines."""
+"""Kept tests: trials that would detect a fixed regression, for changes of the same subroutines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.model import FloatArray, MetricKind, VerdictKind
 from pipeline.model.frames import element
 
 _REAL: tuple[VerdictKind | None, ...] = (None, "true", "acknowledged")
-"""States of a regression that nobody doubts, nor wants."""
+"""States of a regression that people confirm as unwanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class FixedRegression:
 
 @dataclass(frozen=True, slots=True)
 class MetricTrials:
-    """How many trials show a regression in a metric of trials; None if more than can be run."""
+    """Number of trials that show a regression in a metric of trials; None if too many."""
 
     metric: str
     needed: int | None
@@ -49,7 +49,7 @@ class MetricTrials:
 
 @dataclass(frozen=True, slots=True)
 class KeptTest:
-    """What a trial should do to see a regression that was fixed, should it come back.
+    """Instructions for a trial that would detect a fixed regression if it came back.
 
     Args:
         regression: Id of its event.
@@ -75,7 +75,7 @@ class KeptTest:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What stacks hold that reach it: its subroutines, and the annotation that regressed."""
+        """Labels of the stacks that reach the test: its subroutines, and the annotation that regressed."""
         own = (
             () if self.metric_kind in ("subroutine", "service") else (element(self.metric_kind, self.metric),)
         )
@@ -85,8 +85,8 @@ class KeptTest:
 def is_fixed(verdict: VerdictKind | None, *, contradicted: bool, repaired: bool) -> bool:
     """Return whether a regression is closed as fixed.
 
-    It is if a person says so and scans do not contradict, or if it is gone since a change that modifies its
-    subroutines, unless people say that it was none or was planned.
+    It is if a person says so and scans do not contradict, or if it has been gone since a change that modifies
+    its subroutines, unless people call it false or planned.
 
     Args:
         verdict: The state of its event; None if nobody said anything.
@@ -114,11 +114,13 @@ def keep_test(
         metric=fixed.metric,
         threshold=fixed.size,
         subroutines=tuple(sorted(_subroutines(fixed))),
-        experiments=tuple(dict.fromkeys(one.experiment for one in findings if one.is_of(fixed.cause))),
+        experiments=tuple(
+            dict.fromkeys(finding.experiment for finding in findings if finding.is_of(fixed.cause))
+        ),
         trials=tuple(
-            MetricTrials(metric, trials_needed(past, fixed.size))
-            for metric, past in sorted(differences.items())
-            if len(past) > 1 and measures(metric, fixed.kind, fixed.metric)
+            MetricTrials(metric, trials_needed(history, fixed.size))
+            for metric, history in sorted(differences.items())
+            if len(history) > 1 and measures(metric, fixed.kind, fixed.metric)
         ),
     )
 
@@ -126,15 +128,15 @@ def keep_test(
 def touched_tests(kept: Sequence[KeptTest], subroutines: Collection[str]) -> tuple[KeptTest, ...]:
     """Return the kept tests of which a change modifies a subroutine, the largest regression first."""
     modified = set(subroutines)
-    found = [one for one in kept if modified.intersection(one.subroutines)]
-    return tuple(sorted(found, key=lambda one: (-one.threshold, one.regression)))
+    tests = [test for test in kept if modified.intersection(test.subroutines)]
+    return tuple(sorted(tests, key=lambda test: (-test.threshold, test.regression)))
 
 
 def _subroutines(fixed: FixedRegression) -> frozenset[str]:
     """Return the subroutine that regressed, and those of its cause that rose with it.
 
-    A cause modifies others, too. Where nothing says which of them rose, all count.
+    A cause may modify further subroutines. If it is not known which of them rose, all count.
     """
     own = frozenset([fixed.metric] if fixed.kind == "subroutine" else [])
-    found = own | (fixed.modified & fixed.seen)
-    return found or fixed.modified
+    regressed = own | (fixed.modified & fixed.seen)
+    return regressed or fixed.modified

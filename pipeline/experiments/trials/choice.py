@@ -1,4 +1,4 @@
-"""Which model a metric of a service gets: the best that holds its false positives (§4.2, adaptive method)."""
+"""Choice of the model for a metric of a service: the best that holds its false positives (§4.2)."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pipeline.experiments.trials.models import MODELS, Model
 
 @dataclass(frozen=True, slots=True)
 class ChoiceConfig:
-    """What a model is chosen by."""
+    """Criteria of the choice of a model."""
 
     alpha: float = 0.05
-    """Of each test, and the share of A/A experiments that may differ."""
+    """Significance level of each test, and the share of A/A experiments that may differ."""
     regression: float = 0.01
-    """Relative, put on side B of A/A experiments: artificial A/B experiments."""
+    """Relative regression that is added to side B of A/A experiments: artificial A/B experiments."""
     certainty: float = 0.95
     """A model is left out if its false positives exceed ``alpha`` by more than chance explains."""
     missed: Mapping[str, int] = field(default_factory=dict)
-    """By model, regressions of at least this size that it let pass and production found."""
+    """By model, production regressions of at least this size that the model passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How a model did on experiments whose truth is known."""
+    """Performance of a model on experiments whose truth is known."""
 
     model: str
     false_positives: float
@@ -43,7 +43,7 @@ class Score:
 
     @property
     def total(self) -> float:
-        """Errors of either kind: less is better."""
+        """Sum of both error rates: less is better."""
         return self.false_positives + self.false_negatives
 
 
@@ -59,18 +59,18 @@ class Choice:
 
 
 def score(model: Model, experiments: Experiments, config: ChoiceConfig) -> Score:
-    """Return how a model does on A/A experiments, and on the same with a regression put on side B."""
+    """Return the score of a model on A/A experiments, and on the same with a regression on side B."""
     equal = model.estimate(experiments, config.alpha)
     slower = model.estimate(experiments.slower(config.regression), config.alpha)
     differs = int(np.sum(equal.p_value <= config.alpha))
-    found = (slower.p_value <= config.alpha) & (slower.difference > 0)
+    detected = (slower.p_value <= config.alpha) & (slower.difference > 0)
     count = len(equal.p_value)
-    # Chance of so many or more, if the model is as good as its alpha.
+    # Chance of as many false positives or more, if the model holds its alpha.
     chance = float(special.bdtrc(differs - 1, count, config.alpha)) if differs else 1.0
     return Score(
         model.name,
         differs / count,
-        1.0 - float(found.sum()) / (count + config.missed.get(model.name, 0)),
+        1.0 - float(detected.sum()) / (count + config.missed.get(model.name, 0)),
         float(np.median((equal.high - equal.low) / 2.0)),
         chance > 1.0 - config.certainty,
     )
@@ -84,7 +84,7 @@ def choose(
     Among models that hold the bound on false positives, the one with the fewest errors of either kind wins;
     of equal ones the one with the narrowest interval. One that finds no regression at all comes after all
     that find some, though it never errs on equal sides. Models that need a history, or requests, are left out
-    where there are none, and so are those that are for who names them.
+    where there are none, and so are those that only apply when named.
 
     Args:
         experiments: A/A experiments, each with as many trials as a real one will have.
@@ -98,8 +98,14 @@ def choose(
         and (len(experiments.history) or not model.from_history)
         and (experiments.match is not None or not model.by_request)
     )
-    allowed = [each for each in scores if each.holds]
+    allowed = [model_score for model_score in scores if model_score.holds]
     best = min(
-        allowed, key=lambda each: (each.false_negatives >= 1.0, each.total, each.detectability), default=None
+        allowed,
+        key=lambda model_score: (
+            model_score.false_negatives >= 1.0,
+            model_score.total,
+            model_score.detectability,
+        ),
+        default=None,
     )
     return Choice(best.model if best else None, scores, len(experiments.a))

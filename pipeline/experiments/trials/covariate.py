@@ -16,29 +16,29 @@ FEWEST_PAST = 20
 """A/A trials that estimate how a metric follows its covariate."""
 
 FEWEST_TRIALS = 5
-"""Trials that estimate it where the past does not: three degrees of freedom are left."""
+"""Trials that estimate the slope if there is no history: three degrees of freedom are left."""
 
 CHANGED = 0.01
-"""Chance that a covariate counts as changed though it is not: at most so much is added to false positives."""
+"""Chance that a covariate counts as changed though it is not: an upper bound on the added false positives."""
 
 
 LARGEST = 1e50
-"""Relative difference of a covariate whose square is still a number among others."""
+"""Largest relative difference of a covariate whose square does not overflow."""
 
 
 class Use(StrEnum):
-    """What was made of a covariate."""
+    """Use of a covariate."""
 
     HISTORY = "history"
-    """Differences are adjusted, as A/A trials of the past say."""
+    """Differences are adjusted by the slope of past A/A trials."""
     TRIALS = "trials"
-    """They are adjusted as the trials themselves say."""
+    """Differences are adjusted by the slope of the trials themselves."""
     CHANGED = "changed"
     """Not used: side B changes the covariate itself."""
     CONSTANT = "constant"
-    """Not used: it does not differ where it should explain something."""
+    """Not used: the covariate does not vary where its slope is estimated."""
     FEW = "few"
-    """Not used: there are too few trials to learn from."""
+    """Not used: there are too few trials to estimate the slope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ class Covariate:
 
 @dataclass(frozen=True, slots=True)
 class Adjustment:
-    """What a covariate did to the differences of a metric."""
+    """Effect of a covariate on the differences of a metric."""
 
     covariate: str
     use: Use
     difference: float
-    """Of the covariate itself, relative."""
+    """Difference of the covariate itself, relative."""
     p_value: float
-    """That it is not changed by side B."""
+    """p-value against the covariate being unchanged by side B."""
     theta: float = 0.0
     """Difference of the metric for each difference of the covariate."""
     variance_fell: float = 0.0
@@ -67,13 +67,13 @@ class Adjustment:
 
 @dataclass(frozen=True, slots=True)
 class Adjusted:
-    """Experiments after a covariate."""
+    """Experiments after adjustment by a covariate."""
 
     experiments: Experiments
     past: Experiments | None
     by: Adjustment
     estimates: Estimates | None = None
-    """Of the trials themselves, if these say how the metric follows the covariate: no model knows that."""
+    """Estimates of the trials themselves, if these estimate the slope: no model knows that."""
 
 
 def adjust(
@@ -83,7 +83,7 @@ def adjust(
     before: Covariate | None,
     alpha: float | None,
 ) -> Adjusted:
-    """Take out of the differences of one experiment what a covariate explains.
+    """Subtract the part that a covariate explains from the differences of one experiment.
 
     A trial's difference d becomes d − θ x, where x is the covariate's. Its mean stays what it is as long as
     side B does not change the covariate, whatever θ is that does not depend on these trials: so θ comes from
@@ -104,14 +104,14 @@ def adjust(
         return Adjusted(experiments, past, Adjustment(now.name, Use.CONSTANT, 0.0, 1.0))
     own = paired_t_test(x[None], CHANGED)
     p_value = float((interval_test(x[None], usual, CHANGED) if len(usual) >= FEWEST_PAST else own).p_value[0])
-    kept = Adjusted(experiments, past, Adjustment(now.name, Use.FEW, float(x.mean()), p_value))
+    adjusted = Adjusted(experiments, past, Adjustment(now.name, Use.FEW, float(x.mean()), p_value))
     if p_value <= CHANGED:
-        return _unused(kept, Use.CHANGED)
+        return _unused(adjusted, Use.CHANGED)
     if past is not None and len(usual) >= FEWEST_PAST:
-        return _by_history(kept, past, x, usual)
+        return _by_history(adjusted, past, x, usual)
     if alpha is not None and len(x) >= FEWEST_TRIALS:
-        return _by_trials(kept, x, alpha)
-    return kept
+        return _by_trials(adjusted, x, alpha)
+    return adjusted
 
 
 def regression_test(differences: FloatArray, covariate: FloatArray, alpha: float) -> Estimates:
@@ -146,7 +146,7 @@ def slope(differences: FloatArray, covariate: FloatArray) -> FloatArray:
 
 
 def without(experiments: Experiments, explained: FloatArray) -> Experiments:
-    """Return experiments whose trials differ by less: what is explained is taken from side B.
+    """Return experiments without the explained part of their differences, which is taken from side B.
 
     Args:
         experiments: Any number.
@@ -160,30 +160,30 @@ def without(experiments: Experiments, explained: FloatArray) -> Experiments:
 
 
 def _usable(differences: FloatArray) -> FloatArray:
-    """Return differences without rounding, and as large as squares can be; none if the covariate is 0."""
+    """Return differences without rounding, clipped so that squares fit; none if the covariate is 0."""
     if not np.isfinite(differences).all():
         return np.empty(0)
-    kept = np.where(np.abs(differences) <= ROUNDING, 0.0, differences)
-    result: FloatArray = np.clip(kept, -LARGEST, LARGEST)
+    rounded = np.where(np.abs(differences) <= ROUNDING, 0.0, differences)
+    result: FloatArray = np.clip(rounded, -LARGEST, LARGEST)
     return result
 
 
-def _by_history(kept: Adjusted, past: Experiments, x: FloatArray, usual: FloatArray) -> Adjusted:
-    """Adjust by A/A trials: which side is which is chance there, so both means are 0."""
-    differences = trial_differences(past)[0]
+def _by_history(adjusted: Adjusted, history: Experiments, x: FloatArray, usual: FloatArray) -> Adjusted:
+    """Adjust by A/A trials: sides are assigned by chance there, so both means are 0."""
+    differences = trial_differences(history)[0]
     products, squares = differences * usual, usual**2
     if not squares.sum() > 0:
-        return _unused(kept, Use.CONSTANT)
+        return _unused(adjusted, Use.CONSTANT)
     theta = float(products.sum() / squares.sum())
-    # Each by what the others say, so that the past strays as much as trials that are new.
-    others = squares.sum() - squares
-    of_others = np.divide(products.sum() - products, others, out=np.zeros(len(others)), where=others > 0)
+    # Leave-one-out slopes, so that past trials vary as much as new trials do.
+    rest = squares.sum() - squares
+    of_others = np.divide(products.sum() - products, rest, out=np.zeros(len(rest)), where=rest > 0)
     explained = of_others * usual
     return Adjusted(
-        without(kept.experiments, theta * x[None]),
-        without(past, explained[None]),
+        without(adjusted.experiments, theta * x[None]),
+        without(history, explained[None]),
         replace(
-            kept.by,
+            adjusted.by,
             use=Use.HISTORY,
             theta=theta,
             variance_fell=_fell((differences**2).sum(), ((differences - explained) ** 2).sum()),
@@ -191,26 +191,26 @@ def _by_history(kept: Adjusted, past: Experiments, x: FloatArray, usual: FloatAr
     )
 
 
-def _by_trials(kept: Adjusted, x: FloatArray, alpha: float) -> Adjusted:
-    differences = trial_differences(kept.experiments)
+def _by_trials(adjusted: Adjusted, x: FloatArray, alpha: float) -> Adjusted:
+    differences = trial_differences(adjusted.experiments)
     around = x - x.mean()
     if not (around**2).sum() > 0:
-        return _unused(kept, Use.CONSTANT)
+        return _unused(adjusted, Use.CONSTANT)
     theta = float(slope(differences, x[None])[0])
     before = differences[0] - differences[0].mean()
     after = before - theta * around
     trials = len(x)
     fell = _fell((before**2).sum() / (trials - 1), (after**2).sum() / (trials - 2))
     return Adjusted(
-        without(kept.experiments, theta * x[None]),
+        without(adjusted.experiments, theta * x[None]),
         None,
-        replace(kept.by, use=Use.TRIALS, theta=theta, variance_fell=fell),
+        replace(adjusted.by, use=Use.TRIALS, theta=theta, variance_fell=fell),
         regression_test(differences, x[None], alpha),
     )
 
 
-def _unused(kept: Adjusted, use: Use) -> Adjusted:
-    return replace(kept, by=replace(kept.by, use=use))
+def _unused(adjusted: Adjusted, use: Use) -> Adjusted:
+    return replace(adjusted, by=replace(adjusted.by, use=use))
 
 
 def _fell(before: float, after: float) -> float:

@@ -1,4 +1,4 @@
-"""Pass, fail, or not enough trials."""
+"""Decisions on an experiment: pass, fail, or not enough trials."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.experiments.trials.estimate import Estimates
 
 
 class Decision(StrEnum):
-    """What an experiment says of one metric."""
+    """Decision on one metric of an experiment."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -19,10 +19,10 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What counts as a regression of a metric."""
+    """Definition of a regression of a metric."""
 
     threshold: float
-    """Relative difference from which it does: 0.01 is 1 %."""
+    """Relative difference from which on it is a regression: 0.01 is 1 %."""
     alpha: float = 0.05
     """Chance that sides of the same code differ significantly, in either direction."""
     direction: Literal["up", "down"] = "up"

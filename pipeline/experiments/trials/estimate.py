@@ -1,4 +1,4 @@
-"""What trials measured, and what a model says of it."""
+"""Measurements of trials, and the estimates of a model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Experiments:
 
     @property
     def trials(self) -> int:
-        """How many trials each experiment has."""
+        """Number of trials of each experiment."""
         return int(self.a.shape[1])
 
     def slower(self, relative: float) -> Experiments:
@@ -49,21 +49,21 @@ class Estimates:
     low: FloatArray
     high: FloatArray
     p_value: FloatArray
-    """Two-sided: how probable such a difference, or a larger one, is between two runs of the same code."""
+    """Two-sided p-value: probability of at least this difference between two runs of the same code."""
 
     @classmethod
     def unbounded(cls, difference: FloatArray) -> Estimates:
-        """Return what too few trials say: a difference without bounds, which is never significant."""
+        """Return estimates without bounds, of too few trials: these are never significant."""
         unknown = np.full(len(difference), np.inf)
         return cls(difference, -unknown, unknown, np.ones(len(difference)))
 
     @classmethod
     def unknown(cls, experiments: Experiments) -> Estimates:
-        """Return what is said where nothing could be compared: no difference, without bounds."""
+        """Return estimates of experiments that could not be compared: no difference, without bounds."""
         return cls.unbounded(np.zeros(len(experiments.a)))
 
     def is_of(self, experiments: Experiments) -> bool:
-        """Return whether there is a number for each experiment, and p-values are between 0 and 1."""
+        """Return whether there is a number for each experiment, and p-values lie between 0 and 1."""
         if any(np.shape(figure) != (len(experiments.a),) for figure in self.figures()):
             return False
         return bool(((self.p_value >= 0) & (self.p_value <= 1) & ~np.isnan(self.difference)).all())

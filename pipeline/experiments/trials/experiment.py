@@ -1,4 +1,4 @@
-"""An experiment as far as its trials have come: which are whole, and whether it is time for a verdict."""
+"""State of an experiment: its whole trials, and whether a verdict is due."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pipeline.experiments.trials.verdict import Sides
 from pipeline.model import FloatArray, TrialMetric
 
 OVERDUE_S = 86_400.0
-"""After so much event time without a trial an experiment that is not complete gets its verdict."""
+"""Event time without a trial after which an incomplete experiment gets its verdict."""
 
 HISTORY_S = 14 * 86_400.0
-"""How far back A/A trials count (ServiceLab §4.2: two weeks)."""
+"""Span in which A/A trials count (ServiceLab §4.2: two weeks)."""
 
 THRESHOLD = 0.01
-"""Relative difference that is a regression where the trials name none."""
+"""Relative difference that is a regression, if the trials name none."""
 
 MOST_CELLS = 20_000_000
-"""Most points of one side of a metric, trials times those of the longest: of longer ones the first count."""
+"""Most points of one side of a metric, trials times the longest: beyond it only the first points count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What came of one side of a trial, without its points. Times are epoch seconds."""
+    """One side of a trial without its points. Times are epoch seconds."""
 
     trial: str
     side: str
@@ -43,7 +43,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """All that came of an experiment, in any order: sides of trials, and that it has ended."""
+    """Messages of an experiment in any order: sides of trials, and its end."""
 
     service: str
     name: str
@@ -52,20 +52,20 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class WholeTrial:
-    """A trial of which both sides are there: A, then B."""
+    """A trial with both sides: A, then B."""
 
     name: str
     sides: tuple[Side, Side]
 
     @property
     def time(self) -> float:
-        """When it was whole."""
+        """Time when the trial was whole."""
         return max(side.time for side in self.sides)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far an experiment is."""
+    """State of an experiment."""
 
     experiment: Experiment
     whole: tuple[WholeTrial, ...]  # in the order of time
@@ -88,14 +88,14 @@ class Standing:
 
 
 def standing_of(experiment: Experiment, now: float) -> Standing:
-    """Return how far an experiment is when the event time of its service is ``now``.
+    """Return the state of an experiment when the event time of its service is ``now``.
 
     It does not matter in which order its messages came, nor how often: of one side of a trial the message
     with the latest time counts. An experiment is complete with as many whole trials as any message says, or
     if its end names no number, with those that are there.
     """
     latest: dict[tuple[str, str], Side] = {}
-    for side in sorted(experiment.sides, key=lambda one: (one.time, one.digest)):
+    for side in sorted(experiment.sides, key=lambda message: (message.time, message.digest)):
         latest[side.trial, side.side] = side
     names = {trial for trial, _ in latest if trial}
     both = [name for name in names if (name, "A") in latest and (name, "B") in latest]
@@ -119,14 +119,14 @@ def standing_of(experiment: Experiment, now: float) -> Standing:
 
 
 def bounds_of(metrics: Iterable[TrialMetric], alpha: float) -> Bounds:
-    """Return what counts as a regression of a metric: the strictest that its trials say.
+    """Return the bounds of a metric: the strictest of its trials.
 
     Less is worse if any of them says so.
     """
     every = list(metrics)
-    given = [one.threshold for one in every if one.threshold]
-    down = any(one.direction == "down" for one in every)
-    return Bounds(min(given, default=THRESHOLD), alpha, "down" if down else "up")
+    thresholds = [metric.threshold for metric in every if metric.threshold]
+    down = any(metric.direction == "down" for metric in every)
+    return Bounds(min(thresholds, default=THRESHOLD), alpha, "down" if down else "up")
 
 
 Measured = Mapping[tuple[str, str], TrialMetric]
@@ -134,19 +134,19 @@ Measured = Mapping[tuple[str, str], TrialMetric]
 
 
 def metrics_of(trials: Sequence[WholeTrial], measured: Measured) -> dict[str, list[TrialMetric]]:
-    """Return what trials measured by metric, sides A and B in turn; of metrics that both sides have."""
+    """Return the measurements of trials by metric, sides A and B in turn, of metrics that both sides have."""
     names = {name for _, name in measured}
-    found: dict[str, list[TrialMetric]] = defaultdict(list)
+    metrics: dict[str, list[TrialMetric]] = defaultdict(list)
     for trial in trials:
         for name in sorted(names):
             a, b = (measured.get((side.digest, name)) for side in trial.sides)
             if a is not None and b is not None:
-                found[name] += [a, b]
-    return dict(found)
+                metrics[name] += [a, b]
+    return dict(metrics)
 
 
 def sides_of(pairs: Sequence[TrialMetric]) -> tuple[Sides, tuple[int, ...]]:
-    """Return the points of a metric without what the sender marks as warm-up, and how many that is.
+    """Return the points of a metric without the sender's warm-up, and the number of dropped points.
 
     Both sides of a trial lose as many. A trial that is marked whole has no points.
 
@@ -154,16 +154,16 @@ def sides_of(pairs: Sequence[TrialMetric]) -> tuple[Sides, tuple[int, ...]]:
         pairs: Sides A and B of each trial in turn.
     """
     a, b = pairs[::2], pairs[1::2]
-    marked = [max(one.warm_up, other.warm_up) for one, other in zip(a, b, strict=True)]
+    marked = [max(side_a.warm_up, side_b.warm_up) for side_a, side_b in zip(a, b, strict=True)]
     lost = tuple(
-        min(count, max(len(one.points), len(other.points)))
-        for count, one, other in zip(marked, a, b, strict=True)
+        min(count, max(len(side_a.points), len(side_b.points)))
+        for count, side_a, side_b in zip(marked, a, b, strict=True)
     )
     return Sides(_rows(a, marked), _rows(b, marked)), lost
 
 
 def _rows(side: Sequence[TrialMetric], marked: Sequence[int]) -> FloatArray:
-    rest = [one.points[count:] for one, count in zip(side, marked, strict=True)]
+    rest = [metric.points[count:] for metric, count in zip(side, marked, strict=True)]
     width = min(max((len(points) for points in rest), default=0), MOST_CELLS // max(1, len(rest)))
     rows = np.full((len(rest), max(1, width)), np.nan)
     for row, points in zip(rows, rest, strict=True):

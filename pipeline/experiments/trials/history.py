@@ -1,4 +1,4 @@
-"""Confidence interval test: the differences that two runs of the same code had lately (§4.2)."""
+"""Confidence interval test: comparison with recent differences of two runs of the same code (§4.2)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SEED = 20240711
 
 
 def interval_test(differences: FloatArray, history: FloatArray, alpha: float) -> Estimates:
-    """Hold the mean of trials' differences against those of A/A tests.
+    """Compare the mean of trials' differences with those of A/A tests.
 
-    Which of two equal runs is called A is chance, so sizes alone count. One trial is ranked among the sizes
-    of the history: exact, however these are distributed. Several are ranked among means of as many, drawn
-    from it with signs at random.
+    Equal runs are assigned to sides by chance, so absolute differences alone count. One trial is ranked among
+    the sizes of the history: exact, however these are distributed. Several are ranked among means of as many,
+    drawn from it with signs at random.
 
     Args:
         differences: (experiments, trials), relative.

@@ -1,4 +1,4 @@
-"""How results on machines spread, and which machines experiments had better avoid (ServiceLab §4.1)."""
+"""Spread of results on machines, and the machines that experiments should avoid (ServiceLab §4.1)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pipeline.model import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """How results on machines of one level spread: standard deviation as a share of the mean (CoV)."""
+    """Spread of results on machines of one level: standard deviation as a share of the mean (CoV)."""
 
     factor: str
     level: str
     results: int
     spread: float  # of all of them
     matched: float  # among machines that match in the factors chosen
-    p_value: float  # of its matched spread being at most so many times that of the other levels
+    p_value: float  # p-value against a matched spread of at most `ratio` times that of the other levels
     avoid: bool
 
 
@@ -31,23 +31,23 @@ def spread_of_levels(
 ) -> list[Level]:
     """Return each level's spread, and whether experiments had better avoid its machines.
 
-    A level's results differ also since its machines differ in other factors. So what counts is the spread
+    A level's results also differ because its machines differ in other factors, so the spread is measured
     among machines that match in the chosen factors. A level is avoided if that is surely more than ``ratio``
     times that of the other levels (the test of Brown and Forsythe 1974, with a false discovery rate of
-    ``alpha`` over all levels). The most certain one is left out before the next is looked for, since
-    whatever it is often found together with seems to spread as well.
+    ``alpha`` over all levels). The most certain level is left out before the next search, since levels that
+    often occur together with it seem to spread as well.
     """
     levels = rest = _levels(results, chosen, ratio)
     avoided: list[int] = []
-    kept = results
+    remaining = results
     while True:
         worst = int(np.lexsort((-np.nan_to_num(rest.matched), rest.p_value))[0])
         if rest.p_value[worst] > alpha:
             break
         levels.p_value[worst] = rest.p_value[worst]
         avoided.append(worst)
-        kept = kept.without(int(levels.factor[worst]), int(levels.code[worst]))
-        rest = _levels(kept, chosen, ratio)
+        remaining = remaining.without(int(levels.factor[worst]), int(levels.code[worst]))
+        rest = _levels(remaining, chosen, ratio)
     return [
         Level(
             results.factors[levels.factor[row]],
@@ -74,7 +74,7 @@ def spreads(values: FloatArray, groups: IntArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class _Levels:
-    """How results of each level of each factor spread; a row a level, also one without results."""
+    """Spread of the results of each level of each factor; a row a level, also of levels without results."""
 
     factor: IntArray
     code: IntArray
@@ -102,7 +102,7 @@ def _levels(results: Results, chosen: Sequence[str], ratio: float) -> _Levels:
                 deviations.larger_than_rest(ratio),
             )
         )
-    columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    columns = [np.concatenate(columns_of_parts) for columns_of_parts in zip(*parts, strict=True)]
     columns[-1] = stats.false_discovery_control(columns[-1])
     return _Levels(*columns)
 
@@ -124,13 +124,13 @@ class _Moments:
             return cls(count, mean, np.where(count > 1, squares / (count - 1), np.nan))
 
     def larger_than_rest(self, ratio: float) -> FloatArray:
-        """Return each group's p-value of having at most ``ratio`` times the mean of the others (Welch)."""
+        """Return each group's p-value against at most ``ratio`` times the mean of the others (Welch)."""
         with np.errstate(invalid="ignore", divide="ignore"):
             sums, squares = np.nan_to_num(self.count * self.mean), np.nan_to_num(self._squares())
             rest = self.count.sum() - self.count
             rest_mean = (sums.sum() - sums) / rest
             rest_variance = (squares.sum() - squares - rest * rest_mean**2) / (rest - 1)
-            found = stats.ttest_ind_from_stats(
+            test = stats.ttest_ind_from_stats(
                 self.mean,
                 np.sqrt(self.variance),
                 self.count,
@@ -140,8 +140,8 @@ class _Moments:
                 equal_var=False,
                 alternative="greater",
             )
-            known = (self.count > 1) & (rest > 1) & np.isfinite(found.pvalue)
-        return np.where(known, found.pvalue, 1.0)
+            testable = (self.count > 1) & (rest > 1) & np.isfinite(test.pvalue)
+        return np.where(testable, test.pvalue, 1.0)
 
     def _squares(self) -> FloatArray:
         variance: FloatArray = np.nan_to_num(self.variance)
@@ -150,7 +150,7 @@ class _Moments:
 
 
 def _deviations(values: FloatArray, cells: IntArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-    """Return how far results are from those that match.
+    """Return the deviations of results from matching results.
 
     Returns:
         Absolute deviations from the median of the cell as shares of its mean; squared ones from its mean, as

@@ -1,4 +1,4 @@
-"""Which factors of machines explain how results differ (ServiceLab §4.1): analysis of variance.
+"""Factors of machines that explain the differences of results (ServiceLab §4.1): analysis of variance.
 
 A result is a value that a test measured on a machine, whose factors (type, architecture, kernel, turbo,
 region, …) each have a level. A factor explains much if results of one level are near each other. Few factors
@@ -20,10 +20,10 @@ from scipy import stats
 from pipeline.model import FloatArray, IntArray
 
 MOST_FACTORS = 12
-"""All subsets of so many are compared; of more there would be too many."""
+"""Largest number of factors whose subsets are all compared."""
 
 _BY_CHANCE = 0.01
-"""How often factors that explain nothing are taken for explaining something."""
+"""Chance that factors that explain nothing are chosen."""
 
 _SINGULAR = 1e-9
 """Share of a factor's largest variance from which on a direction is explained by the other factors."""
@@ -31,7 +31,7 @@ _SINGULAR = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Results of one metric, and on what machines they were measured.
+    """Results of one metric, and the machines on which they were measured.
 
     Args:
         values: (results,) in the metric's unit, all positive.
@@ -46,9 +46,9 @@ class Results:
     levels: tuple[tuple[str, ...], ...]
 
     def without(self, factor: int, code: int) -> Results:
-        """Return the results without those of a level."""
-        kept = self.codes[:, factor] != code
-        return replace(self, values=self.values[kept], codes=self.codes[kept])
+        """Return the results without those of one level."""
+        mask = self.codes[:, factor] != code
+        return replace(self, values=self.values[mask], codes=self.codes[mask])
 
     def cells(self, factors: Sequence[str]) -> IntArray:
         """Return the number of each result's combination of levels of these factors: (results,)."""
@@ -60,7 +60,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """How much of the variance some factors explain: R², less what as many levels explain by chance."""
+    """Share of the variance that factors explain: R², less what as many levels explain by chance."""
 
     factors: tuple[str, ...]
     share: float
@@ -77,7 +77,7 @@ def explained_shares(results: Results, subsets: Sequence[tuple[str, ...]]) -> li
 
 
 def choose_factors(results: Results, tolerance: float = 0.02) -> tuple[Explained, Explained]:
-    """Return the fewest factors that explain nearly as much as all, and what all explain.
+    """Return the fewest factors that explain nearly as much as all factors, and the share that all explain.
 
     Nearly means less by ``tolerance`` at most, or by no more than chance does (F-test of the models, one in a
     hundred). The paper takes three that explain 0.87 where 0.89 is the upper bound. Of as many factors those
@@ -127,7 +127,7 @@ def match_machines(cells: IntArray, pairs: int, rng: np.random.Generator) -> Int
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """An additive model of factors: the sum of squares that it leaves, and its rank."""
+    """An additive model of factors: its residual sum of squares, and its rank."""
 
     factors: tuple[str, ...]
     left: float
@@ -147,7 +147,7 @@ class _Fit:
         return Explained(self.factors, self.adjusted)
 
     def p_value_of(self, larger: _Fit) -> float:
-        """Return how often a larger model explains so much more than this one by chance (F-test)."""
+        """Return the chance that a larger model explains as much more than this one (F-test)."""
         more, free = larger.rank - self.rank, larger.results - larger.rank
         if more <= 0 or free <= 0 or self.left <= larger.left:
             return 1.0
@@ -174,13 +174,13 @@ class _Gram:
         values = results.values - results.values.mean()
         products, with_values = np.zeros((total, total)), np.zeros(total)
         parts = [slice(start, start + size) for start, size in zip(starts, sizes, strict=False)]
-        for one, part in enumerate(parts):
-            codes = results.codes[:, one]
-            with_values[part] = np.bincount(codes, values, minlength=sizes[one])
-            for other, beside in enumerate(parts):
-                joint = codes * sizes[other] + results.codes[:, other]
-                counted = np.bincount(joint, minlength=sizes[one] * sizes[other])
-                products[part, beside] = counted.reshape(sizes[one], sizes[other])
+        for row, part in enumerate(parts):
+            codes = results.codes[:, row]
+            with_values[part] = np.bincount(codes, values, minlength=sizes[row])
+            for column, beside in enumerate(parts):
+                joint = codes * sizes[column] + results.codes[:, column]
+                counted = np.bincount(joint, minlength=sizes[row] * sizes[column])
+                products[part, beside] = counted.reshape(sizes[row], sizes[column])
         columns = {
             name: np.arange(part.start, part.stop) for name, part in zip(results.factors, parts, strict=True)
         }
@@ -200,20 +200,20 @@ class _Gram:
         return _Fit(tuple(factors), max(self.variation - explained, 0.0), rank, self.variation, self.results)
 
     def _explained(self, factors: Sequence[str]) -> tuple[float, int]:
-        """Return the sum of squares that a model explains, and its rank."""
+        """Return the sum of squares that a model explains, and the model's rank."""
         largest = max(factors, key=lambda name: len(self.columns[name]))
         first = self.columns[largest]
         first = first[self.products[first, first] > 0]
         counts, sums = self.products[first, first], self.with_values[first]
         explained, rank = float((sums**2 / counts).sum()), len(first)
-        others = [self.columns[name] for name in factors if name != largest]
-        if not others:
+        blocks = [self.columns[name] for name in factors if name != largest]
+        if not blocks:
             return explained, rank
-        rest = np.concatenate(others)
+        rest = np.concatenate(blocks)
         across = self.products[np.ix_(rest, first)]
         left = self.products[np.ix_(rest, rest)] - (across / counts) @ across.T
         sums_left = self.with_values[rest] - across @ (sums / counts)
         sizes, directions = np.linalg.eigh(left)
-        kept = sizes > _SINGULAR * self.results
-        along = directions[:, kept].T @ sums_left
-        return explained + float((along**2 / sizes[kept]).sum()), rank + int(kept.sum())
+        regular = sizes > _SINGULAR * self.results
+        along = directions[:, regular].T @ sums_left
+        return explained + float((along**2 / sizes[regular]).sum()), rank + int(regular.sum())

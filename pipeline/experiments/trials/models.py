@@ -1,4 +1,4 @@
-"""The seven models of ServiceLab (§4.2), two more of trials' differences, and those of requests."""
+"""The seven models of ServiceLab (§4.2), two more on differences of trials, and those on requests."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pipeline.experiments.trials.typical import paired_by_request_trimmed
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """How the difference of two sides is estimated and tested."""
+    """A method that estimates and tests the difference of two sides."""
 
     name: str
     about: str
-    """One sentence: what it compares, and for what it is."""
+    """One sentence: the compared values and the use of the model."""
     estimate: Callable[[Experiments, float], Estimates]
     """Takes experiments and alpha."""
     from_history: bool = False
@@ -31,7 +31,7 @@ class Model:
     by_request: bool = False
     """Whether it needs to know which points are of the same request."""
     by_name: bool = False
-    """Whether the choice leaves it out: that tries regressions of all points, and it misses others."""
+    """Whether the choice leaves it out: that tries regressions of all points, and the model misses others."""
 
 
 BY_REQUEST = "paired-by-request"

@@ -1,4 +1,4 @@
-"""How many trials a threshold takes (ServiceLab, Figure 6)."""
+"""Number of trials that a threshold takes (ServiceLab, Figure 6)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_TRIALS = 10_000
 
 
 def half_widths(history: FloatArray, trials: IntArray, confidence: float = 0.95) -> FloatArray:
-    """Return half of the interval of a mean over so many trials: (trials,), relative.
+    """Return half of the interval of a mean over each number of trials: (trials,), relative.
 
     The figure's rule, two standard deviations, with Student's quantile for the few tests that there are.
 
@@ -45,12 +45,12 @@ def trials_needed(
             half = t_radius(trials, alpha) * _deviation(history) / np.sqrt(trials)
         enough = np.flatnonzero(half <= threshold)
         return int(trials[enough[0]]) if len(enough) else None
-    one = float(half_widths(history, np.array([1]), 1.0 - alpha)[0])
-    if not one / np.sqrt(MOST_TRIALS) <= threshold:
+    width_of_one = float(half_widths(history, np.array([1]), 1.0 - alpha)[0])
+    if not width_of_one / np.sqrt(MOST_TRIALS) <= threshold:
         return None
-    return max(1, int(np.ceil((one / threshold) ** 2 - 1e-9)))
+    return max(1, int(np.ceil((width_of_one / threshold) ** 2 - 1e-9)))
 
 
 def _deviation(history: FloatArray) -> float:
-    """Return the spread around 0, the true mean: which side is called A is chance."""
+    """Return the spread around 0, the true mean: sides of A/A trials are assigned by chance."""
     return float(np.sqrt(np.mean(np.square(history))))

@@ -11,7 +11,7 @@ from pipeline.experiments.trials.student import SampleMeans, of_means, paired_t_
 from pipeline.model import FloatArray, IntArray
 
 FEWEST_BATCHES = 50
-"""Batches of consecutive pairs at least, where there are as many pairs: at most twice as many."""
+"""Fewest batches of consecutive pairs, if there are as many pairs; there are at most twice as many."""
 
 
 _LAG_ERRORS = 0.5  # standard errors: so much more holds 5 % of 60 pairs with a lag of 0.8
@@ -20,10 +20,10 @@ _LARGEST_LAG = 0.999
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """How many requests both sides served, and one alone."""
+    """Number of requests that both sides served, and one alone."""
 
     pairs: int
-    """That are compared: neither point is warm-up."""
+    """Pairs that are compared: neither point is warm-up."""
     only_a: int
     only_b: int
 
@@ -39,18 +39,18 @@ def match_requests(a: IntArray, b: IntArray) -> IntArray:
     """
     rows, columns = zip(*(np.nonzero(side >= 0) for side in (a, b)), strict=True)
     numbers = 1 + max(int(side.max(initial=0)) for side in (a, b))
-    given = [row * numbers + side[side >= 0] for row, side in zip(rows, (a, b), strict=True)]
-    _, dense = np.unique(np.concatenate(given), return_inverse=True)
+    keys = [row * numbers + side[side >= 0] for row, side in zip(rows, (a, b), strict=True)]
+    _, dense = np.unique(np.concatenate(keys), return_inverse=True)
     most = max(a.shape[1], b.shape[1])
     keys_a, keys_b = (
-        part * most + _occurrence(part) for part in np.split(dense.astype(np.int64), [len(given[0])])
+        part * most + _occurrence(part) for part in np.split(dense.astype(np.int64), [len(keys[0])])
     )
     result = np.full(a.shape, -1, dtype=np.int64)
     if not len(keys_b):
         return result
     order = np.argsort(keys_b)
-    found = order[np.minimum(np.searchsorted(keys_b[order], keys_a), len(order) - 1)]
-    result[rows[0], columns[0]] = np.where(keys_b[found] == keys_a, columns[1][found], -1)
+    position = order[np.minimum(np.searchsorted(keys_b[order], keys_a), len(order) - 1)]
+    result[rows[0], columns[0]] = np.where(keys_b[position] == keys_a, columns[1][position], -1)
     return result
 
 
@@ -78,7 +78,7 @@ def request_differences(experiments: Experiments) -> FloatArray:
 
 
 def paired_by_request(experiments: Experiments, alpha: float) -> Estimates:
-    """Test whether the points of pairs differ: what differs between requests does not count.
+    """Test whether the points of pairs differ: differences between requests do not count.
 
     The difference is the mean of pairs' differences over the mean of side A. Of several trials the unit is
     the trial, as its machines and its minutes are the same for all of its pairs: Student's test of trials'
@@ -100,7 +100,7 @@ def paired_by_request(experiments: Experiments, alpha: float) -> Estimates:
     differences = b - a
     count = (~np.isnan(differences)).sum(axis=1)
     total = np.nansum(a, axis=1)
-    level = np.where(total > 0, total, np.inf)  # pairs that cost nothing say nothing
+    level = np.where(total > 0, total, np.inf)  # pairs without cost carry no information
     mean = np.nansum(differences, axis=1) / np.maximum(count, 1)
     sums, batches = batch_sums(differences - mean[:, None])
     inflation = inflation_of(sums, batches)
@@ -112,7 +112,7 @@ def paired_by_request(experiments: Experiments, alpha: float) -> Estimates:
 
 
 def count_requests(requests: tuple[IntArray, IntArray], match: IntArray, compared: int) -> RequestCounts:
-    """Return the counts of trials, of which so many pairs are compared.
+    """Return the counts of requests of trials.
 
     Args:
         requests: Numbers of requests of side A and side B: (trials, points) each, -1 for none.
@@ -125,7 +125,7 @@ def count_requests(requests: tuple[IntArray, IntArray], match: IntArray, compare
 
 
 def _occurrence(keys: IntArray) -> IntArray:
-    """Return how many equal keys come before each: (keys,)."""
+    """Return the number of equal keys before each key: (keys,)."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     first = np.searchsorted(ordered, ordered, side="left")
@@ -140,25 +140,25 @@ def batch_sums(values: FloatArray) -> tuple[FloatArray, IntArray]:
     Args:
         values: (rows, points), NaN where there is no value, which is left out.
     """
-    known = ~np.isnan(values)
-    count = known.sum(axis=1)
+    finite = ~np.isnan(values)
+    count = finite.sum(axis=1)
     size = np.maximum(1, count // FEWEST_BATCHES)
-    batch = (np.cumsum(known, axis=1) - 1) // size[:, None]
+    batch = (np.cumsum(finite, axis=1) - 1) // size[:, None]
     width = 2 * FEWEST_BATCHES
-    flat = (batch + np.arange(len(values))[:, None] * width)[known]
-    sums = np.bincount(flat, values[known], minlength=len(values) * width).astype(np.float64)
+    flat = (batch + np.arange(len(values))[:, None] * width)[finite]
+    sums = np.bincount(flat, values[finite], minlength=len(values) * width).astype(np.float64)
     return sums.reshape(len(values), width), (-(-count // size)).astype(np.int64)
 
 
 def inflation_of(sums: FloatArray, batches: IntArray) -> FloatArray:
-    """Return by how much the variance of a sum exceeds that of independent summands: 1 or more, (rows,)."""
+    """Return how much larger a sum's variance is than that of independent values: 1 or more, (rows,)."""
     squares = (sums**2).sum(axis=1)
     following = (sums[:, 1:] * sums[:, :-1]).sum(axis=1)
     first = np.divide(following, squares, out=np.zeros(len(sums)), where=squares > 0)
     number = np.maximum(batches, 4).astype(np.float64)
     lag = np.where(squares > 0, (number * first + 1.0) / (number - 3.0), 0.0)
     lag = np.clip(lag, 0.0, _LARGEST_LAG)
-    # What is too small a lag misleads more than what is too large: (1 + lag) / (1 - lag) is not straight.
+    # Underestimating the lag misleads more than overestimating it: (1 + lag) / (1 - lag) is convex.
     more = _LAG_ERRORS * np.sqrt((1.0 - lag**2) / number)
     lag = np.where(lag > 0, np.minimum(lag + more, _LARGEST_LAG), 0.0)
     result: FloatArray = np.where(batches > 3, (1.0 + lag) / (1.0 - lag), 1.0)

@@ -10,7 +10,7 @@ from pipeline.experiments.trials.estimate import Estimates
 from pipeline.model import FloatArray
 
 ALL_SUBSETS_UP_TO = 12
-"""Trials of which every subset is looked at: 4,095."""
+"""Largest number of trials of which every subset is examined: 4,095 subsets."""
 
 DRAWN_SUBSETS = 4095
 _MOST_KEPT = 4_000_000  # members of subsets, which bounds memory: of so many trials some are drawn at a time
@@ -31,7 +31,7 @@ def permutation_test(differences: FloatArray, alpha: float) -> Estimates:
         alpha: Chance that equal sides differ significantly.
     """
     means = _subset_means(differences)
-    # Differences that cancel leave what rounding leaves: a mean of 0 counts on both sides.
+    # Differences that cancel leave a rounding error: a mean of 0 counts on both sides.
     means[np.abs(means) <= _ROUNDING * np.abs(differences).max(axis=1, keepdims=True)] = 0.0
     means.sort(axis=1)
     count = means.shape[1]
@@ -58,7 +58,7 @@ def _subset_means(differences: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=8)
 def _shares(trials: int) -> FloatArray:
-    """Return what each trial weighs in the mean of each subset, none of them empty: (trials, subsets)."""
+    """Return the weight of each trial in the mean of each non-empty subset: (trials, subsets)."""
     if trials <= ALL_SUBSETS_UP_TO:
         member = (np.arange(1, 2**trials) >> np.arange(trials)[:, None]) & 1
         result: FloatArray = member / member.sum(axis=0)

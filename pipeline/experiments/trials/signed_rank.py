@@ -11,7 +11,7 @@ from pipeline.experiments.trials.estimate import Estimates
 from pipeline.model import FloatArray
 
 EXACT_UP_TO = 100
-"""Trials; of more the sum of ranks is taken to be normal."""
+"""Largest number of trials with the exact distribution; for more the sum of ranks is taken as normal."""
 
 _ROUNDING = 1e-12
 _MOST_KEPT = 4_000_000  # means of pairs, which bounds memory
@@ -30,23 +30,23 @@ def signed_rank_test(differences: FloatArray, alpha: float) -> Estimates:
         differences: (experiments, trials), relative; NaN of a trial that has none.
         alpha: Chance that equal sides differ significantly.
     """
-    found = Estimates.unbounded(np.zeros(len(differences)))
-    known = (~np.isnan(differences)).sum(axis=1)
-    for trials in np.unique(known[known > 0]).tolist():
-        rows = np.flatnonzero(known == trials)
+    estimates = Estimates.unbounded(np.zeros(len(differences)))
+    counts = (~np.isnan(differences)).sum(axis=1)
+    for trials in np.unique(counts[counts > 0]).tolist():
+        rows = np.flatnonzero(counts == trials)
         step = max(1, _MOST_KEPT // trials**2)
         for part in (rows[first : first + step] for first in range(0, len(rows), step)):
             values = np.sort(differences[part], axis=1)[:, :trials]  # NaN last
-            for whole, figure in zip(found.figures(), _by_ranks(values, alpha), strict=True):
+            for whole, figure in zip(estimates.figures(), _by_ranks(values, alpha), strict=True):
                 whole[part] = figure
-    return found
+    return estimates
 
 
 def _by_ranks(differences: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return difference, low, high and p-value of experiments whose trials are all known."""
     first, second = np.triu_indices(differences.shape[1])
     means = (differences[:, first] + differences[:, second]) / 2.0
-    # Differences that cancel leave what rounding leaves: a mean of 0 counts on neither side.
+    # Differences that cancel leave a rounding error: a mean of 0 counts on neither side.
     means[np.abs(means) <= _ROUNDING * np.abs(differences).max(axis=1, keepdims=True)] = 0.0
     means.sort(axis=1)
     at_most = _chances(differences.shape[1])

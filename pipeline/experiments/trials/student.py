@@ -1,4 +1,4 @@
-"""Student's t-test between the points of both sides, plain and with what outliers need (§4.2)."""
+"""Student's t-test between the points of both sides, plain and with outliers removed or capped (§4.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.model import FloatArray
 Outliers = Literal["none", "elim", "cap"]
 
 ROUNDING = 1e-12
-"""Share of the largest number that the error of a mean has by rounding alone."""
+"""Relative error of a mean by rounding alone, as a share of the largest number."""
 
 UPPER_SHARE = 0.05
 """Share of a side's points, the largest, that count as outliers: ServiceLab leaves the percentile open."""
@@ -32,8 +32,8 @@ class Means:
 def trimmed_means(values: FloatArray, share: float) -> Means:
     """Return each row's mean without its largest values.
 
-    The variance is that of Yuen (1974), from winsorised values: the plain formula over what is left says too
-    little, and calls equal sides different.
+    The variance is that of Yuen (1974), from winsorised values: the plain formula over the remaining values
+    is too small, and produces false positives.
 
     Args:
         values: (rows, points), NaN where there is no point.
@@ -41,15 +41,15 @@ def trimmed_means(values: FloatArray, share: float) -> Means:
     """
     ordered = np.sort(values, axis=1)  # NaN last
     count = np.sum(~np.isnan(values), axis=1)
-    kept = count - np.floor(share * count).astype(np.int64)
+    remaining = count - np.floor(share * count).astype(np.int64)
     index = np.arange(values.shape[1])
-    largest = np.take_along_axis(ordered, np.maximum(kept - 1, 0)[:, None], axis=1)
+    largest = np.take_along_axis(ordered, np.maximum(remaining - 1, 0)[:, None], axis=1)
     capped = np.where(index < count[:, None], np.minimum(ordered, largest), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(index < kept[:, None], capped, 0.0).sum(axis=1) / kept
+        mean = np.where(index < remaining[:, None], capped, 0.0).sum(axis=1) / remaining
         winsorised = capped.sum(axis=1) / count
         squares = np.where(index < count[:, None], (capped - winsorised[:, None]) ** 2, 0.0).sum(axis=1)
-        return Means(mean, squares / (kept * (kept - 1.0)), kept - 1.0)
+        return Means(mean, squares / (remaining * (remaining - 1.0)), remaining - 1.0)
 
 
 def t_test(experiments: Experiments, alpha: float, outliers: Outliers = "none") -> Estimates:
@@ -79,10 +79,10 @@ def t_test(experiments: Experiments, alpha: float, outliers: Outliers = "none") 
     constant = error == 0  # both sides
     p_value = np.where(constant, np.where(difference == 0, 1.0, _chance_of_constants(a, b)), p_value)
     half = np.where(constant, np.where((p_value <= alpha) | (difference == 0), 0.0, np.inf), half)
-    known = np.isfinite(difference) & np.isfinite(half)
-    reach = np.where(known, half, np.inf)
-    middle = np.where(known, difference, 0.0)
-    return Estimates(difference, middle - reach, middle + reach, np.where(known | constant, p_value, 1.0))
+    finite = np.isfinite(difference) & np.isfinite(half)
+    reach = np.where(finite, half, np.inf)
+    middle = np.where(finite, difference, 0.0)
+    return Estimates(difference, middle - reach, middle + reach, np.where(finite | constant, p_value, 1.0))
 
 
 def paired_t_test(differences: FloatArray, alpha: float) -> Estimates:
@@ -92,30 +92,30 @@ def paired_t_test(differences: FloatArray, alpha: float) -> Estimates:
         differences: (experiments, trials), relative; NaN of a trial that has none.
         alpha: Chance that equal sides differ significantly.
     """
-    known = ~np.isnan(differences)
-    trials = known.sum(axis=1)
-    mean = np.where(known, differences, 0.0).sum(axis=1) / np.maximum(trials, 1)
-    squares = np.where(known, differences - mean[:, None], 0.0) ** 2
+    finite = ~np.isnan(differences)
+    trials = finite.sum(axis=1)
+    mean = np.where(finite, differences, 0.0).sum(axis=1) / np.maximum(trials, 1)
+    squares = np.where(finite, differences - mean[:, None], 0.0) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.sqrt(squares.sum(axis=1) / (trials - 1.0) / trials)
-    scale = np.abs(np.where(known, differences, 0.0)).max(axis=1, initial=0.0)
-    # Differences without a spread show no noise, yet of equal sides their signs alone are chance.
+    scale = np.abs(np.where(finite, differences, 0.0)).max(axis=1, initial=0.0)
+    # Differences without a spread show no noise, yet their signs are random if sides are equal.
     return of_means(SampleMeans(mean, error, trials - 1.0, scale, 2.0 ** (1.0 - trials)), alpha)
 
 
 @dataclass(frozen=True, slots=True)
 class SampleMeans:
-    """Means that are 0 if sides are equal, with what Student's test needs: (experiments,) each."""
+    """Means that are 0 if sides are equal, with the input of Student's test: (experiments,) each."""
 
     mean: FloatArray
     error: FloatArray
     """Standard error."""
     degrees: FloatArray
-    """Of freedom; with less than one nothing bounds the mean."""
+    """Degrees of freedom; with less than one nothing bounds the mean."""
     scale: FloatArray
-    """Largest number that it is a mean of: what is tiny beside that is rounding."""
+    """Largest value that entered the mean: a mean that is tiny beside it is rounding."""
     chance: FloatArray
-    """p-value of a mean whose error is 0, and which is not 0 itself."""
+    """p-value of a mean that is not 0 although its error is 0."""
 
 
 def of_means(found: SampleMeans, alpha: float) -> Estimates:

@@ -1,4 +1,4 @@
-"""How a typical pair differs: a trimmed mean of ratios, where the noise of requests has long tails."""
+"""Difference of a typical pair: a trimmed mean of ratios, for requests whose noise has long tails."""
 
 from __future__ import annotations
 
@@ -38,21 +38,23 @@ def paired_by_request_trimmed(experiments: Experiments, alpha: float) -> Estimat
     values = ratios[:, 0]
     mean, capped = trimmed(values)
     count = (~np.isnan(values)).sum(axis=1)
-    kept = count - 2 * cut_of(count)
+    remaining = count - 2 * cut_of(count)
     with np.errstate(invalid="ignore"):
         centred = capped - (np.nansum(capped, axis=1) / np.maximum(count, 1))[:, None]
     sums, batches = batch_sums(centred)
     inflation = inflation_of(sums, batches)
     with np.errstate(invalid="ignore", divide="ignore"):
-        error = np.sqrt((sums**2).sum(axis=1) * batches / (batches - 1.0) * inflation) / kept
-        degrees = np.where(count > 0, kept / np.maximum(count, 1) * batches / inflation - 1.0, 0.0)
+        error = np.sqrt((sums**2).sum(axis=1) * batches / (batches - 1.0) * inflation) / remaining
+        degrees = np.where(count > 0, remaining / np.maximum(count, 1) * batches / inflation - 1.0, 0.0)
     scale = np.nan_to_num(np.abs(values)).max(axis=1, initial=0.0)
-    found = SampleMeans(np.nan_to_num(mean), np.nan_to_num(error), degrees, scale, 2.0 ** (1.0 - count))
-    return _of_logarithms(of_means(found, alpha))
+    sample_means = SampleMeans(
+        np.nan_to_num(mean), np.nan_to_num(error), degrees, scale, 2.0 ** (1.0 - count)
+    )
+    return _of_logarithms(of_means(sample_means, alpha))
 
 
 def cut_of(count: IntArray) -> IntArray:
-    """Return how many values are left out at each end of so many."""
+    """Return the number of values to leave out at each end."""
     result: IntArray = np.floor(TRIMMED * count).astype(np.int64)
     return result
 
@@ -68,9 +70,11 @@ def trimmed(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     cut = cut_of(count)
     index = np.arange(values.shape[1])
     inner = (index >= cut[:, None]) & (index < (count - cut)[:, None])
-    kept = inner.sum(axis=1)
+    remaining = inner.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean: FloatArray = np.where(inner, ordered, 0.0).sum(axis=1) / np.where(kept > 0, kept, np.nan)
+        mean: FloatArray = np.where(inner, ordered, 0.0).sum(axis=1) / np.where(
+            remaining > 0, remaining, np.nan
+        )
     least, most = (
         np.take_along_axis(ordered, np.clip(at, 0, values.shape[1] - 1)[:, None], axis=1)
         for at in (cut, count - cut - 1)
@@ -78,7 +82,9 @@ def trimmed(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     return mean, np.clip(values, least, most)
 
 
-def _of_logarithms(found: Estimates) -> Estimates:
+def _of_logarithms(estimates: Estimates) -> Estimates:
     """Return relative differences of logarithms of ratios."""
-    difference, low, high = (np.expm1(one) for one in (found.difference, found.low, found.high))
-    return Estimates(difference, low, high, found.p_value)
+    difference, low, high = (
+        np.expm1(figure) for figure in (estimates.difference, estimates.low, estimates.high)
+    )
+    return Estimates(difference, low, high, estimates.p_value)

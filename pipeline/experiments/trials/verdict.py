@@ -1,4 +1,4 @@
-"""What an experiment says of all its metrics: warm-up discarded, a model chosen, false discoveries held."""
+"""Verdict of an experiment on all metrics, without warm-ups, by chosen models, at a false discovery rate."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from pipeline.experiments.trials.warmup import discard_warm_up
 from pipeline.model import FloatArray, IntArray
 
 FEWEST_EXPERIMENTS = 20
-"""A/A experiments by which a model is chosen: fewer cannot show that it holds 5 %."""
+"""Fewest A/A experiments that choose a model: fewer cannot show that it holds 5 %."""
 
 _OF_TRIALS = "paired-t-test"
 
 FEWEST_TRIALS = 3
-"""Trials whose own spread is compared with, where no history is."""
+"""Fewest trials that are compared by their own spread, if there is no history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Sides:
     requests: tuple[IntArray, IntArray] | None = None
     """Numbers of the requests of A's and of B's points, -1 for none; None if they are not known."""
     covariate: Covariate | None = None
-    """What should explain how trials differ."""
+    """Covariate that may explain the differences of trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The sides of one metric, and how they differ; differences are relative to side A."""
+    """The sides of one metric, and their differences relative to side A."""
 
     mean_a: float
     mean_b: float
@@ -60,7 +60,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said of one metric, and by what."""
+    """Verdict on one metric, and its basis."""
 
     metric: str
     decision: Decision
@@ -69,23 +69,23 @@ class Verdict:
     """Its p-value is adjusted for the number of metrics (Benjamini and Hochberg)."""
     model: str
     choice: Choice | None
-    """How the model was chosen; None if it was given, or there are too few A/A tests."""
+    """Choice of the model; None if the model was given, or there are too few A/A tests."""
     trials: int
     trials_needed: int | None
-    """To exclude a regression of the threshold, as far as trials or history say; None if unknown."""
+    """Trials that exclude a regression of the threshold, by trials or history; None if unknown."""
     warm_up: tuple[int, ...]
-    """Points of each trial that were discarded."""
+    """Discarded points of each trial."""
     unsteady: tuple[int, ...]
-    """Indexes of trials that never became stationary, and were left out."""
+    """Indexes of trials that never became stationary and were left out."""
     requests: RequestCounts | None = None
-    """Of trials that count; None if requests are not known."""
+    """Request counts of trials that count; None if requests are not known."""
     adjustment: Adjustment | None = None
-    """What the covariate did; None if there is none."""
+    """Effect of the covariate; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A metric whose warm-up is gone."""
+    """A metric without its warm-up."""
 
     experiments: Experiments
     warm_up: tuple[int, ...]
@@ -96,18 +96,18 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """By which models metrics are judged."""
+    """Models that judge metrics."""
 
     models: Mapping[str, Model] = field(default_factory=lambda: MODELS)
-    """To choose from, by name."""
+    """Names of the models to choose from."""
     model: str | None = None
-    """Name of the one for all metrics, instead of the best of each."""
+    """Name of one model for all metrics, instead of the best of each."""
     sequential: bool = False
-    """Whether one looks after every trial: the errors hold for all looks together."""
+    """Whether there is a look after every trial: the errors hold for all looks together."""
     kept: Mapping[str, Choice] = field(default_factory=dict)
-    """Choices of metrics that still hold: these are not made again."""
+    """Choices of metrics that are still valid: these are not made again."""
     missed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By metric and model, regressions that passed and production found."""
+    """By metric and model, regressions that passed trials and that production found."""
 
 
 def judge_trials(
@@ -124,45 +124,45 @@ def judge_trials(
         history: Name → points of A/A trials of the last two weeks; may lack any.
         config: The models; by default each metric gets the one that its history supports.
     """
-    found = []
+    judged = []
     for name, sides in metrics.items():
         prepared = _prepare(sides)
         if _has_level(prepared.experiments):
-            past = _prepare(history[name]) if name in history else None
-            if past and not _has_level(past.experiments):
-                past = None
-            found.append(_judge_one(name, bounds[name], prepared, past, config))
+            earlier = _prepare(history[name]) if name in history else None
+            if earlier and not _has_level(earlier.experiments):
+                earlier = None
+            judged.append(_judge_one(name, bounds[name], prepared, earlier, config))
         else:
-            found.append(_undecided(name, bounds[name], sides, prepared))
-    if not found:
+            judged.append(_undecided(name, bounds[name], sides, prepared))
+    if not judged:
         return []
-    adjusted = stats.false_discovery_control([each.measured.p_value for each in found])
-    return [_decided(each, float(p_value)) for each, p_value in zip(found, adjusted, strict=True)]
+    adjusted = stats.false_discovery_control([verdict.measured.p_value for verdict in judged])
+    return [_decided(verdict, float(p_value)) for verdict, p_value in zip(judged, adjusted, strict=True)]
 
 
 def differences_by_trial(sides: Sides) -> FloatArray:
     """Return the relative difference of each trial without its warm-up: (trials,).
 
-    It is NaN of a trial that never becomes steady, and of all where all that is left of side A is 0.
+    It is NaN for a trial that never becomes steady, and for all trials if the rest of side A is 0.
     """
     prepared = _prepare(sides)
-    found = np.full(len(sides.a), np.nan)
+    differences = np.full(len(sides.a), np.nan)
     if _has_level(prepared.experiments):
-        steady = np.delete(np.arange(len(found)), prepared.unsteady)
-        found[steady] = trial_differences(prepared.experiments)[0]
-    return found
+        steady = np.delete(np.arange(len(differences)), prepared.unsteady)
+        differences[steady] = trial_differences(prepared.experiments)[0]
+    return differences
 
 
 def steady_differences(sides: Sides) -> FloatArray:
     """Return the relative differences of trials that become steady; see ``differences_by_trial``."""
-    found = differences_by_trial(sides)
-    steady: FloatArray = found[~np.isnan(found)]
+    differences = differences_by_trial(sides)
+    steady: FloatArray = differences[~np.isnan(differences)]
     return steady
 
 
 def with_marked(verdict: Verdict, marked: Sequence[int]) -> Verdict:
-    """Return a verdict whose warm-up counts points, too, that were left out before: one number a trial."""
-    lost = (found + before for found, before in zip(verdict.warm_up, marked, strict=True))
+    """Return a verdict whose warm-up includes the points that were left out before: one number a trial."""
+    lost = (points + before for points, before in zip(verdict.warm_up, marked, strict=True))
     return replace(verdict, warm_up=tuple(lost))
 
 
@@ -185,7 +185,7 @@ def _prepare(sides: Sides) -> Prepared:
 
 
 def _has_level(experiments: Experiments) -> bool:
-    """Return whether trials are left whose side A is not 0: differences are a share of it."""
+    """Return whether any trials are left and side A is not 0: differences are a share of it."""
     return experiments.trials > 0 and bool(np.nanmax(experiments.a) > 0)
 
 
@@ -196,22 +196,22 @@ def _judge_one(
     before: Prepared | None,
     config: ModelConfig,
 ) -> Verdict:
-    experiments, past = prepared.experiments, before.experiments if before else None
+    experiments, earlier = prepared.experiments, before.experiments if before else None
     means = (float(np.nanmean(side)) for side in (experiments.a, experiments.b))
     adjusted = None
     if prepared.covariate:
         alone = not config.sequential and config.model in (None, _OF_TRIALS)
         usual = before.covariate if before else None
-        adjusted = adjust(experiments, past, prepared.covariate, usual, bounds.alpha if alone else None)
-        experiments, past = adjusted.experiments, adjusted.past
-    if past is not None:
-        experiments = replace(experiments, history=trial_differences(past)[0])
-        past = past if experiments.match is not None else replace(past, match=None)
+        adjusted = adjust(experiments, earlier, prepared.covariate, usual, bounds.alpha if alone else None)
+        experiments, earlier = adjusted.experiments, adjusted.past
+    if earlier is not None:
+        experiments = replace(experiments, history=trial_differences(earlier)[0])
+        earlier = earlier if experiments.match is not None else replace(earlier, match=None)
     if adjusted and adjusted.estimates:
         compared = _Compared(_OF_TRIALS, None, adjusted.estimates)
     else:
-        compared = _compare(name, experiments, past, bounds, config)
-    strays = _strays(experiments, past, by_request=compared.model == BY_REQUEST)
+        compared = _compare(name, experiments, earlier, bounds, config)
+    strays = _strays(experiments, earlier, by_request=compared.model == BY_REQUEST)
     return Verdict(
         name,
         Decision.NOT_ENOUGH,
@@ -238,31 +238,31 @@ class _Compared:
 def _compare(
     name: str,
     experiments: Experiments,
-    past: Experiments | None,
+    earlier: Experiments | None,
     bounds: Bounds,
     config: ModelConfig,
 ) -> _Compared:
-    """Compare the sides by the model that is given or chosen, or by the test of every look."""
+    """Compare the sides by the given or chosen model, or by the sequential test."""
     if config.sequential:
         estimates = anytime_valid(trial_differences(experiments), bounds.alpha)
         return _Compared("anytime-valid t-test", None, estimates)
     choice, model = None, config.model
     if model is None:
         chosen_by = ChoiceConfig(bounds.alpha, bounds.threshold, missed=config.missed.get(name, {}))
-        choice = config.kept.get(name) or _choose(past, experiments.trials, chosen_by, config.models)
+        choice = config.kept.get(name) or _choose(earlier, experiments.trials, chosen_by, config.models)
         model = (choice.model if choice else None) or _usual_model(experiments)
     return _Compared(model, choice, config.models[model].estimate(experiments, bounds.alpha))
 
 
-def _strays(experiments: Experiments, past: Experiments | None, *, by_request: bool) -> FloatArray:
-    """Return how trials of equal sides differ: those of the past, or else as these do from each other."""
-    found = request_differences if by_request else trial_differences
-    if past is not None:
-        usual: FloatArray = found(past)[0]
+def _strays(experiments: Experiments, earlier: Experiments | None, *, by_request: bool) -> FloatArray:
+    """Return the differences of trials of equal sides: past ones, or else contrasts of these trials."""
+    differences_of = request_differences if by_request else trial_differences
+    if earlier is not None:
+        usual: FloatArray = differences_of(earlier)[0]
         usual = usual[~np.isnan(usual)]
         if len(usual):
             return usual
-    now = found(experiments)[0]
+    now = differences_of(experiments)[0]
     return _contrasts(now[~np.isnan(now)])
 
 
@@ -280,29 +280,29 @@ def _contrasts(differences: FloatArray) -> FloatArray:
 
 
 def _choose(
-    past: Experiments | None, trials: int, config: ChoiceConfig, models: Mapping[str, Model]
+    earlier: Experiments | None, trials: int, config: ChoiceConfig, models: Mapping[str, Model]
 ) -> Choice | None:
-    """Choose by A/A trials, in groups as large as the experiment; every other one is their history."""
-    if past is None:
+    """Choose by every other A/A trial, in groups of the experiment's size; the others are the history."""
+    if earlier is None:
         return None
-    tested, kept = (slice(first, None, 2) for first in (0, 1))
-    groups = past.a[0, tested].shape[0] // trials
+    tested, reference = (slice(first, None, 2) for first in (0, 1))
+    groups = earlier.a[0, tested].shape[0] // trials
     if groups < FEWEST_EXPERIMENTS:
         return None
-    a, b = (side[0, tested][: groups * trials].reshape(groups, trials, -1) for side in (past.a, past.b))
+    a, b = (side[0, tested][: groups * trials].reshape(groups, trials, -1) for side in (earlier.a, earlier.b))
     with_level = (a > 0).any(axis=(1, 2))
     if with_level.sum() < FEWEST_EXPERIMENTS:
         return None
-    match = past.match
+    match = earlier.match
     if match is not None:
         match = match[0, tested][: groups * trials].reshape(groups, trials, -1)[with_level]
-    history = trial_differences(Experiments(past.a[:, kept], past.b[:, kept]))[0]
+    history = trial_differences(Experiments(earlier.a[:, reference], earlier.b[:, reference]))[0]
     experiments = Experiments(a[with_level], b[with_level], history, match)
     return choose(experiments, config, models.values())
 
 
 def _usual_model(experiments: Experiments) -> str:
-    """Return the model where no history chooses one: of pairs, if half of the points have one.
+    """Return the model if no history chooses one: that of pairs, if half of the points have a pair.
 
     Otherwise trials against each other, if there are some.
     """
@@ -314,14 +314,14 @@ def _usual_model(experiments: Experiments) -> str:
 
 
 def _undecided(name: str, bounds: Bounds, sides: Sides, prepared: Prepared) -> Verdict:
-    known = (side[~np.isnan(side)] for side in (sides.a, sides.b))
-    measured = Measured(*(float(points.mean()) if len(points) else math.nan for points in known))
+    finite = (side[~np.isnan(side)] for side in (sides.a, sides.b))
+    measured = Measured(*(float(points.mean()) if len(points) else math.nan for points in finite))
     steady = (prepared.warm_up, prepared.unsteady, prepared.requests)
     return Verdict(name, Decision.NOT_ENOUGH, bounds, measured, "none", None, 0, None, *steady)
 
 
 def _decided(verdict: Verdict, p_value: float) -> Verdict:
-    """Return the decision by a p-value that is adjusted, and trials needed only if there are not as many."""
+    """Return the decision by an adjusted p-value, and the trials needed only if there are fewer."""
     measured = replace(verdict.measured, p_value=p_value)
     figures = (measured.difference, measured.low, measured.high, p_value)
     (decision,) = decide(Estimates(*(np.array([figure]) for figure in figures)), verdict.bounds)

@@ -1,4 +1,4 @@
-"""Where a trial has warmed up: from there its points are about stationary (§4.2)."""
+"""End of the warm-up of a trial: after it the points are about stationary (§4.2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy import signal, special
 from pipeline.model import FloatArray, IntArray
 
 SPAN_SHARE = 0.05
-"""Span of the moving average, as a share of the points: twenty spans fit."""
+"""Span of the moving average, as a share of the points: there are twenty spans."""
 
 SHORTEST_SPAN = 3.0
 
@@ -16,10 +16,10 @@ FALSE_ALARM = 0.05
 """Chance that a steady trial loses any point."""
 
 SAME_LEVEL = 1e-6
-"""Share of the largest point by which levels may differ and still be one: points without noise have none."""
+"""Difference of levels, as a share of the largest point, that counts as none: noise may be 0."""
 
 FEWEST_POINTS = 20
-"""Fewer do not show their noise: nothing is discarded."""
+"""Fewest points that show the noise: of fewer nothing is discarded."""
 
 
 def warm_up_points(values: FloatArray) -> IntArray:
@@ -52,7 +52,7 @@ def _of_equal_length(values: FloatArray) -> IntArray:
     noise = residual.std(axis=1, keepdims=True, ddof=1) * np.sqrt(
         1.0 + span / len(late[0])
     )  # that of the level, too
-    # Averages a span apart are about independent: so many are compared, and so many give the noise.
+    # Averages one span apart are about independent: their number bounds comparisons and estimates the noise.
     bound = special.stdtrit(len(late[0]) / span - 2.0, 1.0 - FALSE_ALARM * span / (2.0 * half)) * noise
     bound = np.maximum(bound, SAME_LEVEL * np.abs(values).max(axis=1, keepdims=True))
     outside = np.abs(_average(values[:, :half] - level, weight)) > bound

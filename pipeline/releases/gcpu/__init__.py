@@ -1,4 +1,4 @@
-"""Two releases of a service held against each other: what got slower, by how much, how certainly."""
+"""Comparison of two releases of a service by gCPU: the changed series, their sizes and certainty."""
 
 from pipeline.releases.gcpu.contrast import Contrast, Observations, measure
 from pipeline.releases.gcpu.decision import CompareConfig, Decided, State, decide

@@ -1,12 +1,12 @@
-r"""How much two releases differ in each series, with what senders differ in anyway.
+r"""Difference of two releases in each series, with the variance between senders.
 
 The share of series s in the samples of unit h (a host) in cell c (an hour in which both releases ran, and a
 combination of labels) is
 
     y_hc = μ_c + δ · [h ran the candidate] + α_h + ε_hc,   var α = d φ v,   var ε_hc = d v / N_hc
 
-with v = p (1 - p), N_hc the samples, d what samples of one host vary beyond chance, and φ what hosts differ
-in. δ is estimated by generalised least squares, so that hosts that ran both releases count against
+with v = p (1 - p), N_hc the samples, d the over-dispersion of samples of one host, and φ the variance between
+hosts. δ is estimated by generalised least squares, so that hosts that ran both releases count against
 themselves, others against each other, and nothing is compared across cells. d and φ are estimated from all
 series together (Henderson's method 3: quadratic forms set to what is expected of them; hosts differ by the
 same factor of a share), as a working model. The variance of each series' δ is then that of a sandwich over
@@ -25,17 +25,17 @@ from scipy.special import digamma, polygamma
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 _LEVELS = 12
-"""Values of φ for which weights are worked out; a series takes the next one."""
+"""Number of values of φ for which weights are computed; a series takes the next one."""
 
 _LEAST_COUNT = 20.0
-"""Samples of a series, with and without it, from which on it helps to say how series vary."""
+"""Smallest count, with a series and without it, to estimate the variance of series from."""
 
 _INDEPENDENT = 30
-"""Series whose variances are independent, at most: callers and callees vary as one."""
+"""Largest number of series with independent variances: callers and callees vary together."""
 
 
 _ALL = 0.99
-"""Share of a release's weight from which on a unit is all there is of it."""
+"""Share of a release's weight from which on a unit stands for the whole release."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,14 +44,14 @@ class Observations:
 
     counts: csr_array  # (series, observations)
     totals: FloatArray  # (observations,) all samples, positive
-    cell: IntArray  # (observations,) what is compared within: numbers from 0 without gaps
-    unit: IntArray  # (observations,) what varies as one: numbers from 0 without gaps
+    cell: IntArray  # (observations,) cell within which releases are compared: numbers from 0 without gaps
+    unit: IntArray  # (observations,) unit that varies as one: numbers from 0 without gaps
     candidate: BoolArray  # (observations,) whether it is of the new release
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """How much the candidate differs from the baseline in each series: (series,) each."""
+    """Difference of the candidate from the baseline in each series: (series,) each."""
 
     share: FloatArray  # gCPU where both ran
     baseline: FloatArray  # gCPU of the baseline in the cells that make the change, as they weigh in it
@@ -60,15 +60,15 @@ class Contrast:
     sampling: FloatArray  # share of its variance that goes away with more samples
     exposure: FloatArray  # (series, 2) independent samples that would say as much, of baseline and candidate
     degrees_of_freedom: FloatArray
-    without: FloatArray  # change without the unit that makes the most of it
+    without: FloatArray  # change without the unit that contributes most to it
     unit: IntArray  # this unit
-    dispersion: float  # what samples of one unit vary beyond chance; 1: not at all
+    dispersion: float  # over-dispersion of the samples of one unit; 1: none
     spread: float  # standard deviation of units, as a share of a series' level
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Design:
-    """What all series have in common."""
+    """Matrices that all series share."""
 
     fixed: csr_array  # (observations, cells + 1) 1 where an observation has a cell, or is the candidate's
     units: csr_array  # (observations, units)
@@ -80,7 +80,7 @@ class _Design:
 
 
 def measure(observed: Observations) -> Contrast:
-    """Return how much releases differ; errors are infinite where nothing can be compared."""
+    """Return the difference of releases; errors are infinite where nothing can be compared."""
     design = _design(observed)
     sums_fixed, sums_units = observed.counts @ design.fixed, observed.counts @ design.units
     both = _in_both(observed)
@@ -95,11 +95,11 @@ def measure(observed: Observations) -> Contrast:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Model:
-    """What is taken of the series to weigh their samples."""
+    """Parameters, estimated from the series, that weigh their samples."""
 
     share: FloatArray  # (series,)
     variance: FloatArray  # (series,) v
-    enough: BoolArray  # (series,) whether there are samples enough to say how they vary
+    enough: BoolArray  # (series,) whether there are enough samples to estimate the variance
     dispersion: float  # d
     spread: float
 
@@ -133,14 +133,14 @@ def _in_both(observed: Observations) -> BoolArray:
     """Return the observations in cells in which both releases ran; all if there is none."""
     new = np.bincount(observed.cell, observed.candidate)
     old = np.bincount(observed.cell, ~observed.candidate)
-    found: BoolArray = ((new > 0) & (old > 0))[observed.cell]
-    return found if found.any() else np.ones(len(found), dtype=np.bool_)
+    shared: BoolArray = ((new > 0) & (old > 0))[observed.cell]
+    return shared if shared.any() else np.ones(len(shared), dtype=np.bool_)
 
 
 def _components(
     design: _Design, sums: _Sums, squares: FloatArray, variance: FloatArray, enough: BoolArray
 ) -> tuple[float, float]:
-    """Return by how much samples of a unit vary beyond chance, and units, as shares of a series' level."""
+    """Return the over-dispersion of samples of a unit, and the variance of units, as shares of a level."""
     inverse = np.linalg.pinv(design.gram, hermitian=True)
     within = np.diag(design.of_unit) - design.cross.T @ inverse @ design.cross  # (units, units)
     left = sums.units - sums.fixed @ inverse @ design.cross  # (series, units)
@@ -157,16 +157,16 @@ def _components(
         dispersion = 1.0
         units = (between - expected_between[0]) / expected_between[1]
     else:
-        found = np.linalg.solve(system, np.stack([total, between]))
-        dispersion = max(1.0, float(np.median(found[0][enough])))
-        units = found[1]
+        components = np.linalg.solve(system, np.stack([total, between]))
+        dispersion = max(1.0, float(np.median(components[0][enough])))
+        units = components[1]
     return dispersion, _spread(units[enough], variance[enough], float(np.median(design.of_unit)))
 
 
 def _spread(units: FloatArray, variance: FloatArray, samples: float) -> float:
-    """Return the common standard deviation of units, from the variance of each series' in units of its own.
+    """Return the common standard deviation of units, from the variance of each series in units of its own.
 
-    Least squares; a series weighs as much as its variance is known.
+    Least squares; a series is weighted by how precisely its variance is known.
     """
     squared = 0.0
     for _ in range(3):
@@ -181,13 +181,13 @@ def _estimate(
     sums: _Sums,
     model: _Model,
 ) -> Contrast:
-    """Return the contrast, level by level of what units differ in."""
+    """Return the contrast, for each tried value of φ in turn."""
     variance, dispersion, spread = model.variance, model.dispersion, model.spread
     levels = spread**2 * 0.25 / dispersion * np.append(4.0 ** -np.arange(_LEVELS), 0.0)
     units = spread**2 * variance / dispersion
     nearest = np.abs(np.log(units[:, None] + 1e-30) - np.log(levels + 1e-30)).argmin(axis=1)
     size = len(variance)
-    change, sampling, known = np.zeros(size), np.ones(size), np.zeros(size)
+    change, sampling, degrees = np.zeros(size), np.ones(size), np.zeros(size)
     unit_error, least, ratio = np.full(size, np.inf), np.full(size, np.inf), np.ones(size)
     old = observed.totals * ~observed.candidate
     baseline = np.asarray(observed.counts @ (old / observed.totals)) / max(old.sum(), 1.0)
@@ -202,19 +202,19 @@ def _estimate(
         unit[rows], without[rows] = weights.leave_one_out(change[rows], influence)
         parts[rows], sampling[rows] = weights.parts, weights.sampling
         unit_error[rows], least[rows] = weights.variance, weights.least
-        known[rows] = weights.degrees_of_freedom
+        degrees[rows] = weights.degrees_of_freedom
         if weights.degrees_of_freedom:
             expected = variance[rows] * dispersion * weights.expected
             ratio[rows] = (influence**2).sum(axis=1) / expected
-    ratio, degrees_of_freedom = _drawn_together(ratio, known, model.enough & (known > 0))
-    found = np.maximum(variance * dispersion * unit_error * ratio, variance * least)
+    ratio, degrees_of_freedom = _drawn_together(ratio, degrees, model.enough & (degrees > 0))
+    error_variance = np.maximum(variance * dispersion * unit_error * ratio, variance * least)
     with np.errstate(divide="ignore", invalid="ignore"):
-        exposure = variance[:, None] / (parts * found[:, None])
+        exposure = variance[:, None] / (parts * error_variance[:, None])
     return Contrast(
         share=model.share,
         baseline=baseline,
         change=change,
-        error=np.sqrt(found),
+        error=np.sqrt(error_variance),
         sampling=sampling,
         exposure=np.nan_to_num(exposure, nan=0.0),
         degrees_of_freedom=degrees_of_freedom,
@@ -227,11 +227,11 @@ def _estimate(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Weights:
-    """The estimator for one value of φ: how observations weigh, and what is expected of it."""
+    """The estimator for one value of φ: weights of observations, and its expected variance."""
 
     design: _Design
     solved: FloatArray  # (cells + 1, cells + 1) covariance of the fixed effects, in units of d v
-    drawn: FloatArray  # (units,) by how much a unit's mean is taken out
+    drawn: FloatArray  # (units,) factor by which a unit's mean is subtracted
     own: FloatArray  # (units,) what that takes from the weights of its observations
     direct: FloatArray  # (observations,) weight of a sample's own cell and release
     loads: FloatArray  # (units, cells + 1) what units say of the fixed effects
@@ -259,7 +259,7 @@ class _Weights:
         covariance = np.diag(loads @ change) - loads @ solved @ loads.T
         expected, squares = float(np.trace(covariance)), float((covariance**2).sum())
         variance = float(change[-1])
-        known = expected**2 / squares if expected > 1e-6 * variance else 0.0
+        degrees = expected**2 / squares if expected > 1e-6 * variance else 0.0
         of_new = float((weights * direct)[design.candidate].sum()) / variance
         of_new = min(max(of_new, 0.02), 0.98)
         flat = np.linalg.pinv(design.gram, hermitian=True)
@@ -276,11 +276,11 @@ class _Weights:
             parts=np.array([1.0 - of_new, of_new]),
             of_baseline=_of_baseline(design, weights),
             expected=expected,
-            degrees_of_freedom=known,
+            degrees_of_freedom=degrees,
         )
 
     def apply(self, counts: csr_array, sums: _Sums, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the change of each series, and what each unit adds to it beyond the fit: (series, units)."""
+        """Return the change of each series, and each unit's contribution beyond the fit: (series, units)."""
         fixed, units = sums.fixed[rows], sums.units[rows]
         effects = (fixed - (units * self.drawn) @ self.design.cross.T) @ self.solved
         weighted = self.design.units.multiply(self.direct[:, None]).tocsr()
@@ -288,9 +288,9 @@ class _Weights:
         return effects[:, -1], influence
 
     def leave_one_out(self, change: FloatArray, influence: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return the unit that makes the most of each change, and what is left of it without that unit.
+        """Return the unit that contributes most to each change, and the change without that unit.
 
-        A unit that is all there is of a release is not left out.
+        A unit that stands for a whole release is not left out.
         """
         of_new = self.loads[:, -1]
         of_old = of_new - self.loads[:, :-1].sum(axis=1)
@@ -302,7 +302,7 @@ class _Weights:
 
 
 def _of_baseline(design: _Design, weights: FloatArray) -> FloatArray:
-    """Return how observations of the baseline weigh in its level, by their weights in the change.
+    """Return the weights of the baseline's observations in its level, given their weights in the change.
 
     In the change, candidate less baseline, both weigh the same in each cell. Hosts that ran both make some
     weights negative, which would put the level beyond all that was sampled: these are left out.
@@ -312,27 +312,29 @@ def _of_baseline(design: _Design, weights: FloatArray) -> FloatArray:
     inside = np.where(design.candidate, 0.0, np.maximum(-weights, 0.0))
     of_old = cells.T @ inside
     per_cell = np.where(of_old > 0, of_cell / np.maximum(of_old, 1e-300), 0.0)
-    found = inside * np.asarray(cells @ per_cell)
-    return np.asarray(found / found.sum(), dtype=np.float64)
+    weights_in_level = inside * np.asarray(cells @ per_cell)
+    return np.asarray(weights_in_level / weights_in_level.sum(), dtype=np.float64)
 
 
-def _drawn_together(ratio: FloatArray, known: FloatArray, enough: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Return ratios of variances drawn towards those of all series, and their degrees of freedom.
+def _drawn_together(
+    ratio: FloatArray, degrees: FloatArray, enough: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return ratios of variances shrunk towards those of all series, and their degrees of freedom.
 
     Ratios are χ² over their degrees of freedom, times what varies between series as an inverse χ² does;
     the logarithms of those of ``enough`` say how much.
     """
     if enough.sum() < 3:
-        return np.where(known > 0, ratio, 1.0), known
-    half = known[enough] / 2.0
+        return np.where(degrees > 0, ratio, 1.0), degrees
+    half = degrees[enough] / 2.0
     logs = np.log(np.maximum(ratio[enough], 1e-12)) - digamma(half) + np.log(half)
     by_chance = float(polygamma(1, half).mean())
     # The difference is uncertain: one standard error more is taken to be real.
     error = by_chance * np.sqrt(2.0 / min(int(enough.sum()), _INDEPENDENT))
     prior = 2.0 * _inverse_trigamma(max(float(logs.var(ddof=1)) - by_chance, 0.0) + error)
     usual = float(np.exp(logs.mean() + digamma(prior / 2.0) - np.log(prior / 2.0)))
-    found = (prior * usual + known * ratio) / (prior + known)
-    return found, prior + known
+    shrunk = (prior * usual + degrees * ratio) / (prior + degrees)
+    return shrunk, prior + degrees
 
 
 def _inverse_trigamma(value: float) -> float:

@@ -1,4 +1,4 @@
-"""Which series a release made slower or faster, which it did not, and for which that is still open."""
+"""Decision on each series of a release: slower, faster, steady, or open."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from pipeline.releases.gcpu.contrast import Contrast
 State = Literal["slower", "faster", "steady", "open"]
 
 _FURTHEST = 37.0
-"""Standard errors beyond which a p-value is no double."""
+"""Standard errors beyond which a p-value underflows."""
 
 _WITHOUT = 0.5
-"""Share of a change that is left without any one host, or it is that host's and not the release's."""
+"""Smallest share of a change that must remain without any one host; else it is that host's change."""
 
 _LEAST_THRESHOLD = 1e-9
-"""Rise of gCPU that no number of samples can show: a lower threshold is as this one."""
+"""Rise of gCPU that no number of samples can show: lower thresholds are raised to it."""
 
 _MARGIN = 1.1
-"""More samples that are asked for at least, where few are missing."""
+"""Factor by which the samples are raised at least, if few are missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompareConfig:
-    """What counts as slower, and how often a decision may be wrong."""
+    """Definition of slower, and the error rates of the decisions."""
 
     threshold: float = 0.005  # rise of gCPU
     relative: float = 0.0  # rise as a share of the series' level; the larger one of both counts
-    alpha: float = 0.05  # that any series counts as slower, of releases that do not differ
-    power: float = 0.9  # that a rise of the threshold is found, and that it does not count as none
-    sequential: bool = False  # whether both hold at all looks together
+    alpha: float = 0.05  # chance that any series counts as slower, of releases that do not differ
+    power: float = 0.9  # chance that a rise of the threshold is found, and that it does not count as none
+    sequential: bool = False  # whether both chances hold over all looks together
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What is decided of each series, (series,) each; intervals are of 1 - alpha, series by series."""
+    """Decisions on all series, (series,) each; intervals are of 1 - alpha, series by series."""
 
     baseline: FloatArray  # gCPU
     candidate: FloatArray  # gCPU
     lower: FloatArray  # of the change
     upper: FloatArray
-    p_value: FloatArray  # of no rise, after Holm for all series that are tested
-    detectable: FloatArray  # the smallest rise that had been found with the power
+    p_value: FloatArray  # p-value against no rise, after Holm for all tested series
+    detectable: FloatArray  # the smallest rise that would have been found with the power
     threshold: FloatArray  # rise that counts
     tested: BoolArray  # whether a rise of the threshold is possible at all
-    alone: BoolArray  # whether the change is significant, but one host makes most of it
+    alone: BoolArray  # whether the change is significant, but mostly of one host
     state: tuple[State, ...]
-    more_samples: float  # times the samples that would decide all; 1: enough, inf: more units, too
-    more_units: float  # times the units, where samples alone do not do
+    more_samples: float  # factor of samples that would decide all series; 1: enough, inf: it takes units, too
+    more_units: float  # factor of units, where more samples do not suffice
 
     @property
     def state_of_all(self) -> State:
@@ -107,10 +107,10 @@ def decide(found: Contrast, config: CompareConfig) -> Decided:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """How many standard errors are how unlikely."""
+    """Critical values in standard errors."""
 
     information: FloatArray  # (series,) 1 / variance
-    rho: FloatArray | None  # (series,) of bounds that hold at all looks; None: at one look
+    rho: FloatArray | None  # (series,) parameter of bounds that hold at all looks; None: at one look
     degrees_of_freedom: FloatArray  # (series,)
     critical: FloatArray  # (series,) standard errors that are significant if no other series is
     single: FloatArray  # (series,) standard errors that the power adds
@@ -118,34 +118,34 @@ class _Scale:
     def p_values(self, z: FloatArray) -> FloatArray:
         """Return one-sided p-values of standard normal deviates."""
         if self.rho is None:
-            found: FloatArray = norm.sf(z)
-            return found
+            chances: FloatArray = norm.sf(z)
+            return chances
         return p_values(z, self.information, self.rho)
 
     def quantile(self, alpha: float) -> FloatArray:
-        """Return the standard errors that chance exceeds with a probability."""
+        """Return the standard errors that chance exceeds with the given probability."""
         return _quantile(alpha, self.information, self.rho, self.degrees_of_freedom)
 
 
-def _scale(found: Contrast, config: CompareConfig, threshold: FloatArray, tested: int) -> _Scale:
+def _scale(contrast: Contrast, config: CompareConfig, threshold: FloatArray, tested: int) -> _Scale:
     with np.errstate(divide="ignore"):
-        information = np.maximum(1.0 / found.error**2, 1e-300)
+        information = np.maximum(1.0 / contrast.error**2, 1e-300)
     alpha = config.alpha / max(tested, 1)
-    known = np.maximum(found.degrees_of_freedom, 0.1)
-    single = student.isf(1 - config.power, known)
+    degrees = np.maximum(contrast.degrees_of_freedom, 0.1)
+    single = student.isf(1 - config.power, degrees)
     rho = None
     if config.sequential:
         # As much as a test of its own would need, and half of it again.
         needed = 1.5 * ((norm.isf(alpha) + norm.isf(1 - config.power)) / threshold) ** 2
         rho = tightest_at(needed, alpha)
-    critical = _quantile(alpha, information, rho, known)
-    return _Scale(information, rho, known, critical, single)
+    critical = _quantile(alpha, information, rho, degrees)
+    return _Scale(information, rho, degrees, critical, single)
 
 
 def _quantile(
     alpha: float, information: FloatArray, rho: FloatArray | None, degrees_of_freedom: FloatArray
 ) -> FloatArray:
-    """Return the standard errors that chance exceeds with a probability, at one look or at all."""
+    """Return the standard errors that chance exceeds with a probability, at one look or at all looks."""
     once: FloatArray = student.isf(alpha, degrees_of_freedom)
     if rho is None:
         return once
@@ -153,25 +153,25 @@ def _quantile(
     return always
 
 
-def _standard(found: Contrast) -> FloatArray:
+def _standard(contrast: Contrast) -> FloatArray:
     """Return changes as standard normal deviates.
 
     It is the signed root of the likelihood ratio of two binomial shares, which is near normal for small
     counts too (Barndorff-Nielsen, Biometrika 73, 1986), brought from Student's distribution to the normal.
     Both shares are the change apart and, on average, what was sampled: error and exposure are of that level.
     """
-    weight = found.exposure / np.maximum(found.exposure.sum(axis=1, keepdims=True), 1e-300)
-    baseline = np.clip(found.share - found.change * weight[:, 1], 0.0, 1.0)
-    candidate = np.clip(baseline + found.change, 0.0, 1.0)
-    pooled = np.clip(found.share, 1e-300, 1.0)
+    weight = contrast.exposure / np.maximum(contrast.exposure.sum(axis=1, keepdims=True), 1e-300)
+    baseline = np.clip(contrast.share - contrast.change * weight[:, 1], 0.0, 1.0)
+    candidate = np.clip(baseline + contrast.change, 0.0, 1.0)
+    pooled = np.clip(contrast.share, 1e-300, 1.0)
     deviance = np.zeros(len(pooled))
-    for share, exposure in zip((baseline, candidate), found.exposure.T, strict=True):
+    for share, exposure in zip((baseline, candidate), contrast.exposure.T, strict=True):
         held = xlogy(share, np.maximum(share, 1e-300) / pooled)
         rest = xlogy(1 - share, np.maximum(1 - share, 1e-300) / np.maximum(1 - pooled, 1e-300))
         deviance += 2 * exposure * (held + rest)
     root = np.sqrt(np.maximum(deviance, 0.0))
-    beyond = -ndtri_exp(student.logsf(root, np.maximum(found.degrees_of_freedom, 0.1)))
-    z: FloatArray = np.sign(found.change) * np.clip(np.nan_to_num(beyond, nan=0.0), 0.0, _FURTHEST)
+    beyond = -ndtri_exp(student.logsf(root, np.maximum(contrast.degrees_of_freedom, 0.1)))
+    z: FloatArray = np.sign(contrast.change) * np.clip(np.nan_to_num(beyond, nan=0.0), 0.0, _FURTHEST)
     return z
 
 
@@ -179,36 +179,36 @@ def _holm(p_value: FloatArray, tested: BoolArray) -> FloatArray:
     """Return adjusted p-values of the series that are tested, 1 of the others."""
     rows = np.flatnonzero(tested)
     order = rows[np.argsort(p_value[rows], kind="stable")]
-    found = np.ones(len(p_value))
+    adjusted = np.ones(len(p_value))
     steps = p_value[order] * np.arange(len(order), 0, -1)
-    found[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(order) else steps
-    return found
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(order) else steps
+    return adjusted
 
 
 def _missing(
-    found: Contrast, scale: _Scale, still_open: BoolArray, threshold: FloatArray, error: FloatArray
+    contrast: Contrast, scale: _Scale, still_open: BoolArray, threshold: FloatArray, error: FloatArray
 ) -> tuple[float, float]:
-    """Return times the samples that would decide all series, and times the units if samples do not do."""
+    """Return the factor of samples that would decide all series, and that of units where it takes them."""
     if not still_open.any():
         return 1.0, 1.0
     rows = np.flatnonzero(still_open)
-    known, wanted, size = error[rows], threshold[rows], found.change[rows]
-    if not np.isfinite(known).all():
+    errors, wanted, size = error[rows], threshold[rows], contrast.change[rows]
+    if not np.isfinite(errors).all():
         return np.inf, np.inf
-    asked = ((scale.critical + scale.single)[rows] * known / wanted) ** 2
-    sampling = np.clip(found.sampling[rows], 0.0, 1.0)
+    factor = ((scale.critical + scale.single)[rows] * errors / wanted) ** 2
+    sampling = np.clip(contrast.sampling[rows], 0.0, 1.0)
     # Share of the allowed variance that units take, as far as it is no chance.
     certain = 1 - sampling - 2 * np.sqrt(2.0 / np.maximum(scale.degrees_of_freedom[rows], 1.0))
-    from_units = np.maximum(certain, 0.0) * asked
+    from_units = np.maximum(certain, 0.0) * factor
     sampling = 1 - np.maximum(certain, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        samples = np.where(from_units < 1, sampling * asked / (1 - from_units), np.inf)
+        samples = np.where(from_units < 1, sampling * factor / (1 - from_units), np.inf)
         # A rise between none and the threshold: until either is excluded.
-        passes = np.where(size < wanted, (scale.single[rows] * known / (wanted - size)) ** 2, np.inf)
-        shows = np.where(size > 0, (scale.critical[rows] * known / size) ** 2, np.inf)
+        passes = np.where(size < wanted, (scale.single[rows] * errors / (wanted - size)) ** 2, np.inf)
+        shows = np.where(size > 0, (scale.critical[rows] * errors / size) ** 2, np.inf)
     near = samples <= 1
     samples[near] = np.maximum(np.minimum(passes, shows)[near], _MARGIN)
-    units = np.where(from_units < 1, 1.0, asked)
+    units = np.where(from_units < 1, 1.0, factor)
     return float(max(samples.max(), _MARGIN)), float(units.max())
 
 

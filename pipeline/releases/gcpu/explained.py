@@ -1,4 +1,4 @@
-"""Changes that follow from others: callers rise with what they call, and all else makes room."""
+"""Changes that follow from others: callers rise with their callees, and other series lose share."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from pipeline.model import FloatArray, IntArray
 
 _EXPLAINED = 0.5
-"""Share of a change that is left at most where others explain it."""
+"""Largest share of a change that may remain unexplained where others explain it."""
 
 _BY_CHANCE = 2.0
-"""Standard errors that are left of a change at most where others explain it."""
+"""Largest residual, in standard errors, of a change that others explain."""
 
 _AS_MUCH = 0.01
-"""Share of the most that a change explains by which another one may explain less, and be its equal."""
+"""Relative shortfall, from the best explanation, within which another change explains as much."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,11 +26,11 @@ class Changes:
     error: FloatArray
     share: FloatArray  # gCPU
     depth: FloatArray  # elements from the root
-    overlap: FloatArray  # (series, series) share of the samples with one, in rows, that hold another
+    overlap: FloatArray  # (series, series) share of the row's samples that hold the column's series
 
 
 def explained_by(changes: Changes) -> IntArray:
-    """Return which change explains each, or the change itself: (series,).
+    """Return the index of the change that explains each change, or its own index: (series,).
 
     A series X that costs δ more raises another one, C, by δ (P(C | X) - C) / (1 - X): callers rise by what
     they hold of X, and what has no part in it loses its share of the whole. What X calls may have its part
@@ -38,9 +38,9 @@ def explained_by(changes: Changes) -> IntArray:
     is taken first, of those that explain as much the deepest, until less than half of each is left, or what
     chance does.
     """
-    found = np.arange(len(changes.change))
+    explanation = np.arange(len(changes.change))
     left, roots = changes.change.copy(), list[int]()
-    follows = np.zeros((0, len(found)))
+    follows = np.zeros((0, len(explanation)))
     while True:
         enough = np.maximum(_EXPLAINED * np.abs(changes.change), _BY_CHANCE * changes.error)
         still = np.flatnonzero(np.abs(left) > enough)
@@ -55,10 +55,10 @@ def explained_by(changes: Changes) -> IntArray:
         follows = np.vstack([follows, would[still == row]])
         left = left - follows[-1]
     if not roots:
-        return found
-    others = np.setdiff1d(found, roots)
-    found[others] = np.array(roots, dtype=np.int64)[np.abs(follows[:, others]).argmax(axis=0)]
-    return found
+        return explanation
+    unexplained = np.setdiff1d(explanation, roots)
+    explanation[unexplained] = np.array(roots, dtype=np.int64)[np.abs(follows[:, unexplained]).argmax(axis=0)]
+    return explanation
 
 
 def _following(changes: Changes, left: FloatArray, rows: IntArray) -> FloatArray:

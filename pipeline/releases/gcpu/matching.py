@@ -1,4 +1,4 @@
-"""Samples of two releases at the same time and of the same senders, as observations to be compared."""
+"""Observations for a comparison: samples of two releases at the same time and from the same senders."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ Evidence = Literal["side_by_side", "one_after_the_other"]
 Unit = Literal["host", "block", "host_and_block"]
 
 _MATCHED = 0.5
-"""Share of the candidate's samples that must meet the baseline where a label has the same value."""
+"""Smallest share of the candidate's samples that must meet the baseline within values of a label."""
 
 _BOTH = 0.01
-"""Share of a block's samples from which on a release runs in it."""
+"""Share of a block's samples from which on a release counts as running in it."""
 
 _FEW_BLOCKS = 2
-"""Blocks with both releases that make two ran side by side, if most samples are not in them anyway."""
+"""Number of blocks with both releases that suffices for side by side, even if most samples are elsewhere."""
 
 _FEW_HOSTS = 4
-"""Hosts of both releases together from which on they say how much hosts differ."""
+"""Number of hosts, of both releases together, from which on they show the variance between hosts."""
 
 _MOST_CELLS = 600
-"""Cells that are kept apart; blocks are joined until there are no more."""
+"""Largest number of cells; blocks are joined until there are no more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """Counts of all series by block of time and stratum, where there are any."""
+    """Counts of all series by block of time and stratum, for pairs that have any."""
 
     start: float
     block_s: float
@@ -48,20 +48,20 @@ class Samples:
     @property
     def releases(self) -> dict[str, float]:
         """Samples of each release, the one with the most first."""
-        found: dict[str, float] = {}
+        totals: dict[str, float] = {}
         per_stratum = np.bincount(self.stratum, self.totals, minlength=len(self.strata))
         for stratum, samples in zip(self.strata, per_stratum.tolist(), strict=True):
-            found[release_of(stratum)] = found.get(release_of(stratum), 0.0) + samples
-        return dict(sorted(found.items(), key=lambda one: -one[1]))
+            totals[release_of(stratum)] = totals.get(release_of(stratum), 0.0) + samples
+        return dict(sorted(totals.items(), key=lambda release: -release[1]))
 
     def of(self, release: str) -> BoolArray:
-        """Return which observations are of a release: by its name, or a label as ``name=value``."""
+        """Return the mask of a release's observations, given its name or a label as ``name=value``."""
         chosen = [runs(stratum, release) for stratum in self.strata]
-        found: BoolArray = np.array(chosen, dtype=np.bool_)[self.stratum]
-        return found
+        mask: BoolArray = np.array(chosen, dtype=np.bool_)[self.stratum]
+        return mask
 
     def only(self, chosen: BoolArray) -> Samples:
-        """Return some of the observations."""
+        """Return the selected observations."""
         return Samples(
             self.start,
             self.block_s,
@@ -76,14 +76,14 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matched:
-    """What is compared with what."""
+    """The matched observations of two releases, and how they were matched."""
 
     observed: Observations
     evidence: Evidence
     unit: Unit
     units: tuple[str, ...]  # names of the units of the observations
     held: tuple[str, ...]  # labels within whose values releases are compared
-    not_held: tuple[str, ...]  # labels that differ between releases where they cannot be held apart
+    not_held: tuple[str, ...]  # labels whose values differ between releases and cannot be compared within
     hosts: tuple[int, int]  # of baseline and candidate
     samples: tuple[float, float]
     span: tuple[float, float]  # of time
@@ -96,8 +96,8 @@ def collect(parts: Iterable[StrataMatrix]) -> Samples | None:
     strata: dict[Stratum, int] = {}
     series: dict[SeriesKey, int] = {}
     first: StrataMatrix | None = None
-    found: list[list[FloatArray]] = [[np.zeros(0)] for _ in range(6)]
-    block, stratum, totals, rows, columns, counts = found
+    columns_by_kind: list[list[FloatArray]] = [[np.zeros(0)] for _ in range(6)]
+    block, stratum, totals, rows, columns, counts = columns_by_kind
     size = 0
     for part in parts:
         first = first or part
@@ -109,7 +109,7 @@ def collect(parts: Iterable[StrataMatrix]) -> Samples | None:
         row, column = np.nonzero(part.samples[:, held])
         block.append(np.full(len(held), float(round((part.start - first.start) / part.resolution_s))))
         stratum.append(np.array(of_stratum))
-        # Counts of what is not in the totals yet: the two are inserted one after the other.
+        # The two are inserted one after the other: leave out counts that have no totals yet.
         least = part.samples[:, held].max(axis=0)
         totals.append(np.maximum(part.totals[held].sum(axis=1), least))
         rows.append(of_series[row])
@@ -132,7 +132,7 @@ def collect(parts: Iterable[StrataMatrix]) -> Samples | None:
 
 
 def match(samples: Samples, baseline: str, candidate: str, by: Sequence[str] | None = None) -> Matched | None:
-    """Return what of two releases is compared; None where one has no samples, or all are of both.
+    """Return the matched samples of two releases; None if one has no samples, or all samples are of both.
 
     Args:
         samples: Of a service.
@@ -186,7 +186,7 @@ def _blocks_of_both(samples: Samples, old: BoolArray, new: BoolArray) -> IntArra
 def _labels(
     samples: Samples, new: BoolArray, by: Sequence[str] | None, *, timed: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the labels within whose values releases can be compared, and those within which they cannot.
+    """Return the labels within whose values releases can be compared, and the labels that prevent it.
 
     Labels with few values come first; one that leaves too few of the candidate's samples with samples of the
     baseline beside them is left out.
@@ -198,10 +198,12 @@ def _labels(
     for stratum in samples.strata:
         for name in names:
             values.setdefault(name, set()).add(dict(stratum.labels).get(name, ""))
-    asked = [name for name, found in values.items() if name.lower() not in RELEASE_LABELS and len(found) > 1]
+    candidates = [
+        name for name, counts in values.items() if name.lower() not in RELEASE_LABELS and len(counts) > 1
+    ]
     held: list[str] = []
     not_held = []
-    for name in sorted(asked, key=lambda name: (len(values[name]), name)):
+    for name in sorted(candidates, key=lambda name: (len(values[name]), name)):
         if _matched(samples, new, [*held, name], timed=timed) >= _MATCHED * _matched(
             samples, new, held, timed=timed
         ):
@@ -212,7 +214,7 @@ def _labels(
 
 
 def _hosts_of_values(samples: Samples, label: str) -> int:
-    """Return how many hosts have the same value of a label, at most."""
+    """Return the largest number of hosts that share one value of a label."""
     hosts: dict[str, set[str]] = {}
     for stratum in samples.strata:
         hosts.setdefault(dict(stratum.labels).get(label, ""), set()).add(stratum.host)
@@ -220,7 +222,7 @@ def _hosts_of_values(samples: Samples, label: str) -> int:
 
 
 def _matched(samples: Samples, new: BoolArray, labels: Sequence[str], *, timed: bool) -> float:
-    """Return the share of the candidate's samples that have samples of the baseline beside them."""
+    """Return the share of the candidate's samples that have samples of the baseline in the same cell."""
     cell = _keys(samples, labels)
     if timed:
         cell = cell * (int(samples.block.max()) + 1) + samples.block
@@ -229,7 +231,7 @@ def _matched(samples: Samples, new: BoolArray, labels: Sequence[str], *, timed: 
 
 
 def _keys(samples: Samples, labels: Sequence[str]) -> IntArray:
-    """Return which combination of values of labels each observation has: (observations,)."""
+    """Return the number of each observation's combination of label values: (observations,)."""
     values = [tuple(dict(stratum.labels).get(name, "") for name in labels) for stratum in samples.strata]
     return _numbers([values[row] for row in samples.stratum.tolist()])
 
@@ -237,7 +239,7 @@ def _keys(samples: Samples, labels: Sequence[str]) -> IntArray:
 def _units(
     samples: Samples, new: BoolArray, host: IntArray, key: IntArray, evidence: Evidence
 ) -> tuple[Unit, IntArray, IntArray]:
-    """Return what varies as one, and of each observation its unit and its cell."""
+    """Return the units, and the unit and the cell of each observation."""
     if evidence == "one_after_the_other":
         stayed = np.isin(host[new], host[~new])
         on_same = samples.totals[new][stayed].sum() >= _MATCHED * samples.totals[new].sum()
@@ -260,5 +262,5 @@ def _numbers(values: Sequence[object]) -> IntArray:
 
 def _names(units: IntArray, names: Sequence[str]) -> tuple[str, ...]:
     """Return a name of each unit."""
-    found = dict(zip(units.tolist(), names, strict=True))
-    return tuple(found[unit] for unit in range(len(found)))
+    name_of = dict(zip(units.tolist(), names, strict=True))
+    return tuple(name_of[unit] for unit in range(len(name_of)))

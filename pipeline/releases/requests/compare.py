@@ -1,4 +1,4 @@
-"""Two releases under whatever load: is the new one slower, and by which requests?"""
+"""Comparison of two releases under any load: whether the new one is slower, and by which requests."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from pipeline.releases.requests.periods import FEWEST_PERIODS, NotCompared, Rele
 from pipeline.releases.requests.support import unseen_load
 
 MOST_UNSEEN = 0.5
-"""Share of the new release's periods that may have load that the old one never saw."""
+"""Largest share of the new release's periods whose load the old release never saw."""
 
 POWER = 0.9
 
 _DRAWS_A_LEVEL = 6
-"""The smallest chance is a sixth of the level that a metric alone has to reach."""
+"""Smallest chance that is resolved: a sixth of the level that a metric alone has to reach."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompareConfig:
-    """How releases are compared.
+    """Settings of a comparison of releases.
 
     Args:
         alpha: Chance that equal releases count as different, over all types and metrics.
@@ -38,7 +38,7 @@ class CompareConfig:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseComparison:
-    """What two releases' periods say of one metric.
+    """Comparison of two releases by one metric.
 
     Args:
         costs: What requests cost in each.
@@ -63,7 +63,7 @@ class ReleaseComparison:
 def compare_releases(
     metrics: Mapping[str, Releases], config: CompareConfig = CompareConfig()
 ) -> dict[str, ReleaseComparison | NotCompared]:
-    """Compare the releases by each metric; of each that cannot be compared, say why.
+    """Compare the releases by each metric; return the reason for each metric that cannot be compared.
 
     Chances are adjusted for how many metrics there are (Benjamini and Hochberg 1995).
 
@@ -72,19 +72,20 @@ def compare_releases(
         config: How.
     """
     draws = draws_needed(len(metrics), config.alpha)
-    found, adjusted = judge_metrics(metrics, lambda releases: _compare(releases, config, draws))
-    return found | {
-        name: replace(each, p=p, changed=p <= config.alpha) for name, (each, p) in adjusted.items()
+    results, adjusted = judge_metrics(metrics, lambda releases: _compare(releases, config, draws))
+    return results | {
+        name: replace(comparison, p=p, changed=p <= config.alpha)
+        for name, (comparison, p) in adjusted.items()
     }
 
 
 def draws_needed(metrics: int, alpha: float) -> int:
-    """Return the most draws of a bootstrap: one metric alone has to pass the bound of all of them."""
+    """Return the number of draws of a bootstrap that lets one metric alone pass the bound of all of them."""
     return max(DRAWS, math.ceil(_DRAWS_A_LEVEL * metrics / alpha))
 
 
 class _Judged(Protocol):
-    """What has a chance."""
+    """A result with a chance."""
 
     @property
     def p(self) -> float: ...
@@ -96,7 +97,7 @@ _T = TypeVar("_T", bound=_Judged)
 def judge_metrics(
     metrics: Mapping[str, Releases], judge: Callable[[Releases], _T]
 ) -> tuple[dict[str, _T | NotCompared], dict[str, tuple[_T, float]]]:
-    """Judge each metric; return what is said of each, and of those compared the adjusted chance besides.
+    """Judge each metric; return all results, and those of compared metrics with adjusted chances.
 
     Chances are adjusted for how many metrics there are (Benjamini and Hochberg 1995).
 
@@ -104,15 +105,17 @@ def judge_metrics(
         metrics: Name → the periods of both releases, with that metric.
         judge: Says what of one metric, or raises NotCompared.
     """
-    found: dict[str, _T | NotCompared] = {}
+    results: dict[str, _T | NotCompared] = {}
     for name, releases in metrics.items():
         try:
-            found[name] = judge(releases)
+            results[name] = judge(releases)
         except NotCompared as error:
-            found[name] = error
-    compared = {name: each for name, each in found.items() if not isinstance(each, NotCompared)}
-    chances = stats.false_discovery_control([each.p for each in compared.values()]) if compared else []
-    return found, {name: (each, float(p)) for (name, each), p in zip(compared.items(), chances, strict=True)}
+            results[name] = error
+    compared = {name: result for name, result in results.items() if not isinstance(result, NotCompared)}
+    chances = stats.false_discovery_control([result.p for result in compared.values()]) if compared else []
+    return results, {
+        name: (result, float(p)) for (name, result), p in zip(compared.items(), chances, strict=True)
+    }
 
 
 def seen_load(releases: Releases) -> tuple[Releases, float]:
@@ -161,7 +164,7 @@ def _compare(releases: Releases, config: CompareConfig, draws: int) -> ReleaseCo
 
 def _require_periods(releases: Releases) -> None:
     fewest = 2 * (len(releases.types) + 2)
-    for name, each in (("old", releases.old), ("new", releases.new)):
-        if len(each) < fewest:
-            many = f"{len(each)} periods, fewer than {fewest} for {len(releases.types)} types"
-            raise NotCompared(f"the {name} release has {many}", "few_periods", len(each), fewest)
+    for name, periods in (("old", releases.old), ("new", releases.new)):
+        if len(periods) < fewest:
+            many = f"{len(periods)} periods, fewer than {fewest} for {len(releases.types)} types"
+            raise NotCompared(f"the {name} release has {many}", "few_periods", len(periods), fewest)

@@ -1,20 +1,21 @@
-"""Which types of request cost more in the new release, and how much.
+"""Types of request that cost more in the new release, and their additional cost.
 
 A metric such as CPU adds up what requests cost: a base, and the requests of each type times their cost.
 Squares and products of the load's main directions are in it too: a busy machine does less for the same,
 caches do more, and types may cost more together. One such fit holds for both releases; a change is a type
 that costs something else in the new one. Changes are looked for one at a time, as long as one is found: of
 the types that could explain the difference by a change of their own, that one comes first which explains it
-best. All of them by one factor is one more: a slower machine is not the fault of a type. All of them by a
-factor that fades is a warm-up, which any release has: what it explains is no change.
+best. All of them by one factor is one more: a slower machine is not the fault of a type. A factor on all of
+them that fades is a warm-up, which any release has: it is not reported as a change.
 
 Liao et al. (§5) ask forests instead, which cannot say anything beyond the load that they saw, and so take
 other load for another release (docs/release-requests.md has both).
 
-Periods count by how much is new in them (see ``noise``). Chances come from a wild bootstrap by blocks (Shao
-2010; Davidson and Flachaire 2008): residuals of the fit without a further change keep their place and their
-size, and get a sign at random, the same one for periods that follow one another and are still similar. So
-neither load that drifts, nor noise that grows with it or that lasts for minutes, is taken for a change.
+Each period is weighted by the part that earlier periods do not predict (see ``noise``). Chances come from a
+wild bootstrap by blocks (Shao 2010; Davidson and Flachaire 2008): residuals of the fit without a further
+change keep their place and their size, and get a sign at random, the same one for periods that follow one
+another and are still similar. So neither load that drifts, nor noise that grows with it or that lasts for
+minutes, is taken for a change.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from pipeline.releases.requests.response_times import Shifts, log_evidence, resp
 from pipeline.releases.requests.warm_up import warm_up_columns
 
 BASE = ""
-"""The type that stands for what is used without requests."""
+"""The type that stands for the use without requests."""
 
 EVERY = "*"
 """The type that stands for all requests and the base together, by one factor: another machine or runtime."""
@@ -45,20 +46,20 @@ _SPELT = {BASE: "(without requests)", EVERY: "(every request)"}
 
 DRAWS = 999
 _PARTS_OF_ERRORS = 4
-"""Of draws, by which columns of different errors are compared."""
+"""Number of parts of the draws that calibrate columns of different errors."""
 
 _ENOUGH = 20
-"""Draws larger than what was seen, after which it is no change at any level that is in use."""
+"""Number of draws above the observed gain at which the bootstrap stops: no level in use is reached."""
 
 MOST_CHANGES = 5
 _PERIODS_A_TERM = 20.0
-"""Of curvature."""
+"""Smallest number of periods for each term of curvature."""
 
 _MOST_DIRECTIONS = 15
-"""Of the load; 120 terms of curvature, so that years of periods take no more memory for it than a day's."""
+"""Largest number of load directions: 120 terms of curvature bound the memory that years of periods take."""
 
 AS_LIKELY = 0.95
-"""Types of so much probability together are named for one change."""
+"""Probability that the types named for one change hold together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class CostChange:
     """A type whose cost differs between the releases.
 
     Args:
-        type: Of request, BASE or EVERY.
+        type: Type of request, BASE or EVERY.
         change: New less old cost, in the metric's unit a request; of BASE, a period; of EVERY, relative.
         error: Standard error of the change.
         p: Chance that any type seems to change as much, of releases without this change.
@@ -86,10 +87,10 @@ class CostChange:
 
 @dataclass(frozen=True, slots=True)
 class CostComparison:
-    """Two releases compared by what requests cost.
+    """Comparison of two releases by the costs of requests.
 
     Args:
-        changes: Those found, in the order of finding.
+        changes: Significant changes, in the order of their search.
         p: Chance that any type seems to change as much as the first, of equal releases.
         warm_up: Share of the new release's metric that it used more as it had just begun; 0 if none is seen.
         old: Type or BASE → its cost in the old release; negative ones are 0 within their noise. EVERY has 1.
@@ -106,7 +107,7 @@ class CostComparison:
 
 
 def spelt(type_: str) -> str:
-    """Return a type as people read it; BASE and EVERY are in brackets, which no request is."""
+    """Return a type as people read it; BASE and EVERY stand in brackets, as no request does."""
     return _SPELT.get(type_, type_)
 
 
@@ -130,14 +131,14 @@ def compare_costs(
     changed = np.column_stack([changed, warm_up_columns(changed[:, -1], len(releases.old))])
     parts = _Parts.of(metric, common, changed, len(names), len(releases.old))
     shifts = response_shifts(releases.old, releases.new)
-    found, p_none = _find_steps(parts, shifts, rng, alpha, draws)
-    whole = parts.explained([step.column for step in found])
+    chosen, p_none = _find_steps(parts, shifts, rng, alpha, draws)
+    whole = parts.explained([step.column for step in chosen])
     sizes = coefficients(whole, metric)
     errors = _errors(whole, parts, rng)[common.shape[1] :]
     load = changed[len(releases.old) :].mean(axis=0) / (abs(float(releases.new.metric.mean())) or 1.0)
     every = [
         (step, float(size), float(error), float(load[step.column]))
-        for step, size, error in zip(found, sizes[common.shape[1] :], errors, strict=True)
+        for step, size, error in zip(chosen, sizes[common.shape[1] :], errors, strict=True)
     ]
     changes = tuple(
         CostChange(
@@ -147,13 +148,13 @@ def compare_costs(
             p=step.p,
             share=size * many,
             share_error=error * many,
-            likely={names[each]: chance for each, chance in step.likely.items()},
+            likely={names[column]: chance for column, chance in step.likely.items()},
         )
         for step, size, error, many in every
         if step.column < len(names)
     )
     warm_up = sum(size * many for step, size, _, many in every if step.column >= len(names))
-    p = next((step.p for step in found if step.column < len(names)), p_none)
+    p = next((step.p for step in chosen if step.column < len(names)), p_none)
     old = dict(zip(names, [*map(float, sizes[: len(names) - 1]), 1.0], strict=True))
     alone = dict(zip(names, map(float, _errors_alone(parts, whole, sizes, rng)), strict=True))
     return CostComparison(changes, p, warm_up, old, alone, _r_squared(metric, metric - whole @ sizes))
@@ -161,7 +162,7 @@ def compare_costs(
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A metric and what it is made of.
+    """A metric and the columns that explain it.
 
     Args:
         metric: (periods,) of the old release, then of the new one.
@@ -188,11 +189,11 @@ class _Parts:
         return cls(metric, common, changed, lasting, dependence, old)
 
     def explained(self, chosen: Sequence[int]) -> FloatArray:
-        """Return what both releases have in common, and some changes: (periods, columns)."""
+        """Return the columns that both releases have in common, and chosen changes: (periods, columns)."""
         return np.column_stack([self.common, self.changed[:, chosen]])
 
     def whitened(self) -> _Parts:
-        """Return the same in units of what is new in each period (see ``noise``)."""
+        """Return whitened parts: each period without what earlier periods predict (see ``noise``)."""
         noise = estimate_noise(self.metric, np.column_stack([self.common, self.changed]), self.old)
         metric = noise.whiten(self.metric[:, None])[:, 0]
         common, changed = noise.whiten(self.common), noise.whiten(self.changed)
@@ -201,7 +202,7 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """The best further change: its column and chance, and which columns are as likely."""
+    """The best further change: its column, its chance, and the columns that are about as likely."""
 
     column: int
     p: float
@@ -209,7 +210,7 @@ class _Step:
 
 
 def cost_columns(releases: Releases, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return what both releases have in common (base, types, curvature, time of day), and what may change.
+    """Return the common columns (base, types, curvature, time of day), and the columns that may change.
 
     What may change is of the requests that the new release got itself, and of its share of the base and the
     curvature. Of EVERY that is all of them at the costs that explain both releases.
@@ -226,7 +227,7 @@ def cost_columns(releases: Releases, metric: FloatArray) -> tuple[FloatArray, Fl
 
 
 def load_columns(counts: FloatArray) -> FloatArray:
-    """Return what a metric is made of: a base, requests by type, and curvature: (periods, terms)."""
+    """Return the columns that explain a metric: a base, requests by type, and curvature: (periods, terms)."""
     return np.column_stack([np.ones(len(counts)), counts, _curvature(counts)])
 
 
@@ -247,7 +248,7 @@ def _curvature(counts: FloatArray) -> FloatArray:
 def _find_steps(
     parts: _Parts, shifts: Shifts, rng: np.random.Generator, alpha: float, draws: int
 ) -> tuple[list[_Step], float]:
-    """Return changes one by one, MOST_CHANGES at most, and what fades; and the chance of what is none."""
+    """Return the changes one by one, MOST_CHANGES at most, and what fades; and the chance of no change."""
     steps: list[_Step] = []
     white: _Parts | None = None
     while sum(step.column < parts.lasting for step in steps) < MOST_CHANGES:
@@ -279,7 +280,7 @@ def _chance(parts: _Parts, chosen: Sequence[int], rng: np.random.Generator, draw
 
 @dataclass(frozen=True, slots=True)
 class _Fresh:
-    """What columns add to what is explained already.
+    """The part of columns that the chosen ones do not explain.
 
     Args:
         basis: (periods, terms) orthonormal, of what is explained.
@@ -300,7 +301,7 @@ class _Fresh:
         return cls(basis, fresh / np.where(adds, sizes, np.inf), np.where(adds, sizes, np.nan))
 
     def beyond(self, metric: FloatArray) -> FloatArray:
-        """Return what of a metric is not explained: (periods,)."""
+        """Return the residuals of a metric: (periods,)."""
         return np.asarray(metric - self.basis @ (self.basis.T @ metric))
 
 
@@ -340,8 +341,8 @@ def _errors_alone(
 def _likely(white: _Parts, chosen: Sequence[int], shifts: Shifts) -> dict[int, float]:
     """Return the columns that hold AS_LIKELY of the probability that a further change is theirs.
 
-    Before, all are as likely. Which one it is the whitened periods say, and response times: chances are those
-    of the periods as they are.
+    All columns are equally likely a priori. Whitened periods and response times are the evidence; chances
+    come from the periods as they are.
     """
     fresh = _Fresh.of(white.explained(chosen), white.changed)
     residuals = fresh.beyond(white.metric)
@@ -358,15 +359,15 @@ def _likely(white: _Parts, chosen: Sequence[int], shifts: Shifts) -> dict[int, f
     chances = special.softmax(evidence)
     order = np.argsort(-chances, kind="stable")
     count = int(np.searchsorted(np.cumsum(chances[order]), AS_LIKELY)) + 1
-    return {int(each): float(chances[each]) for each in order[:count]}
+    return {int(column): float(chances[column]) for column in order[:count]}
 
 
 def _errors(columns: FloatArray, parts: _Parts, rng: np.random.Generator) -> FloatArray:
     """Return the standard errors of the coefficients of columns: (columns,)."""
     scale = lengths(columns)
     left, sizes, right = np.linalg.svd(columns / scale, full_matrices=False)
-    kept = sizes > sizes[0] * 1e-9
-    basis, solve = left[:, kept], right[kept].T / sizes[kept] / scale[:, None]
+    regular = sizes > sizes[0] * 1e-9
+    basis, solve = left[:, regular], right[regular].T / sizes[regular] / scale[:, None]
     residuals = parts.metric - basis @ (basis.T @ parts.metric)
     drawn = np.concatenate(list(_drawn(basis, basis, residuals, parts.dependence, rng, DRAWS)), axis=1)
     return np.asarray((solve @ drawn).std(axis=1))

@@ -1,4 +1,4 @@
-"""Time of day: the same requests cost more at some hours, of any release."""
+"""Columns of the time of day: the same requests cost more at some hours, in any release."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pipeline.model.units import DAY_S, HOUR_S
 from pipeline.releases.requests.periods import Periods
 
 _HARMONICS = np.array([1.0, 2.0])
-"""Of the day, as few as say what is usual of it: a working day, and its noon."""
+"""Times of day as columns, as few as describe a usual day: a working day, and its noon."""
 
 
 def day_columns(level: FloatArray, old: Periods, new: Periods) -> FloatArray:
-    """Return what a share of everything that goes with the time of day adds: (periods, 4).
+    """Return columns of a share of the level that follows the time of day: (periods, 4).
 
     (periods, 0) if the times are not known, or the old release did not run at all hours: what a later hour
     costs could not be kept apart from what the new release does.

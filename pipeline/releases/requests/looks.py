@@ -1,12 +1,12 @@
-"""Looks at a rollout as its periods come: when, and what each decides.
+"""Looks at a rollout as its periods arrive: their times and decisions.
 
-Whoever looks again and again finds something at last. So LOOKS of them at most compare anything, each when
-the new release has run for about twice as many periods as at the look before, and each has its share of the
-level: the chance that a release that costs the same is reported is at most ``alpha`` over all looks, however
-much they have in common (Bonferroni; a spending function with as much for each, Lan and DeMets 1983). Within
-a look, chances hold for all types of requests together (see ``costs``), and are adjusted for the number of
-metrics (Benjamini and Hochberg 1995): of several metrics, that share is the one of false ones among those
-found. After a look that finds something there is none.
+Repeated testing inflates false positives, so at most LOOKS looks compare anything, each when the new release
+has run for about twice as many periods as at the look before, and each has its share of the level: the chance
+that a release that costs the same is reported is at most ``alpha`` over all looks, however much they have in
+common (Bonferroni; a spending function with as much for each, Lan and DeMets 1983). Within a look, chances
+hold for all types of requests together (see ``costs``), and are adjusted for the number of metrics (Benjamini
+and Hochberg 1995): of several metrics, that share is the one of false ones among those found. After a look
+that finds something there is none.
 
 While both releases run side by side, the metric is that of both. What is looked for is then what the requests
 of the new release cost more than the same of the old one: see ``Periods.own``.
@@ -29,19 +29,19 @@ from pipeline.releases.requests.rollout import Rollout
 
 LOOKS = 5
 FIRST_PERIODS = 30
-"""Of the new release, at the first look; where there are many types, as many as a fit of them needs."""
+"""Periods of the new release at the first look; with many types, as many as a fit of them needs."""
 
 MOST_NAMED = 5
-"""Other types that are named for one change."""
+"""Largest number of other types that are named for one change."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookConfig:
-    """How a look decides.
+    """Settings of a look.
 
     Args:
         alpha: Chance that a release that costs the same is reported, over all its looks.
-        least_share: Of the metric, that a change must be to matter.
+        least_share: Smallest share of the metric that matters.
     """
 
     alpha: float = 0.01
@@ -50,7 +50,7 @@ class LookConfig:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a look decided: regressions, and what was not judged or does not matter.
+    """Result of a look: regressions, and the metrics that were not judged or whose change does not matter.
 
     ``compared`` is of how many metrics.
     """
@@ -62,7 +62,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class LooksMade:
-    """The looks at a new release so far.
+    """Looks at a new release so far.
 
     Args:
         last: End of the last one, epoch seconds.
@@ -76,12 +76,12 @@ class LooksMade:
 
     @property
     def done(self) -> bool:
-        """Whether there are no more."""
+        """Whether the looks are over."""
         return self.found or self.many >= LOOKS
 
 
 def next_look(new_ends: FloatArray, types: int, made: LooksMade) -> float | None:
-    """Return the end of the look that is due, epoch seconds; None if none is.
+    """Return the end of the due look, epoch seconds; None if no look is due.
 
     Args:
         new_ends: (periods,) ends of the new release's periods so far, ascending.
@@ -93,7 +93,7 @@ def next_look(new_ends: FloatArray, types: int, made: LooksMade) -> float | None
 
 
 def periods_ahead(new_ends: FloatArray, types: int, made: LooksMade, begun: int = 0) -> int:
-    """Return how many periods there are at least until a look is due, of this release or of the next.
+    """Return a lower bound on the periods until a look is due, at this release or at the next.
 
     ``begun`` is in how many of them the next has run so far.
     """
@@ -103,7 +103,7 @@ def periods_ahead(new_ends: FloatArray, types: int, made: LooksMade, begun: int 
 
 
 def look_periods(types: int) -> list[int]:
-    """Return after how many periods of a new release there is a look, if each can compare."""
+    """Return after how many periods of a new release there is a look, if each look can compare."""
     return [_first_periods(types) * 2**look for look in range(LOOKS)]
 
 
@@ -121,7 +121,7 @@ def _next_periods(new_ends: FloatArray, types: int, made: LooksMade) -> int:
 
 
 def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfig()) -> Looked:
-    """Decide whether requests cost more in the new release, by each metric.
+    """Decide, by each metric, whether requests cost more in the new release.
 
     Args:
         rollout: Up to the look.
@@ -134,12 +134,12 @@ def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfi
     }
     if not releases:
         return Looked((), (Dropped(_candidate(rollout, "cpu", None), _not_judged(rollout, "no_metric")),), 0)
-    found = compare_releases(releases, CompareConfig(config.alpha / LOOKS))
-    return _decided(rollout, found, config)
+    comparisons = compare_releases(releases, CompareConfig(config.alpha / LOOKS))
+    return _decided(rollout, comparisons, config)
 
 
 def _releases(rollout: Rollout, values: FloatArray, start: float) -> Releases:
-    """Return both releases with a metric: ``values`` of windows as long as a period, from then on."""
+    """Return both releases with a metric whose ``values`` are of windows of one period."""
     starts, width_s, new = rollout.starts, rollout.width_s, rollout.has_new
     metric = values[np.rint((starts - start) / width_s).astype(np.int64)]
     many = periods_a_point(width_s, width_s * np.flatnonzero(np.isfinite(values)).astype(np.float64))
@@ -149,32 +149,32 @@ def _releases(rollout: Rollout, values: FloatArray, start: float) -> Releases:
 
 
 def _decided(
-    rollout: Rollout, found: Mapping[str, ReleaseComparison | NotCompared], config: LookConfig
+    rollout: Rollout, comparisons: Mapping[str, ReleaseComparison | NotCompared], config: LookConfig
 ) -> Looked:
     candidates: list[Candidate] = []
     dropped: list[Dropped] = []
-    for name, each in found.items():
-        if isinstance(each, NotCompared):
-            decision = _not_judged(rollout, each.code, each.value, each.bound)
+    for name, comparison in comparisons.items():
+        if isinstance(comparison, NotCompared):
+            decision = _not_judged(rollout, comparison.code, comparison.value, comparison.bound)
             dropped.append(Dropped(_candidate(rollout, name, None), decision))
             continue
-        share = sum(change.share for change in each.costs.changes)
-        if not each.slower or share <= 0.0:
+        share = sum(change.share for change in comparison.costs.changes)
+        if not comparison.slower or share <= 0.0:
             continue
-        candidate = _candidate(rollout, name, each)
+        candidate = _candidate(rollout, name, comparison)
         if share < config.least_share:
             small = Decision(STEP, False, share, config.least_share, "small", (rollout.new, rollout.old))
             dropped.append(Dropped(candidate, small))
         else:
             candidates.append(candidate)
-    compared = sum(isinstance(each, ReleaseComparison) for each in found.values())
+    compared = sum(isinstance(comparison, ReleaseComparison) for comparison in comparisons.values())
     return Looked(tuple(candidates), tuple(dropped), compared)
 
 
-def _candidate(rollout: Rollout, metric: str, found: ReleaseComparison | None) -> Candidate:
+def _candidate(rollout: Rollout, metric: str, comparison: ReleaseComparison | None) -> Candidate:
     """Return a candidate: levels are those of the new release's load, with its costs and without."""
-    after = float(found.compared.new.metric.mean()) if found else 0.0
-    changes = found.costs.changes if found else ()
+    after = float(comparison.compared.new.metric.mean()) if comparison else 0.0
+    changes = comparison.costs.changes if comparison else ()
     rises = [change for change in changes if change.change > 0]
     share = sum(change.share for change in changes)
     return Candidate(
@@ -184,7 +184,7 @@ def _candidate(rollout: Rollout, metric: str, found: ReleaseComparison | None) -
         change_time=rollout.begun,
         before=after * (1.0 - share),
         after=after,
-        p_value=found.p if found else 1.0,
+        p_value=comparison.p if comparison else 1.0,
         statistic=max((_wald(change) for change in rises), default=0.0),
         passed=tuple(_dearer(rollout, change) for change in rises),
         change_time_interval=(rollout.begun, rollout.begun + rollout.width_s),
@@ -196,16 +196,16 @@ def _wald(change: CostChange) -> float:
 
 
 def _dearer(rollout: Rollout, change: CostChange) -> Decision:
-    """Return what says that requests of a type cost more, or of one of the types that it may be, too."""
-    others = [type_ for type_ in change.likely if type_ != change.type][:MOST_NAMED]
+    """Return the decision that requests of a type cost more, or of a type that it may be instead."""
+    alternatives = [type_ for type_ in change.likely if type_ != change.type][:MOST_NAMED]
     return CostlierRequests(
         type=spelt(change.type),
         release=rollout.new,
         former_release=rollout.old,
         share=change.share,
         share_error=change.share_error,
-        or_types=tuple(map(spelt, others)),
-        chances=tuple(change.likely[type_] for type_ in (change.type, *others)),
+        or_types=tuple(map(spelt, alternatives)),
+        chances=tuple(change.likely[type_] for type_ in (change.type, *alternatives)),
     ).decision()
 
 

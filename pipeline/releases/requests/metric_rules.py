@@ -1,7 +1,7 @@
-"""The metrics that requests add up to: by unit and kind, and by name where these do not say of what they are.
+"""Metrics that requests add up to: chosen by unit and kind, or by name where these are not conclusive.
 
 CPU and I/O are spent by requests, so that a period uses what its requests cost. A level such as memory in use
-is not: what a period holds was taken by the requests of hours, and a restart gives it back.
+does not add up: a period holds memory that requests of hours took, and a restart frees it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class MetricRule(StrictModel):
         return self
 
     def takes(self, name: str, metadata: MetricMetadata) -> bool:
-        """Return whether the rule takes a metric of that name, of which that is said."""
+        """Return whether the rule selects a metric, by its name and metadata."""
         return (
             _matches(self.unit, metadata.unit)
             and _matches(_lower(self.kind), metadata.plain_kind)
@@ -47,7 +47,7 @@ class MetricRule(StrictModel):
 CPU_AND_IO: tuple[MetricRule, ...] = (
     MetricRule(unit=("{cpu}", "{core}", "{cores}", "s/s", "ms/s", "us/s", "ns/s")),
     MetricRule(unit=("By/s", "?By/s", "?iBy/s", "{operation}/s", "{operations}/s", "{read}/s", "{write}/s")),
-    # A share says nothing of what it is a share of, nor does time that was used.
+    # Units of shares and times do not show what is measured: only the name does.
     MetricRule(kind=("usage", "utilization", "cost", ""), name=("*cpu*",)),
 )
 """The metrics of a service without rules of its own."""
@@ -55,7 +55,7 @@ CPU_AND_IO: tuple[MetricRule, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ReleaseMetrics:
-    """By which metrics the releases of each service are compared."""
+    """Rules that select the metrics by which the releases of each service are compared."""
 
     default: tuple[MetricRule, ...] = CPU_AND_IO
     services: Mapping[str, tuple[MetricRule, ...]] = field(default_factory=dict)

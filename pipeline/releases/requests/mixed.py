@@ -1,4 +1,4 @@
-"""A mixed linear model of two releases, for few periods: each cost may have changed, and most by little.
+"""A mixed linear model of two releases, for few periods: each cost may change, most of them by little.
 
 Requests have the costs that explain both releases (fixed effects), and changes of all of them at once, drawn
 from one normal distribution (random effects). How wide that has to be is the evidence of a change: the
@@ -6,7 +6,7 @@ restricted likelihood against that of no width (Patterson and Thompson 1971). Th
 types, so that few periods say something of many types. Costs one by one (``costs``) need twice as many
 periods of each release as there are types.
 
-The chance of such evidence is that of residuals with signs at random, as it is of costs: noise grows with the
+As for costs, the chance of such evidence comes from residuals with random signs, since noise grows with the
 load.
 """
 
@@ -29,10 +29,10 @@ _RISEN = 2000
 """Draws of the changes' joint distribution, for which of them is the largest."""
 
 _POWERS = np.arange(-4.0, 8.0, 0.25)
-"""Of ten: variances of the random effects that are tried, as multiples of the noise's."""
+"""Powers of ten: tried variances of the random effects, as multiples of the variance of the noise."""
 
 _UNSEEN = 1e-12
-"""What the metric says of a change that does not show: rounding."""
+"""Share of a change that the metric determines up to which the change cannot be seen: rounding."""
 
 _FREE = 10
 """Fewest periods beyond the fixed effects."""
@@ -59,7 +59,7 @@ class MixedChange:
 
 @dataclass(frozen=True, slots=True)
 class MixedComparison:
-    """What the mixed model says.
+    """Result of the mixed model.
 
     Args:
         p: Chance of changes as large, of equal releases; ``compare_mixed_releases`` adjusts it for the
@@ -75,9 +75,9 @@ class MixedComparison:
     @property
     def likely(self) -> dict[str, float]:
         """Type, BASE or EVERY → probability that it rose most, the likeliest first; together AS_LIKELY."""
-        together = np.cumsum([each.chance for each in self.changes])
+        together = np.cumsum([change.chance for change in self.changes])
         count = int(np.searchsorted(together, AS_LIKELY)) + 1
-        return {each.type: each.chance for each in self.changes[:count]}
+        return {change.type: change.chance for change in self.changes[:count]}
 
     def slower(self, alpha: float) -> bool:
         """Whether costs rose significantly, taken together."""
@@ -100,8 +100,8 @@ def compare_mixed_releases(
     def judge(releases: Releases) -> MixedComparison:
         return compare_mixed(releases.readable(), np.random.default_rng(config.seed), draws)
 
-    found, adjusted = judge_metrics(metrics, judge)
-    return found | {name: replace(each, p=p) for name, (each, p) in adjusted.items()}
+    results, adjusted = judge_metrics(metrics, judge)
+    return results | {name: replace(comparison, p=p) for name, (comparison, p) in adjusted.items()}
 
 
 def compare_mixed(releases: Releases, rng: np.random.Generator, draws: int = DRAWS) -> MixedComparison:
@@ -126,7 +126,7 @@ def compare_mixed(releases: Releases, rng: np.random.Generator, draws: int = DRA
     along, _ = _parts(metric[:, None], fixed, fit.sides)
     apart = metric - fixed @ (fixed.T @ metric) - fit.sides @ along[:, 0]
     load = changed[len(releases.old) :].mean(axis=0)[adds] / sizes[adds]
-    names = [(BASE, *releases.types, EVERY)[each] for each in adds]
+    names = [(BASE, *releases.types, EVERY)[column] for column in adds]
     changes = _changes(fit, names, sizes[adds], load, rng)
     signs = dependent_signs(Dependence.of(apart, len(releases.old)), rng, draws)
     level = abs(float(releases.new.metric.mean())) or 1.0
@@ -136,20 +136,20 @@ def compare_mixed(releases: Releases, rng: np.random.Generator, draws: int = DRA
 def _changes(
     fit: MixedFit, names: Sequence[str], sizes: FloatArray, load: FloatArray, rng: np.random.Generator
 ) -> tuple[MixedChange, ...]:
-    """Return the changes of the fit's columns, which were divided by ``sizes``, at their mean ``load``."""
+    """Return the changes of the fit's columns, which were divided by ``sizes``, at the mean ``load``."""
     drawn = rng.multivariate_normal(fit.means, fit.covariance, _RISEN, method="svd") * load
     chances = np.bincount(drawn.argmax(axis=1), minlength=len(names)) / _RISEN
     own, errors = fit.own()
     changes, errors = own / sizes, errors / sizes
     order = np.argsort(-chances, kind="stable")
     return tuple(
-        MixedChange(names[each], float(changes[each]), float(errors[each]), float(chances[each]))
-        for each in order
+        MixedChange(names[column], float(changes[column]), float(errors[column]), float(chances[column]))
+        for column in order
     )
 
 
 def mixed_judges(releases: Releases) -> bool:
-    """Return whether there are as many periods as ``compare_mixed`` takes."""
+    """Return whether there are enough periods for ``compare_mixed``."""
     try:
         readable = releases.readable()
         metric = np.concatenate([readable.old.metric, readable.new.metric])

@@ -1,4 +1,4 @@
-"""How soon a rise of a type's cost will be seen in the next release, by the load and the noise of this one.
+"""Forecast of the periods after which a rise of a type's cost is seen in the next release.
 
 The next release is taken to get load as different as that of both halves of this one. A change of a type's
 cost between those, which is none, has a standard error (see ``costs``). That of o periods of this release and
@@ -22,7 +22,7 @@ from pipeline.releases.requests.periods import FEWEST_PERIODS, NotCompared, Peri
 from pipeline.releases.requests.rollout import Run
 
 _PARTS = (2, 4, 8)
-"""Into how many parts a run is cut, of which every second is taken for the next release.
+"""Numbers of parts into which a run is cut; every second part stands for the next release.
 
 More of them have more similar load. They are tried where the load of fewer cannot be compared, such as of day
 and night.
@@ -31,7 +31,7 @@ and night.
 
 @dataclass(frozen=True, slots=True)
 class TypeOutlook:
-    """What can be seen of one type of request.
+    """Detectability of one type of request.
 
     Args:
         type: Of request.
@@ -48,7 +48,7 @@ class TypeOutlook:
 
 @dataclass(frozen=True, slots=True)
 class RequestOutlook:
-    """What can be seen by one metric.
+    """Detectability by one metric.
 
     Args:
         types: Those that cost most first.
@@ -65,7 +65,7 @@ class RequestOutlook:
     r_squared: float
 
     def rise_after(self, one: TypeOutlook, periods: int, beside: float = 1.0) -> float | None:
-        """Return the relative rise of a type's cost that so many periods of the next release show.
+        """Return the relative rise of a type's cost that `periods` periods of the next release show.
 
         None of a type whose cost is not known to be above 0, or that cannot be kept apart.
 
@@ -80,26 +80,26 @@ class RequestOutlook:
         return self.bound * error / (one.cost * beside)
 
     def periods_for(self, one: TypeOutlook, rise: float, beside: float = 1.0) -> int | None:
-        """Return how many periods of the next release show such a rise; None: no number of them does."""
+        """Return the periods of the next release that show such a rise; None: no number of periods does."""
         if not one.cost > 0.0 or not one.error > 0.0:
             return None
         inverse = (rise * one.cost * beside / (self.bound * one.error)) ** 2 - 1.0 / self.periods
         return max(FEWEST_PERIODS, math.ceil(1.0 / inverse)) if inverse > 0.0 else None
 
     def look_for(self, one: TypeOutlook, rise: float, beside: float = 1.0) -> int | None:
-        """Return the periods of the look that reports such a rise; None: none does."""
+        """Return the number of periods at the look that reports such a rise; None: no look does."""
         needed = self.periods_for(one, rise, beside)
         if needed is None or self.is_small(one, rise, beside):
             return None
-        return next((each for each in look_periods(len(self.types)) if each >= needed), None)
+        return next((count for count in look_periods(len(self.types)) if count >= needed), None)
 
     def is_small(self, one: TypeOutlook, rise: float, beside: float = 1.0) -> bool:
-        """Return whether such a rise is too little of the metric to be an event."""
+        """Return whether such a rise is too small a share of the metric to be an event."""
         return rise * one.share * beside < self.least_share
 
 
 def foresee(run: Run, metrics: SeriesMatrix, config: LookConfig) -> dict[str, RequestOutlook | NotCompared]:
-    """Return by metric what looks at the next release will see; of one that cannot be compared, why.
+    """Return by metric the detectability at the next release; the reason where a metric cannot be compared.
 
     Args:
         run: Of the release that runs now.
@@ -108,39 +108,39 @@ def foresee(run: Run, metrics: SeriesMatrix, config: LookConfig) -> dict[str, Re
     """
     column = np.rint((run.starts - metrics.start) / run.width_s).astype(np.int64)
     alpha = config.alpha / LOOKS
-    found: dict[str, RequestOutlook | NotCompared] = {}
+    outlooks: dict[str, RequestOutlook | NotCompared] = {}
     for name, values in zip(metrics.names, metrics.samples, strict=True):
-        each = _against_itself(run, Periods(run.counts, values[column]), alpha)
-        found[name] = (
-            each
-            if isinstance(each, NotCompared)
-            else _outlook(each, alpha / len(metrics.names), config.least_share)
+        comparison = _against_itself(run, Periods(run.counts, values[column]), alpha)
+        outlooks[name] = (
+            comparison
+            if isinstance(comparison, NotCompared)
+            else _outlook(comparison, alpha / len(metrics.names), config.least_share)
         )
-    return found
+    return outlooks
 
 
 def _against_itself(run: Run, periods: Periods, alpha: float) -> ReleaseComparison | NotCompared:
-    known = periods.at(np.isfinite(periods.metric))
+    measured = periods.at(np.isfinite(periods.metric))
     for parts in _PARTS:
-        second = np.arange(len(known)) * parts // max(1, len(known)) % 2 == 1
-        halves = Releases(run.types, known.at(~second), known.at(second))
-        found = compare_releases({"": halves}, CompareConfig(alpha))[""]
-        if isinstance(found, ReleaseComparison) or found.code != "unseen_load":
+        second = np.arange(len(measured)) * parts // max(1, len(measured)) % 2 == 1
+        halves = Releases(run.types, measured.at(~second), measured.at(second))
+        comparison = compare_releases({"": halves}, CompareConfig(alpha))[""]
+        if isinstance(comparison, ReleaseComparison) or comparison.code != "unseen_load":
             break
-    return found
+    return comparison
 
 
-def _outlook(found: ReleaseComparison, alpha: float, least_share: float) -> RequestOutlook:
-    costs, halves = found.costs, (found.compared.old, found.compared.new)
+def _outlook(comparison: ReleaseComparison, alpha: float, least_share: float) -> RequestOutlook:
+    costs, halves = comparison.costs, (comparison.compared.old, comparison.compared.new)
     level = abs(float(np.concatenate([half.metric for half in halves]).mean())) or 1.0
     load = np.concatenate([half.counts for half in halves]).mean(axis=0)
     scale = math.sqrt(sum(1.0 / len(half) for half in halves))
     types = [
         TypeOutlook(type_, costs.old[type_], costs.old[type_] * many / level, costs.errors[type_] / scale)
-        for type_, many in zip(found.compared.types, load.tolist(), strict=True)
+        for type_, many in zip(comparison.compared.types, load.tolist(), strict=True)
     ]
     return RequestOutlook(
-        types=tuple(sorted(types, key=lambda one: (-one.share, one.type))),
+        types=tuple(sorted(types, key=lambda outlook: (-outlook.share, outlook.type))),
         periods=sum(map(len, halves)),
         bound=float(special.ndtri(1.0 - alpha / 2.0 / len(costs.errors)) + special.ndtri(POWER)),
         least_share=least_share,

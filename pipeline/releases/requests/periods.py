@@ -11,14 +11,14 @@ import numpy as np
 from pipeline.model import BoolArray, FloatArray, IntArray, is_time_column, time_column
 
 FEWEST_PERIODS = 20
-"""Of each release; with fewer nothing is said."""
+"""Fewest periods of each release that are compared."""
 
 
 NotComparedCode = Literal["few_periods", "constant", "no_common_type", "nothing_varies", "unseen_load"]
 
 
 class NotCompared(ValueError):
-    """Two releases cannot be compared; the text says why, in one line.
+    """Two releases cannot be compared; the text gives the reason in one line.
 
     Args:
         text: The line.
@@ -56,12 +56,12 @@ class Periods:
 
     @property
     def served(self) -> FloatArray:
-        """The requests that the release got itself: (periods, types)."""
+        """Requests that the release got itself: (periods, types)."""
         return self.counts if self.own is None else self.own
 
     @property
     def share(self) -> FloatArray:
-        """How much of the requests that is: (periods,)."""
+        """Share of the requests that the release got itself: (periods,)."""
         if self.own is None:
             return np.ones(len(self))
         return np.asarray(self.own.sum(axis=1) / np.maximum(self.counts.sum(axis=1), 1.0))
@@ -70,12 +70,12 @@ class Periods:
         return len(self.metric)
 
     def at(self, chosen: BoolArray | IntArray | slice) -> Periods:
-        """Return some of the periods."""
+        """Return the selected periods."""
         starts = None if self.starts is None else self.starts[chosen]
         return replace(self._with(lambda array: array[chosen], self.metric[chosen]), starts=starts)
 
     def of_types(self, columns: IntArray) -> Periods:
-        """Return the periods with some of the types."""
+        """Return the periods with the selected types."""
         return self._with(lambda array: array[:, columns], self.metric)
 
     def _with(self, part: Callable[[FloatArray], FloatArray], metric: FloatArray) -> Periods:
@@ -93,7 +93,7 @@ class Releases:
 
     def of_types(self, columns: IntArray) -> Releases:
         """Return the same periods with some of the types."""
-        old, new = (each.of_types(columns) for each in (self.old, self.new))
+        old, new = (periods.of_types(columns) for periods in (self.old, self.new))
         return Releases(tuple(self.types[column] for column in columns), old, new)
 
     def readable(self) -> Releases:
@@ -103,16 +103,16 @@ class Releases:
             NotCompared: a release has too few periods, a metric that never changes, or no type in common.
         """
         old, new = (
-            each.at(np.isfinite(each.metric) & np.isfinite(each.counts).all(axis=1))
-            for each in (self.old, self.new)
+            periods.at(np.isfinite(periods.metric) & np.isfinite(periods.counts).all(axis=1))
+            for periods in (self.old, self.new)
         )
-        for name, each in (("old", old), ("new", new)):
-            if len(each) < FEWEST_PERIODS:
-                text = f"the {name} release has {len(each)} periods, fewer than {FEWEST_PERIODS}"
-                raise NotCompared(text, "few_periods", len(each), FEWEST_PERIODS)
-            if np.ptp(each.metric) == 0.0:
+        for name, periods in (("old", old), ("new", new)):
+            if len(periods) < FEWEST_PERIODS:
+                text = f"the {name} release has {len(periods)} periods, fewer than {FEWEST_PERIODS}"
+                raise NotCompared(text, "few_periods", len(periods), FEWEST_PERIODS)
+            if np.ptp(periods.metric) == 0.0:
                 raise NotCompared(f"the metric is constant in the {name} release", "constant")
-        came_old, came_new = ((each.served > 0).any(axis=0) for each in (old, new))
+        came_old, came_new = ((periods.served > 0).any(axis=0) for periods in (old, new))
         if not (came_old & came_new).any():
             raise NotCompared("the releases have no type of request in common", "no_common_type")
         return Releases(self.types, old, new).of_types(np.flatnonzero(came_old | came_new))
@@ -128,10 +128,10 @@ def align(starts: FloatArray, width_s: float, times: FloatArray, values: FloatAr
         values: (points,) NaN where there is no value.
     """
     period = np.searchsorted(starts, times, side="right") - 1
-    known = (period >= 0) & np.isfinite(values)
-    known[known] &= times[known] < starts[period[known]] + width_s
-    many = np.bincount(period[known], minlength=len(starts))
-    sums = np.bincount(period[known], weights=values[known], minlength=len(starts))
+    inside = (period >= 0) & np.isfinite(values)
+    inside[inside] &= times[inside] < starts[period[inside]] + width_s
+    many = np.bincount(period[inside], minlength=len(starts))
+    sums = np.bincount(period[inside], weights=values[inside], minlength=len(starts))
     result: FloatArray = np.divide(sums, many, out=np.full(len(starts), np.nan), where=many > 0)
     return result
 

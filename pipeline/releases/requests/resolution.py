@@ -1,4 +1,4 @@
-"""Periods that are as long as a metric's points are apart."""
+"""Periods joined to the spacing of a metric's points."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pipeline.releases.requests.periods import Periods
 
 
 def periods_a_point(width_s: float, times: FloatArray) -> int:
-    """Return how many periods the points of a metric are apart, 1 at least.
+    """Return the spacing of a metric's points in periods, 1 at least.
 
     Args:
         width_s: Of a period.
         times: (points,) of those with a value, epoch seconds, ascending.
     """
-    # Half of the gaps at least are as long: neither a missing point nor one that is late counts.
+    # The median gap ignores missing points and late ones.
     return max(1, int(np.median(np.diff(times)) / width_s + 0.01)) if len(times) > 1 else 1
 
 
@@ -42,9 +42,9 @@ def merged(periods: Periods, width_s: float, many: int) -> Periods:
     def summed(array: FloatArray) -> FloatArray:
         return np.asarray(array[rows].sum(axis=1))
 
-    known = np.isfinite(periods.metric)
-    values = summed(np.where(known, periods.metric, 0.0))
-    points = summed(known.astype(np.float64))
+    finite = np.isfinite(periods.metric)
+    values = summed(np.where(finite, periods.metric, 0.0))
+    points = summed(finite.astype(np.float64))
     metric = np.divide(values, points, out=np.full(len(rows), np.nan), where=points > 0.0)
     times = None
     if periods.times is not None:

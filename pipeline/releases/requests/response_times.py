@@ -1,4 +1,4 @@
-"""Which types of requests take longer to answer in the new release: evidence on which of them costs more.
+"""Types of requests that take longer to answer in the new release: evidence on which of them costs more.
 
 A request that costs more mostly takes longer, too. Response times alone are no verdict: they rise with the
 load, and with all that a service waits for (Liao et al., §2). So types are compared with one another: what
@@ -18,15 +18,15 @@ from pipeline.model import FloatArray
 from pipeline.releases.requests.periods import Periods
 
 FEWEST_PERIODS = 5
-"""Of each release, with response times of a type; with fewer its shift is not known."""
+"""Fewest periods of each release with response times of a type; with fewer its shift is not known."""
 
 _FALSE_SHIFTS = 0.05
-"""Share of false ones among types that count as shifted."""
+"""False discovery rate among types that count as shifted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shifts:
-    """By how much response times of types differ between two releases, beyond what all types differ by.
+    """Differences of types' response times between two releases, beyond the difference of all types.
 
     Args:
         shift: (types,) of the logarithm: 0.1 is 10 % longer in the new release. NaN if it is not known.
@@ -57,7 +57,7 @@ def response_shifts(old: Periods, new: Periods) -> Shifts:
 def log_evidence(shifts: Shifts, sign: FloatArray) -> FloatArray:
     """Return how much likelier the times of a type are if its cost changed: (types,) logarithms of factors.
 
-    How much times change with a cost is not known. A type counts by the scale that makes its times likeliest
+    The change of times with a cost is unknown. A type counts by the scale that makes its times likeliest
     (Good 1965, type II likelihood), so one whose times did not change loses nothing: its work may follow the
     answer. Other things change times as well, of this type by as much as often as of the others (Laplace's
     rule of succession), so that the factor is at most one more than the types, where no other one is shifted
@@ -67,25 +67,27 @@ def log_evidence(shifts: Shifts, sign: FloatArray) -> FloatArray:
         shifts: Of the types.
         sign: (types,) 1 where the cost would be higher, -1 where it would be lower.
     """
-    known = np.isfinite(shifts.shift) & (shifts.error > 0.0)
-    z = np.divide(shifts.shift, shifts.error, out=np.zeros(len(known)), where=known)
+    comparable = np.isfinite(shifts.shift) & (shifts.error > 0.0)
+    z = np.divide(shifts.shift, shifts.error, out=np.zeros(len(comparable)), where=comparable)
     ahead = np.maximum(z * sign, 0.0)
     # Shifts of changed types as half a normal distribution, of which the best variance is near z² - 1.
     scale = np.maximum(np.square(ahead) - 1.0, 0.0)
     shrunk = scale / (1.0 + scale)
     gain = np.square(ahead) * shrunk / 2.0 - np.log1p(scale) / 2.0
     gain = np.maximum(gain + np.log(2.0) + special.log_ndtr(ahead * np.sqrt(shrunk)), 0.0)
-    shifted = np.zeros(len(known), dtype=np.bool_)
-    if known.any():
-        shifted[known] = stats.false_discovery_control(2.0 * special.ndtr(-np.abs(z[known]))) <= _FALSE_SHIFTS
+    shifted = np.zeros(len(comparable), dtype=np.bool_)
+    if comparable.any():
+        shifted[comparable] = (
+            stats.false_discovery_control(2.0 * special.ndtr(-np.abs(z[comparable]))) <= _FALSE_SHIFTS
+        )
     size = np.abs(shifts.shift)
-    others = (shifted & (size >= size[:, None])).sum(axis=1) - shifted
-    by_itself = (1.0 + others) / (known.sum() - known + 2.0)
+    larger = (shifted & (size >= size[:, None])).sum(axis=1) - shifted
+    by_itself = (1.0 + larger) / (comparable.sum() - comparable + 2.0)
     return np.asarray(gain - np.logaddexp(np.log1p(-by_itself), np.log(by_itself) + gain))
 
 
 def _within_period(times: FloatArray, level: FloatArray) -> FloatArray:
-    """Return response times without what the types of a period have in common: (periods, types)."""
+    """Return response times without the common part of each period's types: (periods, types)."""
     above = times - level
     came = np.isfinite(above).any(axis=1)
     common = np.zeros(len(times))
@@ -103,7 +105,7 @@ def _mean(times: FloatArray, requests: FloatArray) -> FloatArray:
 
 
 def _variance_of_mean(times: FloatArray, requests: FloatArray) -> FloatArray:
-    """Return the variance of each type's mean, by how periods differ: (types,); NaN if they are few."""
+    """Return the variance of each type's mean, estimated between periods: (types,); NaN with few periods."""
     left = times - _mean(times, requests)
     variance = np.full(times.shape[1], np.nan)
     for column in range(times.shape[1]):
@@ -111,8 +113,8 @@ def _variance_of_mean(times: FloatArray, requests: FloatArray) -> FloatArray:
         many = int(came.sum())
         if many >= FEWEST_PERIODS:
             share = requests[came, column] / requests[came, column].sum()
-            each = left[came, column] * share
-            variance[column] = float(each @ each) * many / (many - 1.0) * memory((each,))
+            deviations = left[came, column] * share
+            variance[column] = float(deviations @ deviations) * many / (many - 1.0) * memory((deviations,))
     return variance
 
 

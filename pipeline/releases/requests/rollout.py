@@ -1,6 +1,6 @@
-"""A new release of a service beside the one before: which requests each got, period by period.
+"""A new release of a service beside the one before: the requests of each, period by period.
 
-Which releases those are, and which periods count, all requests together say. Types are read afterwards.
+The sum of all requests determines the releases and the periods that count. Types are read afterwards.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pipeline.model import BoolArray, FloatArray, IntArray, RequestPeriods
 from pipeline.releases.requests.periods import FEWEST_PERIODS
 
 MOST_FOREIGN = 0.01
-"""Share of a period's requests that other releases may get, and that is too few to count for the new one."""
+"""Share of a period's requests up to which other releases are ignored, and the new one does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class Succession:
 
     @property
     def new_ends(self) -> FloatArray:
-        """When the periods of the new release end: (of the new one,) epoch seconds."""
+        """Ends of the new release's periods: (of the new one,) epoch seconds."""
         return np.asarray(self.starts[self.has_new] + self.width_s)
 
     def between(self, start: float, end: float) -> Succession:
         """Return the periods that begin at ``start`` or later and end by ``end``."""
-        kept = (self.starts >= start) & (self.starts + self.width_s <= end)
-        return replace(self, starts=self.starts[kept], has_new=self.has_new[kept])
+        inside = (self.starts >= start) & (self.starts + self.width_s <= end)
+        return replace(self, starts=self.starts[inside], has_new=self.has_new[inside])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +74,21 @@ class Rollout:
 
     @property
     def has_new(self) -> BoolArray:
-        """In which periods the new release got requests: (periods,)."""
+        """Mask of the periods in which the new release got requests: (periods,)."""
         return np.asarray(self.own.any(axis=1))
 
     @property
     def new_ends(self) -> FloatArray:
-        """When the periods of the new release end: (of the new one,) epoch seconds."""
+        """Ends of the new release's periods: (of the new one,) epoch seconds."""
         return np.asarray(self.starts[self.has_new] + self.width_s)
 
     def until(self, end: float) -> Rollout:
-        """Return the periods that end by then, with the types that came in them."""
-        kept = self.starts + self.width_s <= end
-        came = np.flatnonzero(self.counts[kept].any(axis=0))
+        """Return the periods that end at or before ``end``, with the types that came in them."""
+        inside = self.starts + self.width_s <= end
+        came = np.flatnonzero(self.counts[inside].any(axis=0))
         types = tuple(self.types[column] for column in came.tolist())
-        counts, own, times = (each[kept][:, came] for each in (self.counts, self.own, self.times))
-        return replace(self, starts=self.starts[kept], types=types, counts=counts, own=own, times=times)
+        counts, own, times = (array[inside][:, came] for array in (self.counts, self.own, self.times))
+        return replace(self, starts=self.starts[inside], types=types, counts=counts, own=own, times=times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Run:
 
 
 def find_succession(totals: RequestPeriods) -> Succession | None:
-    """Return the latest release with the one before it; None where a service has none of a later beginning.
+    """Return the latest release with the one before it; None if no release began after another.
 
     A release runs in periods of whose requests it gets MOST_FOREIGN or more. The latest is the one that began
     to run last, of those with FEWEST_PERIODS: nothing is said of a release with fewer, so one that gets stray
@@ -133,20 +133,20 @@ def find_succession(totals: RequestPeriods) -> Succession | None:
     old = max(earlier, key=lambda row: (before[row], names[row]), default=None)
     if old is None:
         return None
-    kept = _kept(requests.sum(axis=0), requests[old] + requests[new], requests[new])
+    mask = _kept(requests.sum(axis=0), requests[old] + requests[new], requests[new])
     return Succession(
         old=names[old],
         new=names[new],
         begun=float(totals.starts[begun]),
         established=float(totals.starts[runs[new][FEWEST_PERIODS - 1]]) + totals.width_s,
         width_s=totals.width_s,
-        starts=totals.starts[kept],
-        has_new=requests[new, kept] > 0,
+        starts=totals.starts[mask],
+        has_new=requests[new, mask] > 0,
     )
 
 
 def periods_begun(totals: RequestPeriods) -> int:
-    """Return in how many periods a release ran that is to be established: the most of all, 0 without one."""
+    """Return for how many periods a not yet established release has run: the maximum, 0 without one."""
     ran = (len(_running(totals.requests, row)) for row, name in enumerate(totals.releases) if name)
     return max((periods for periods in ran if periods < FEWEST_PERIODS), default=0)
 
@@ -161,19 +161,19 @@ def build_rollout(succession: Succession, requests: RequestPeriods) -> Rollout:
     width_s, starts = succession.width_s, succession.starts
     types = tuple(sorted(set(requests.types)))
     column = {name: number for number, name in enumerate(types)}
-    # Both are multiples: what is within a millionth of one is the same.
+    # Starts are multiples of the width: one that rounding put a millionth below counts as the multiple.
     own_starts = np.floor(requests.starts / width_s + 1e-6) * width_s
     period = np.searchsorted(starts, own_starts)
-    known = np.flatnonzero(np.isin(own_starts, starts))
-    # Of the old release and of the new one: requests, those with a response time, sum of its logarithms.
+    columns_inside = np.flatnonzero(np.isin(own_starts, starts))
+    # For both releases: requests, those with a response time, and the sum of its logarithms.
     sums = np.zeros((2, 3, len(starts), len(types)))
     for row, (release, type_) in enumerate(zip(requests.releases, requests.types, strict=True)):
-        for number, each in enumerate((requests.requests, requests.timed, requests.log_times)):
-            added = np.bincount(period[known], each[row, known], minlength=len(starts))
+        for number, array in enumerate((requests.requests, requests.timed, requests.log_times)):
+            added = np.bincount(period[columns_inside], array[row, columns_inside], minlength=len(starts))
             sums[int(release == succession.new), number, :, column[type_]] += added
     counts, own = sums[:, 0].sum(axis=0), sums[1, 0]
     _, timed, logs = np.where(own.any(axis=1)[:, None], sums[1], sums[0])
-    found = Rollout(
+    rollout = Rollout(
         old=succession.old,
         new=succession.new,
         begun=succession.begun,
@@ -184,7 +184,7 @@ def build_rollout(succession: Succession, requests: RequestPeriods) -> Rollout:
         own=own,
         times=np.divide(logs, timed, out=np.full(timed.shape, np.nan), where=timed > 0.0),
     )
-    return found.until(np.inf)
+    return rollout.until(np.inf)
 
 
 def find_run(totals: RequestPeriods) -> tuple[str, FloatArray] | None:

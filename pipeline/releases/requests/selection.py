@@ -1,4 +1,4 @@
-"""Which types of request a model of the load needs: none that others stand for (Liao et al., §5, step 2)."""
+"""Types of request that a model of the load needs, without redundant ones (Liao et al., §5, step 2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.releases.requests.periods import NotCompared, Releases
 MOST_CORRELATED = 0.7
 MOST_EXPLAINED = 0.9
 _NOISE = 1e-9
-"""Share of each type's variance that nothing explains."""
+"""Share of each type's variance that counts as unexplained noise, so that the matrix stays invertible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def choose_types(releases: Releases) -> Selection:
         NotCompared: no type varies.
     """
     centred = np.concatenate(
-        [each.counts - each.counts.mean(axis=0) for each in (releases.old, releases.new)]
+        [item.counts - item.counts.mean(axis=0) for item in (releases.old, releases.new)]
     )
     requests = np.concatenate([releases.old.counts, releases.new.counts]).sum(axis=0)
     norms = np.sqrt(np.square(centred).sum(axis=0))
@@ -52,24 +52,24 @@ def choose_types(releases: Releases) -> Selection:
     correlations = scaled.T @ scaled
     names = np.array(releases.types, dtype=object)
     left_out: dict[str, tuple[str, ...]] = {str(name): () for name in names[~varies]}
-    kept: list[int] = []
-    for column in sorted(np.flatnonzero(varies).tolist(), key=lambda each: (-requests[each], each)):
-        strengths = np.abs(correlations[column, kept])
-        if len(kept) and strengths.max() > MOST_CORRELATED:
-            left_out[str(names[column])] = (str(names[kept[int(strengths.argmax())]]),)
+    chosen: list[int] = []
+    for column in sorted(np.flatnonzero(varies).tolist(), key=lambda item: (-requests[item], item)):
+        strengths = np.abs(correlations[column, chosen])
+        if len(chosen) and strengths.max() > MOST_CORRELATED:
+            left_out[str(names[column])] = (str(names[chosen[int(strengths.argmax())]]),)
         else:
-            kept.append(column)
-    for column, others in _explained(correlations, kept):
-        left_out[str(names[column])] = tuple(str(name) for name in names[others])
-    return Selection(np.array(sorted(kept), np.int64), left_out)
+            chosen.append(column)
+    for column, explaining in _explained(correlations, chosen):
+        left_out[str(names[column])] = tuple(str(name) for name in names[explaining])
+    return Selection(np.array(sorted(chosen), np.int64), left_out)
 
 
-def _explained(correlations: FloatArray, kept: list[int]) -> list[tuple[int, list[int]]]:
+def _explained(correlations: FloatArray, chosen: list[int]) -> list[tuple[int, list[int]]]:
     """Take columns that the rest explains out of ``kept``; return each with those that explain it most."""
-    found = []
-    while len(kept) > 1:
-        # An exact sum of others would leave no inverse.
-        inverse = np.linalg.inv(correlations[np.ix_(kept, kept)] + _NOISE * np.eye(len(kept)))
+    pairs = []
+    while len(chosen) > 1:
+        # Without noise, a type that is an exact sum of others would make the matrix singular.
+        inverse = np.linalg.inv(correlations[np.ix_(chosen, chosen)] + _NOISE * np.eye(len(chosen)))
         diagonal = np.diag(inverse)
         explained = 1.0 - 1.0 / np.maximum(diagonal, 1.0)
         worst = int(explained.argmax())
@@ -77,7 +77,9 @@ def _explained(correlations: FloatArray, kept: list[int]) -> list[tuple[int, lis
             break
         weights = np.abs(inverse[worst]) / diagonal[worst]
         weights[worst] = 0.0
-        column = kept[worst]
-        found.append((column, [kept[each] for each in np.flatnonzero(weights > 0.1 * weights.max())]))
-        del kept[worst]
-    return [(column, sorted(each for each in others if each in kept)) for column, others in found]
+        column = chosen[worst]
+        pairs.append((column, [chosen[index] for index in np.flatnonzero(weights > 0.1 * weights.max())]))
+        del chosen[worst]
+    return [
+        (column, sorted(index for index in explaining if index in chosen)) for column, explaining in pairs
+    ]

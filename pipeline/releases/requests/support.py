@@ -1,4 +1,4 @@
-"""Load that the old release never saw: a model says nothing about it."""
+"""Load that the old release never saw: a model cannot predict its cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pipeline.model import BoolArray, FloatArray
 
 
 def unseen_load(old: FloatArray, new: FloatArray) -> BoolArray:
-    """Return which periods of the new release lie outside what the old one was fitted to: (new periods,).
+    """Return the mask of new periods whose load lies outside that of the old release: (new periods,).
 
     The measure is leverage, which sees combinations that are new though each type alone is not: a period
     whose leverage is above the largest in the old release is an extrapolation (hidden extrapolation, in
@@ -22,8 +22,8 @@ def unseen_load(old: FloatArray, new: FloatArray) -> BoolArray:
     centre = old.mean(axis=0)
     scale = old.std(axis=0)
     scale[scale == 0.0] = 1.0
-    known, other = ((each - centre) / scale for each in (old, new))
-    inverse = np.linalg.pinv(known.T @ known, hermitian=True)
-    most = np.einsum("ij,jk,ik->i", known, inverse, known).max()
-    result: BoolArray = np.einsum("ij,jk,ik->i", other, inverse, other) > most * (1.0 + 1e-9)
+    old_load, new_load = ((counts - centre) / scale for counts in (old, new))
+    inverse = np.linalg.pinv(old_load.T @ old_load, hermitian=True)
+    most = np.einsum("ij,jk,ik->i", old_load, inverse, old_load).max()
+    result: BoolArray = np.einsum("ij,jk,ik->i", new_load, inverse, new_load) > most * (1.0 + 1e-9)
     return result

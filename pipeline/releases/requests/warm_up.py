@@ -1,4 +1,4 @@
-"""Warm-up of a new release: what it uses more at first because it was just started."""
+"""Warm-up of a new release: its higher use just after the start."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import numpy as np
 from pipeline.model import FloatArray
 
 FADING_PERIODS = (3.0, 10.0, 30.0)
-"""Periods after which a warm-up is down to 37 %: of connections, of a just-in-time compiler, of caches."""
+"""Periods after which a warm-up has fallen to 37 %: of connections, a just-in-time compiler, or caches."""
 
 
 def warm_up_columns(level: FloatArray, old: int) -> FloatArray:
-    """Return what a share of everything that fades adds to each period: (periods, FADING_PERIODS).
+    """Return columns of a share of the level that fades: (periods, FADING_PERIODS).
 
     Sums of several follow other courses as well.
 

@@ -1,4 +1,4 @@
-"""Who asks, and what they may: by a proxy's header, a bearer token, a session, or on this machine."""
+"""Authentication and rights: by a proxy's header, a bearer token, a session, or on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLOTLY_STYLES = (
     "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='",  # the empty element that it adds rules to
     "'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='",  # of its maps
 )
-"""Style elements that plotly makes; it sets style attributes, too, and neither can load or run anything."""
+"""Style elements that plotly makes; it sets style attributes, too. Neither can load or run anything."""
 
 _POLICY = (
     "default-src 'none'",
@@ -37,7 +37,7 @@ HEADERS: Mapping[str, str] = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""What every answer says: nothing from outside is loaded, and no script stands in a page."""
+"""Headers of every answer: nothing from outside is loaded, and no script stands in a page."""
 
 EVERYBODY = "*"
 
@@ -46,17 +46,17 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who asks. Who may not answer only reads."""
+    """A user of the dashboard. Without ``may_answer`` a person only reads."""
 
     name: str
     may_answer: bool
-    may_read: bool = True  # whom a provider knows, and who is of no group that may
-    by_token: bool = False  # of a program: no browser sends it by itself, so no form needs a token of its own
+    may_read: bool = True  # False: in no group of the provider that may read
+    by_token: bool = False  # of a program: no browser sends it by itself, so forms need no token
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """How people and programs are known.
+    """Authentication of people and programs.
 
     Without ``header`` everybody who reaches the server may answer, so it has to listen on this machine alone.
     """
@@ -66,13 +66,13 @@ class Login:
     triage: frozenset[str] = frozenset()  # users who may answer; EVERYBODY stands for all
     token: str | None = field(default=None, repr=False)  # bearer token of programs
     sessions: bool = False  # people log in by a provider, see pages/login.py
-    open_badges: bool = False  # badges of services are for everybody
+    open_badges: bool = False  # badges of services are public
 
     def person(self, peer: str | None, headers: Mapping[str, str]) -> Person | None:
-        """Return who asks, by the address of the peer and the headers; None for nobody who is known."""
-        if given := headers.get("Authorization"):
-            known = self.token is not None and is_authorised(given, self.token)
-            return Person("api", may_answer=True, by_token=True) if known else None
+        """Return the person of a request, by the address of the peer and the headers; None if unknown."""
+        if header := headers.get("Authorization"):
+            is_program = self.token is not None and is_authorised(header, self.token)
+            return Person("api", may_answer=True, by_token=True) if is_program else None
         if self.sessions:
             return None
         if not self.header:
@@ -83,7 +83,7 @@ class Login:
         return Person(name, may_answer=bool(self.triage & {name, EVERYBODY}))
 
     def knows_host(self, host: str) -> bool:
-        """Return whether a Host header is one by which the server is meant to be called.
+        """Return whether a Host header is a name of this server.
 
         Without a login a page of another origin whose name resolves to this machine would be let in.
         """
@@ -108,7 +108,7 @@ class Forms:
 
     def __init__(self, secret: str = "") -> None:
         key = secret.encode() if secret else secrets.token_bytes(32)
-        # Slow, for pages hold what is made with it: a short secret should not be found by trying.
+        # Slow, because pages hold derived values: a short secret should not be found by trying.
         self._key = hashlib.scrypt(key, salt=b"smidgen dashboard: forms", n=2**14, r=8, p=1)
 
     def token(self, person: Person) -> str:
@@ -121,9 +121,9 @@ class Forms:
 
 
 def _only(headers: Mapping[str, str], name: str) -> str:
-    """Return a header that is there once; of several nobody knows which one the proxy has set."""
-    given = [value for key, value in headers.items() if key.lower() == name.lower()]
-    return given[0] if len(given) == 1 else ""
+    """Return a header that occurs once; of several it is unknown which one the proxy has set."""
+    values = [value for key, value in headers.items() if key.lower() == name.lower()]
+    return values[0] if len(values) == 1 else ""
 
 
 def read_networks(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -132,10 +132,10 @@ def read_networks(texts: Iterable[str]) -> tuple[Network, ...]:
     Raises:
         ConfigError: one is neither.
     """
-    found = []
+    networks = []
     for text in texts:
         try:
-            found.append(ipaddress.ip_network(text, strict=False))
+            networks.append(ipaddress.ip_network(text, strict=False))
         except ValueError:
             raise ConfigError(f"--trusted-proxy: should be an address or network, not {text!r}") from None
-    return tuple(found)
+    return tuple(networks)

@@ -40,12 +40,12 @@ async def show_document(request: web.Request) -> web.Response:
 async def list_events(request: web.Request) -> web.Response:
     """Return the latest events as they were published, the latest change first."""
     site = site_of(request)
-    given = request.query
-    most = _whole(given, "limit", 100, MOST_EVENTS)
+    query = request.query
+    most = _whole(query, "limit", 100, MOST_EVENTS)
     since, until = (
-        read_time(given, name, fallback) for name, fallback in (("since", EARLIEST_S), ("until", LATEST_S))
+        read_time(query, name, fallback) for name, fallback in (("since", EARLIEST_S), ("until", LATEST_S))
     )
-    service = given.get("service") or None
+    service = query.get("service") or None
 
     def read() -> list[Any]:
         wanted = [
@@ -60,7 +60,7 @@ async def list_events(request: web.Request) -> web.Response:
 
 @routes.get("/api/v1/regressions")
 async def list_regressions(request: web.Request) -> web.Response:
-    """Return a page of regressions, filtered and sorted as the list of the dashboard is."""
+    """Return a page of regressions, filtered and sorted like the list of the dashboard."""
     site = site_of(request)
     query = read_query(request.query)
     page = page_of(matching(site.board.snapshot.items, query, now=site.sources.clock()), query)
@@ -85,18 +85,18 @@ async def show_regression(request: web.Request) -> web.Response:
 
 @routes.post("/api/v1/regressions/{id}/verdict")
 async def post_verdict(request: web.Request) -> web.Response:
-    """Say a verdict on a regression."""
+    """Publish a verdict on a regression."""
     site = site_of(request)
-    said = await read_json(request)
-    if not isinstance(said, dict) or not all(isinstance(value, str) for value in said.values()):
+    body = await read_json(request)
+    if not isinstance(body, dict) or not all(isinstance(value, str) for value in body.values()):
         raise ConfigError(
             "body: should be an object of texts: verdict, and comment, subject, author if wanted"
         )
     person: Person = request["person"]
-    author = said.pop("author", "") or person.name
+    author = body.pop("author", "") or person.name
     if author != person.name and not person.by_token:
         raise web.HTTPForbidden(reason="author: only a program with the token speaks for others")
-    (item,) = await say(site, [request.match_info["id"]], author, said)
+    (item,) = await say(site, [request.match_info["id"]], author, body)
     return json_response(item_json(site.board.snapshot.by_id[item.id]))
 
 
@@ -109,18 +109,19 @@ async def list_services(request: web.Request) -> web.Response:
         {
             "services": [
                 {
-                    "name": one.name,
-                    "samples_per_s": one.samples_per_s,
-                    "series": one.series,
-                    "detectable": one.detectable,
-                    "open": counts[one.name],
-                    "last_scan": None if one.last_scan is None else to_iso(one.last_scan),
-                    "gaps": one.gaps,
+                    "name": service.name,
+                    "samples_per_s": service.samples_per_s,
+                    "series": service.series,
+                    "detectable": service.detectable,
+                    "open": counts[service.name],
+                    "last_scan": None if service.last_scan is None else to_iso(service.last_scan),
+                    "gaps": service.gaps,
                     "workloads": [
-                        {**asdict(each), "last_scan": to_iso(each.last_scan)} for each in one.workloads
+                        {**asdict(workload), "last_scan": to_iso(workload.last_scan)}
+                        for workload in service.workloads
                     ],
                 }
-                for one in snapshot.services
+                for service in snapshot.services
             ]
         }
     )
@@ -130,15 +131,15 @@ async def list_services(request: web.Request) -> web.Response:
 async def show_series(request: web.Request) -> web.Response:
     """Return one series: gCPU from 0 to 1, or a metric in its own unit; null where there are no data."""
     site = site_of(request)
-    given = request.query
-    said, service, name = given.get("kind", "subroutine"), _text(given, "service"), _text(given, "name")
+    query = request.query
+    said, service, name = query.get("kind", "subroutine"), _text(query, "service"), _text(query, "name")
     kind = next((kind for kind in METRIC_KINDS if kind == said), None)
     if kind is None:
         raise ConfigError(f"kind: should be one of {', '.join(METRIC_KINDS)}, not {said[:40]!r}")
-    end = read_time(given, "end", site.sources.clock())
-    start = read_time(given, "start", end - DAY_S)
+    end = read_time(query, "end", site.sources.clock())
+    start = read_time(query, "start", end - DAY_S)
     try:
-        resolution = parse_duration_s(given.get("resolution", "10m"))
+        resolution = parse_duration_s(query.get("resolution", "10m"))
     except ValueError as error:
         raise ConfigError(f"resolution: {error}") from None
     if resolution < 1:
@@ -160,15 +161,15 @@ def item_json(item: Item) -> dict[str, Any]:
     return raw
 
 
-def _text(given: Mapping[str, str], name: str) -> str:
-    if not given.get(name):
+def _text(query: Mapping[str, str], name: str) -> str:
+    if not query.get(name):
         raise ConfigError(f"{name}: missing")
-    return given[name]
+    return query[name]
 
 
-def _whole(given: Mapping[str, str], name: str, fallback: int, most: int) -> int:
-    text = given.get(name, "") or str(fallback)
-    # What has more digits than the largest is larger, and int() refuses some of them.
+def _whole(query: Mapping[str, str], name: str, fallback: int, most: int) -> int:
+    text = query.get(name, "") or str(fallback)
+    # A number with more digits than the largest is larger, and int() refuses some of them.
     plain = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
     if not plain or not 1 <= int(text) <= most:
         raise ConfigError(f"{name}: should be a number from 1 to {most}, not {text[:40]!r}")

@@ -28,7 +28,7 @@ _ESCAPED = str.maketrans({";": ":", "\n": " ", "\r": " "})
 
 @routes.get("/api/v1/flames")
 async def show_flames(request: web.Request) -> web.Response:
-    """Return the stacks of a selection, and of what it is held against."""
+    """Return the stacks of a selection, and of the selection it is compared with."""
     site = site_of(request)
     form = request.query.get("format") or "json"
     if form not in FORMATS:
@@ -36,17 +36,19 @@ async def show_flames(request: web.Request) -> web.Response:
     view = view_of(site, request.query)
 
     def draw() -> web.Response:
-        found = read_view_stacks(site.store, view)
-        stacks = within(found.stacks, view.within) if view.within else found.stacks
+        comparison = read_view_stacks(site.store, view)
+        stacks = within(comparison.stacks, view.within) if view.within else comparison.stacks
         if form == "collapsed":
-            return web.Response(text=collapsed(stacks, compared=found.compared), content_type="text/plain")
-        return json_response(flames_json(view, found, stacks))
+            return web.Response(
+                text=collapsed(stacks, compared=comparison.compared), content_type="text/plain"
+            )
+        return json_response(flames_json(view, comparison, stacks))
 
     return await site.draw(draw)
 
 
 def collapsed(stacks: StackMatrix, *, compared: bool) -> str:
-    """Return a line ``root;caller;leaf count`` of each stack; of two sides before and after, both counts."""
+    """Return a line ``root;caller;leaf count`` of each stack; of two sides, the counts before and after."""
     lines = []
     for stack, before, after in zip(
         stacks.stacks, stacks.before.tolist(), stacks.after.tolist(), strict=True
@@ -60,7 +62,7 @@ def collapsed(stacks: StackMatrix, *, compared: bool) -> str:
 
 
 def flames_json(view: View, found: Comparison, stacks: StackMatrix) -> dict[str, Any]:
-    """Return the stacks of both sides; each names its frames by their index, root first."""
+    """Return the stacks of both sides; each lists its frames by their index, root first."""
     index: dict[str, int] = {}
     rows = [[index.setdefault(name, len(index)) for name in stack] for stack in stacks.stacks]
     compared = found.compared and min(stacks.total_before, stacks.total_after) > 0
@@ -79,10 +81,10 @@ def flames_json(view: View, found: Comparison, stacks: StackMatrix) -> dict[str,
         "samples_against": stacks.before.tolist() if found.compared else None,
         "shifts": [
             {
-                **{"subroutine": one.subroutine, "before": one.before, "after": one.after},
-                **{"noise": one.noise, "within_noise": one.is_noise},
+                **{"subroutine": shift.subroutine, "before": shift.before, "after": shift.after},
+                **{"noise": shift.noise, "within_noise": shift.is_noise},
             }
-            for one in shifts
+            for shift in shifts
         ],
     }
 

@@ -1,4 +1,4 @@
-"""Mutes and expectations over the HTTP API, as ``smidgen mute`` and ``smidgen expect`` say them."""
+"""Mutes and expectations over the HTTP API, as by ``smidgen mute`` and ``smidgen expect``."""
 
 from __future__ import annotations
 
@@ -21,42 +21,46 @@ from pipeline.views.dashboard.site import Site, site_of
 routes = web.RouteTableDef()
 
 TEXTS = ("kind", "service", "subroutine", "change", "owner", "reason", "start", "end", "measure")
-"""What a silence is made of, but for its ``cost``."""
+"""Fields of a silence without its ``cost``."""
 
 
 @routes.get("/api/v1/silences")
 async def list_silences(request: web.Request) -> web.Response:
-    """Return mutes and expectations that hold or will, the latest first; with ``all=1`` the others too."""
+    """Return present and future mutes and expectations, the latest first; with ``all=1`` past ones too."""
     site = site_of(request)
     now, service = site.sources.clock(), request.query.get("service") or None
-    found = await site.read(_stored, site, service)
+    silences = await site.read(_stored, site, service)
     if not request.query.get("all"):
-        found = [one for one in found if one.removed is None and (one.end is None or one.end > now)]
-    return json_response({"silences": [_plain(one) for one in found]})
+        silences = [
+            silence
+            for silence in silences
+            if silence.removed is None and (silence.end is None or silence.end > now)
+        ]
+    return json_response({"silences": [_plain(silence) for silence in silences]})
 
 
 @routes.post("/api/v1/silences")
 async def post_silence(request: web.Request) -> web.Response:
     """Mute regressions for a while, or announce a cost."""
     site = site_of(request)
-    given = await read_json(request)
-    silence = silence_of(given, owner=request["person"].name, now=site.sources.clock())
+    body = await read_json(request)
+    silence = silence_of(body, owner=request["person"].name, now=site.sources.clock())
     return await _say(site, silence)
 
 
 @routes.delete("/api/v1/silences/{id}")
 async def remove_silence(request: web.Request) -> web.Response:
-    """Take a silence back: what it silenced is reported."""
+    """Take a silence back: its regressions are reported."""
     site = site_of(request)
-    known = {one.id: one for one in await site.read(_stored, site, None)}
-    found = known.get(request.match_info["id"])
-    if found is None:
+    by_id = {stored.id: stored for stored in await site.read(_stored, site, None)}
+    silence = by_id.get(request.match_info["id"])
+    if silence is None:
         raise web.HTTPNotFound(reason="no such silence")
-    return await _say(site, replace(found, removed=found.removed or site.sources.clock()))
+    return await _say(site, replace(silence, removed=silence.removed or site.sources.clock()))
 
 
 def silence_of(given: Any, *, owner: str, now: float) -> Silence:
-    """Read a silence of a program; times are ISO 8601, or a duration from now such as 2h.
+    """Read a silence from a program; times are ISO 8601, or a duration from now such as 2h.
 
     Raises:
         ConfigError: the field that is missing or wrong.
@@ -101,7 +105,7 @@ async def _say(site: Site, silence: Silence) -> web.Response:
 
 def _stored(site: Site, service: str | None) -> list[Silence]:
     rows = site.store.rows(RowQuery("silences", service))
-    return sorted(map(silence_of_row, rows), key=lambda one: (-one.time, one.id))
+    return sorted(map(silence_of_row, rows), key=lambda silence: (-silence.time, silence.id))
 
 
 def _moment(text: str, name: str, now: float) -> float | None:

@@ -1,4 +1,4 @@
-"""The web application: routes, who may do what, failures as pages, and the refresh in the background."""
+"""The web application: routes, rights, failures as pages, and the refresh in the background."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from pipeline.views.report import page as report_page
 logger = logging.getLogger(__name__)
 
 REFRESH_S = 5.0
-"""How often the snapshot is read anew."""
+"""Interval at which the snapshot is refreshed."""
 
 READY_S = 1.0
-"""For how long an answer to /ready is given again."""
+"""Time for which an answer to /ready is reused."""
 
 LARGEST_FORM = 256 * 1024
 
@@ -59,7 +59,7 @@ routes = web.RouteTableDef()
 
 
 class Readiness:
-    """Whether the store answers; one query for all who ask within READY_S, for anybody may."""
+    """State of the store; one query for all requests within READY_S, since anybody may ask."""
 
     def __init__(self) -> None:
         self._asked_at = float("-inf")
@@ -67,7 +67,7 @@ class Readiness:
         self._asking = asyncio.Lock()
 
     async def failure(self, site: Site) -> str:
-        """Return why it does not answer; empty if it does."""
+        """Return the reason why the store does not answer; empty if it does."""
         async with self._asking:
             if time.monotonic() - self._asked_at > READY_S:
                 try:
@@ -88,10 +88,10 @@ def create_app(
     """Return the application; it reads its first snapshot when it starts, and keeps it fresh.
 
     Args:
-        sources: Where data come from, and where answers go.
-        login: How people are known; by default everybody on this machine may answer.
+        sources: Sources of data, and the destination of answers.
+        login: Authentication; by default everybody on this machine may answer.
         oidc: Logs people in; ``login`` then says ``sessions``.
-        refresh_s: How often what is new is looked for.
+        refresh_s: Interval of the refresh.
     """
     app = web.Application(middlewares=[_guard], client_max_size=LARGEST_FORM)
     app[SITE] = Site(sources, login or Login(), oidc.provider.secret if oidc else "")
@@ -149,19 +149,19 @@ async def serve(app: web.Application, host: str, port: int, ready: Callable[[str
 
 @routes.get("/")
 async def show_start(request: web.Request) -> web.Response:
-    """Lead to the regressions."""
+    """Redirect to the regressions."""
     raise web.HTTPFound("/regressions")
 
 
 @routes.get("/live")
 async def show_live(request: web.Request) -> web.Response:
-    """Say that the process need not be restarted."""
+    """Answer that the process need not be restarted."""
     return web.json_response({"status": "ok"})
 
 
 @routes.get("/ready")
 async def show_ready(request: web.Request) -> web.Response:
-    """Say whether the store answers."""
+    """Answer whether the store answers."""
     failure = await request.app[READINESS].failure(site_of(request))
     if failure:
         return web.json_response({"status": "failing", "checks": {"store": failure}}, status=503)
@@ -170,7 +170,7 @@ async def show_ready(request: web.Request) -> web.Response:
 
 @routes.get("/stream")
 async def show_stream(request: web.Request) -> web.StreamResponse:
-    """Say when the snapshot changes, for as long as the page is open."""
+    """Report changes of the snapshot for as long as the page is open."""
     return await site_of(request).stream.follow(request)
 
 
@@ -205,13 +205,13 @@ async def _refresh(site: Site, every_s: float) -> None:
         try:
             await site.read(site.board.refresh)
             site.stream.publish()
-        except SmidgenError as error:  # what is shown stays, and /ready says it
+        except SmidgenError as error:  # pages show the old snapshot, and /ready reports the error
             logger.warning("cannot read what is new: %s", error)
 
 
 @web.middleware
 async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Let in who is known, keep out forms of other sites, turn failures into pages, and set the headers."""
+    """Admit known people, reject forms of other sites, turn failures into pages, and set the headers."""
     try:
         response = await _admitted(request, handler)
     except web.HTTPException as error:
@@ -255,8 +255,8 @@ async def _check_change(request: web.Request, site: Site, person: Person) -> Non
         raise web.HTTPForbidden(reason=f"{person.name} may read, and not answer")
     if person.by_token:
         return
-    given = request.headers.get("X-Form-Token") or str((await request.post()).get("form_token", ""))
-    if not site.forms.accepts(person, given):
+    token = request.headers.get("X-Form-Token") or str((await request.post()).get("form_token", ""))
+    if not site.forms.accepts(person, token):
         raise web.HTTPForbidden(reason="the page is too old, or of another site: load it anew")
 
 

@@ -1,7 +1,7 @@
-"""What lists and states are made of, kept in memory and read anew in the background.
+"""Data of lists and states, kept in memory and refreshed in the background.
 
-So the first byte of a list waits for no query: a page is a pure function of a Snapshot. Events are read once
-each, in slices; what is small and changes, such as verdicts, is read anew each time.
+So the first byte of a list waits for no query: a page is a pure function of a Snapshot. Each event is read
+once, in slices; small data that change, such as verdicts, are read anew each time.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from pipeline.views.dashboard.service_state import ServiceState, service_state
 from pipeline.views.report.detectability import outlooks_of
 
 MOST_ITEMS = 50_000
-"""The latest regressions that are kept in memory, about a kilobyte each."""
+"""Largest number of regressions in memory, the latest; each takes about a kilobyte."""
 
 SLICE = 500
 """Events that one query reads."""
 
 SERVICES_S = 60.0
-"""How often the states of services are read anew."""
+"""Interval at which the states of services are refreshed."""
 
 MOST_SERIES = 5_000
-"""Of services with more series, what is detectable is worked out when their page asks for it."""
+"""Most series of a service whose detectability is computed ahead; for others their page asks for it."""
 
 DETECTABLE_S = HOUR_S
-"""How often it is worked out anew."""
+"""Interval at which detectability is computed anew."""
 
 _EVER = (None, EARLIEST_S, LATEST_S)
 
@@ -55,7 +55,7 @@ class Snapshot:
 
     def open_items(self) -> dict[str, int]:
         """Return how many open regressions each service has."""
-        counts = dict.fromkeys((one.name for one in self.services), 0)
+        counts = dict.fromkeys((service.name for service in self.services), 0)
         for item in self.items:
             if item.state in OPEN:
                 counts[item.service] = counts.get(item.service, 0) + 1
@@ -77,16 +77,16 @@ class Board:
         self._clock = clock
         self._most = most
         self._reported: dict[str, Item] = {}
-        self._said: dict[tuple[str, bool], Verdict] = {}  # what the store may not have yet, causes apart
+        self._said: dict[tuple[str, bool], Verdict] = {}  # those that the store may lack yet, without causes
         self._services: tuple[ServiceState, ...] = ()
         self._services_at = float("-inf")
         self._workloads = workloads or {}
-        self._detectable: dict[str, tuple[float, float | None]] = {}  # by service: when it was worked out
+        self._detectable: dict[str, tuple[float, float | None]] = {}  # by service: time of its computation
         self._refreshing = threading.Lock()
         self.snapshot = Snapshot()
 
     def refresh(self) -> Snapshot:
-        """Read what is new, and return the snapshot.
+        """Read new data, and return the snapshot.
 
         Raises:
             StoreUnavailable: the store did not answer; the snapshot stays as it is.
@@ -96,18 +96,20 @@ class Board:
             updates = self._store.rows(
                 RowQuery("updates", *_EVER, columns=("regression", "type", "level", "share_remaining"))
             )
-            said = (*gather_verdicts(self._store), *self._said.values())
+            verdicts = (*gather_verdicts(self._store), *self._said.values())
             if self._clock() >= self._services_at + SERVICES_S:
                 self._services = tuple(self._read_services())
                 self._services_at = self._clock()
             self._work_out()
             self._keep(
-                with_course(self._reported.values(), updates, latest_verdicts(said), confirmed_causes(said))
+                with_course(
+                    self._reported.values(), updates, latest_verdicts(verdicts), confirmed_causes(verdicts)
+                )
             )
             return self.snapshot
 
     def say(self, verdicts: Iterable[Verdict]) -> None:
-        """Show verdicts at once, which the pipeline will bring into the store."""
+        """Show verdicts at once; the pipeline will bring them into the store."""
         changed: dict[str, dict[str, Any]] = {}
         for verdict in verdicts:
             is_cause = verdict.verdict == "cause"
@@ -125,20 +127,27 @@ class Board:
         self.snapshot = Snapshot(items, self._services, by_id, last.version + 1)
 
     def _work_out(self) -> None:
-        """Work out what is detectable in one service: the oldest answer, or one that there is none of."""
+        """Compute the detectability of one service: one without a result, or the one with the oldest."""
         now = self._clock()
-        ages = {one.name: now - self._detectable.get(one.name, (-np.inf, None))[0] for one in self._services}
-        for one in sorted(self._services, key=lambda one: -ages[one.name]):
-            known = [self._workloads.get(each.name) for each in one.workloads]
-            fitting = [each for each in known if each and each.series == "gcpu"]
-            if not fitting or one.series > MOST_SERIES or one.last_scan is None:
+        ages = {
+            service.name: now - self._detectable.get(service.name, (-np.inf, None))[0]
+            for service in self._services
+        }
+        for service in sorted(self._services, key=lambda service: -ages[service.name]):
+            workloads = [self._workloads.get(workload.name) for workload in service.workloads]
+            fitting = [workload for workload in workloads if workload and workload.series == "gcpu"]
+            if not fitting or service.series > MOST_SERIES or service.last_scan is None:
                 continue
-            if ages[one.name] >= DETECTABLE_S:
-                shortest = min(fitting, key=lambda each: each.analysis_s)
-                self._detectable[one.name] = (now, _typical(self._store, one.name, shortest, one.last_scan))
+            if ages[service.name] >= DETECTABLE_S:
+                shortest = min(fitting, key=lambda workload: workload.analysis_s)
+                self._detectable[service.name] = (
+                    now,
+                    _typical(self._store, service.name, shortest, service.last_scan),
+                )
             break
         self._services = tuple(
-            replace(one, detectable=self._detectable.get(one.name, (0.0, None))[1]) for one in self._services
+            replace(service, detectable=self._detectable.get(service.name, (0.0, None))[1])
+            for service in self._services
         )
 
     def _read_events(self) -> None:
@@ -172,13 +181,13 @@ class Board:
 def _typical(store: Store, service: str, workload: Workload, end: float) -> float | None:
     try:
         _, outlooks = outlooks_of(store, service, workload, end)
-    except ConfigError:  # nothing was counted there any more
+    except ConfigError:  # nothing was counted of it any more
         return None
-    return next(one.after_analysis for one in outlooks if one.subroutine == "typical")
+    return next(outlook.after_analysis for outlook in outlooks if outlook.subroutine == "typical")
 
 
 def _by_service(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    rows_by_service: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        found.setdefault(row["service"], []).append(row)
-    return found
+        rows_by_service.setdefault(row["service"], []).append(row)
+    return rows_by_service

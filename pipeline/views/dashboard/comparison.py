@@ -1,4 +1,4 @@
-"""Stack samples of a selection, and of what it is held against, read from the store."""
+"""Stack samples of a selection and of its comparison, read from the store."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from pipeline.views.dashboard.selection import Senders, Span, View
 from pipeline.views.report.flame import SURE, largest_shares
 
 _WINDOWS = 64
-"""Windows of a span between which shares say how they vary."""
+"""Windows of a span whose variation shows the over-dispersion of shares."""
 
 _SERIES = 20
-"""Series that say it: those with the largest shares."""
+"""Series that show it: those with the largest shares."""
 
 _WHOLE = 0.98
-"""A share from which on it says nothing."""
+"""Largest share that shows it."""
 
 _AS_SHARE = 0.1
 _TOO_COARSE = 0.03
-"""What cannot be seen of a share of 10 % where there are too few samples."""
+"""Smallest visible change of a 10 % share from which on there are too few samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Whose samples of which time."""
+    """Senders and span of one side."""
 
     span: Span
-    senders: Senders | None  # None: all that the other side has not
+    senders: Senders | None  # None: all senders that the other side lacks
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Stacks of two sides, and how far their shares can be believed."""
+    """Stacks of two sides, and the over-dispersion of their shares."""
 
     stacks: StackMatrix
-    spans: tuple[Span, Span]  # that were counted, before and after
-    strata: StrataMatrix  # who sent the samples of the second span
+    spans: tuple[Span, Span]  # number of samples, before and after
+    strata: StrataMatrix  # senders of the samples of the second span
     compared: bool
-    dispersion: float  # by how much counts vary more than by chance
-    lacking: str  # a sentence where there are none, or too few; else empty
+    dispersion: float  # over-dispersion of counts
+    lacking: str  # a sentence if there are no samples, or too few; else empty
 
 
 def read_view_stacks(store: Store, view: View) -> Comparison:
-    """Read what a view shows. Spans of some senders are widened to whole windows of their counts."""
+    """Read the stacks of a view. Spans of some senders are widened to whole windows of their counts."""
     sides = Side(view.before, view.other_senders), Side((view.start, view.end), view.senders)
     return read_comparison(store, view.service, sides, view.within, widened=True)
 
@@ -65,7 +65,7 @@ def read_comparison(
         store: The store.
         service: Whose stacks.
         sides: Before and after.
-        within_name: An element whose counts by sender are read, too; empty: none.
+        within_name: Element whose counts by sender are read as well; empty: none.
         widened: Whether spans of some senders grow to whole windows; else windows wholly inside count.
 
     Raises:
@@ -97,26 +97,26 @@ def read_comparison(
 
 
 def _everybody(sides: tuple[Side, Side]) -> bool:
-    """Return whether neither side leaves anybody out, so that counts of all senders do."""
-    others, senders = (side.senders for side in sides)
-    return senders is not None and senders.every and (others is None or others.every)
+    """Return whether neither side excludes any sender, so that counts of all senders suffice."""
+    other_senders, senders = (side.senders for side in sides)
+    return senders is not None and senders.every and (other_senders is None or other_senders.every)
 
 
 def _ids(
     store: Store, service: str, spans: tuple[Span, Span], sides: tuple[Side, Side]
 ) -> tuple[set[int], set[int]]:
-    """Return the ids of the strata of each side, those of an empty span being none."""
-    others, senders = (side.senders for side in sides)
-    found = [
+    """Return the ids of the strata of each side; none for an empty span."""
+    other_senders, senders = (side.senders for side in sides)
+    parts = [
         store.counts(StrataQuery(service, *span, _part(span), [])).strata for span in dict.fromkeys(spans)
     ]
-    known = {stratum.id: stratum for part in found for stratum in part}
-    chosen = {key for key, one in known.items() if senders is None or senders.include(one)}
+    by_id = {stratum.id: stratum for part in parts for stratum in part}
+    chosen = {key for key, sender in by_id.items() if senders is None or senders.include(sender)}
     if spans[0][1] <= spans[0][0]:
         return set(), chosen
-    if others is None:
-        return known.keys() - chosen, chosen
-    return {key for key, one in known.items() if others.include(one)}, chosen
+    if other_senders is None:
+        return by_id.keys() - chosen, chosen
+    return {key for key, sender in by_id.items() if other_senders.include(sender)}, chosen
 
 
 def _dispersion(
@@ -126,21 +126,21 @@ def _dispersion(
     ids: tuple[Collection[int], Collection[int]] | None,
     stacks: StackMatrix,
 ) -> float:
-    """Return by how much counts vary beyond chance in time, and between senders where sides have others."""
+    """Return the over-dispersion of counts in time, and between senders if sides have different ones."""
     largest = largest_shares(stacks, _SERIES, _WHOLE)
     names: list[SeriesKey] = sorted({series_of(name) for name in largest})
     if not names:
         return 1.0
     start, end = spans[1]
     matrix = store.series(SeriesQuery("gcpu", service, start, end, (end - start) / _WINDOWS, names))
-    found = [between_windows(matrix.samples, matrix.totals)]
+    estimates = [between_windows(matrix.samples, matrix.totals)]
     if ids is not None and spans[0] == spans[1]:
         by = store.counts(StrataQuery(service, start, end, end - start, names))
         side = {key: number for number, keys in enumerate(ids) for key in keys}
-        column = [at for at, one in enumerate(by.strata) if one.id in side]
+        column = [at for at, stratum in enumerate(by.strata) if stratum.id in side]
         of = np.array([side[by.strata[at].id] for at in column], dtype=np.int64)
-        found.append(between_senders(by.samples[:, column], by.counted_totals[column], of))
-    return max(found)
+        estimates.append(between_senders(by.samples[:, column], by.counted_totals[column], of))
+    return max(estimates)
 
 
 def _whole(span: Span, width_s: float) -> Span:
@@ -148,7 +148,7 @@ def _whole(span: Span, width_s: float) -> Span:
     if not width_s:
         return span
     windows = max(1, round((span[1] - span[0]) / width_s))
-    # A window more than holds the end, which may be now.
+    # One window more includes the end, which may be now.
     end = -(-span[1] // width_s) * width_s
     return end - windows * width_s, end
 

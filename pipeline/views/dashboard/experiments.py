@@ -1,4 +1,4 @@
-"""Experiments: the list of those that are judged or under way, and one with all that is known of it."""
+"""Experiments: the list of finished and running ones, and all data of a single one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.storage.interface import RowQuery, Store
 
 RUNNING = "running"
-"""Of an experiment of which trials come, and that has no verdict yet."""
+"""Verdict of a running experiment that has none yet."""
 
 VERDICTS = ("fail", "not enough", "pass", RUNNING)
 
@@ -30,17 +30,19 @@ _INSTANT_S = 0.001
 
 @dataclass(frozen=True, slots=True)
 class TrialQuery:
-    """Which experiments a list shows. Empty wants all; the names are those of the URL."""
+    """Filter of a list of experiments. Empty matches all; the names are those of the URL."""
 
     service: str = ""
     verdict: str = ""  # one of VERDICTS
     page: int = 1
 
     def url(self, **changed: Any) -> str:
-        """Return the address of the list, changed in some respects; what is as by default is left out."""
-        other = replace(self, **changed)
-        said = {f.name: getattr(other, f.name) for f in fields(self) if getattr(other, f.name) != f.default}
-        return f"/trials?{urlencode(said)}" if said else "/trials"
+        """Return the address of the list with some parameters changed; defaults are left out."""
+        query = replace(self, **changed)
+        parameters = {
+            f.name: getattr(query, f.name) for f in fields(self) if getattr(query, f.name) != f.default
+        }
+        return f"/trials?{urlencode(parameters)}" if parameters else "/trials"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +53,20 @@ class ExperimentLine:
     name: str
     time: float
     verdict: str  # one of VERDICTS
-    trials: int = 0  # whole ones
-    expected: int = 0  # 0 is not known
-    data: Mapping[str, Any] | None = None  # of the event; None of one without a verdict
+    trials: int = 0  # whole trials
+    expected: int = 0  # 0: unknown
+    data: Mapping[str, Any] | None = None  # of the event; None without a verdict
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentList:
-    """One page of the list, the latest first, and what there is to filter by."""
+    """One page of the list, the latest first, and the values to filter by."""
 
     lines: tuple[ExperimentLine, ...]
-    total: int  # of all pages
+    total: int  # on all pages
     pages: int
     page: int
-    counts: Mapping[str, int]  # by verdict, of the service that is shown
+    counts: Mapping[str, int]  # by verdict, of the shown service
     services: tuple[str, ...]
 
 
@@ -74,9 +76,9 @@ def read_query(given: Mapping[str, str]) -> TrialQuery:
     Raises:
         ConfigError: the parameter that is wrong, and what it should be.
     """
-    known = [field.name for field in fields(TrialQuery)]
-    if unknown := sorted(set(given) - set(known)):
-        raise ConfigError(f"{unknown[0]}: no such filter; there are {', '.join(known)}")
+    names = [field.name for field in fields(TrialQuery)]
+    if unknown := sorted(set(given) - set(names)):
+        raise ConfigError(f"{unknown[0]}: no such filter; there are {', '.join(names)}")
     verdict, page = given.get("verdict", ""), given.get("page") or "1"
     if verdict and verdict not in VERDICTS:
         raise ConfigError(f"verdict: should be one of {', '.join(VERDICTS)}, not {verdict[:40]!r}")
@@ -86,12 +88,12 @@ def read_query(given: Mapping[str, str]) -> TrialQuery:
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text of a URL is a whole number from 0 that no store finds too large."""
+    """Return whether a text of a URL is a whole number from 0 that the store can hold."""
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def read_list(store: Store, query: TrialQuery, now: float) -> ExperimentList:
-    """Read a page of the list: names and decisions of all, events of those that are shown.
+    """Read a page of the list: names and decisions of all, events of shown ones.
 
     Raises:
         StoreUnavailable: the store did not answer.
@@ -106,14 +108,14 @@ def read_list(store: Store, query: TrialQuery, now: float) -> ExperimentList:
     services = tuple(sorted({line.service for line in lines}))
     of_service = [line for line in lines if query.service in ("", line.service)]
     counts = Counter(line.verdict for line in of_service)
-    found = [line for line in of_service if query.verdict in ("", line.verdict)]
-    found.sort(key=lambda line: (-line.time, line.service, line.name))
-    pages = max(1, -(-len(found) // PAGE))
+    matches = [line for line in of_service if query.verdict in ("", line.verdict)]
+    matches.sort(key=lambda line: (-line.time, line.service, line.name))
+    pages = max(1, -(-len(matches) // PAGE))
     page = min(query.page, pages)
-    shown = found[(page - 1) * PAGE : page * PAGE]
+    shown = matches[(page - 1) * PAGE : page * PAGE]
     return ExperimentList(
         _with_events(store, query, shown),
-        len(found),
+        len(matches),
         pages,
         page,
         {verdict: counts[verdict] for verdict in VERDICTS},
@@ -123,7 +125,7 @@ def read_list(store: Store, query: TrialQuery, now: float) -> ExperimentList:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentPage:
-    """All that is known of one experiment; ``event`` is the verdict that is shown, None if there is none."""
+    """All data of one experiment; ``event`` is the shown verdict, None without one."""
 
     service: str
     name: str
@@ -133,7 +135,7 @@ class ExperimentPage:
 
     @property
     def is_latest(self) -> bool:
-        """Whether the verdict that is shown is in force."""
+        """Whether the shown verdict is in force."""
         return not self.events or self.event is self.events[0]
 
 
@@ -172,7 +174,7 @@ def _latest_verdicts(store: Store) -> dict[tuple[str, str], ExperimentLine]:
 
 
 def _started(store: Store, now: float) -> list[Standing]:
-    """Return experiments of which a trial came within the time after which they are overdue."""
+    """Return experiments with a trial within the time after which they are overdue."""
     sides: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in store.rows(RowQuery("trials", None, now - OVERDUE_S, now + OVERDUE_S)):
         sides[row["service"], row["experiment"]].append(row)
@@ -194,7 +196,7 @@ def _line(standing: Standing) -> ExperimentLine:
 def _with_events(
     store: Store, query: TrialQuery, lines: Sequence[ExperimentLine]
 ) -> tuple[ExperimentLine, ...]:
-    """Add what events say to lines that have a verdict, in one query for all of them."""
+    """Add the data of events to lines that have a verdict, in one query for all of them."""
     times = [line.time for line in lines if line.verdict != RUNNING]
     if not times:
         return tuple(lines)

@@ -27,13 +27,13 @@ SPANS: Mapping[str, float] = {
     "quarter": 91 * DAY_S,
     "year": 365 * DAY_S,
 }
-"""How much of a series is drawn around its change point; ``scan`` is what was scanned, and as much after."""
+"""Spans of a series around its change point; ``scan`` is the scanned span, and as much after."""
 
 MOST_POINTS = 700
 MOST_RELEASES = 60
 
 _AFTER = 0.4
-"""Share of a span that lies after the change point."""
+"""Share of a span that is after the change point."""
 
 
 def figure_json(figure: go.Figure) -> str:
@@ -43,17 +43,17 @@ def figure_json(figure: go.Figure) -> str:
 
 
 def figure_block(figure: go.Figure) -> Markup:
-    """Return a figure as it stands in a data block of a page."""
-    # No text of it can end the block: in JSON "<" stands within strings alone.
+    """Return a figure for a data block of a page."""
+    # No text can end the block: in JSON "<" stands within strings alone.
     return Markup(figure_json(figure).replace("<", "\\u003c"))  # noqa: S704
 
 
 Span = tuple[float, float, float]
-"""Start, end and resolution of what is drawn."""
+"""Start, end and resolution of a drawn span."""
 
 
 def span_of(windows: ScanWindows, change_time: float, span: str, now: float) -> Span:
-    """Return what is drawn of a named span around a change.
+    """Return the bounds of a named span around a change.
 
     Raises:
         KeyError: there is no such span.
@@ -68,7 +68,7 @@ def span_of(windows: ScanWindows, change_time: float, span: str, now: float) -> 
 
 
 def fitted(windows: ScanWindows, start: float, end: float) -> Span:
-    """Return a span in windows of the scan, or of several of them, so that there are at most MOST_POINTS."""
+    """Return a span in windows of the scan, or of several of them, with at most MOST_POINTS."""
     end = max(end, start + 2 * windows.resolution_s)
     factor = max(1, math.ceil((end - start) / windows.resolution_s / MOST_POINTS))
     resolution = windows.resolution_s * factor
@@ -83,7 +83,7 @@ def draw_series(store: Store, data: Mapping[str, Any], windows: ScanWindows, spa
         store: Has the series.
         data: Of the event, times as epoch seconds.
         windows: Of its scan.
-        span: What is drawn.
+        span: The drawn span.
 
     Raises:
         StoreUnavailable: the store did not answer.
@@ -112,7 +112,7 @@ def draw_series(store: Store, data: Mapping[str, Any], windows: ScanWindows, spa
         )
     columns = ("id", "title", "author")
     changes = store.rows(RowQuery("changes", data["service"], start, end, columns=columns))
-    suspects = {str((one.get("change") or {}).get("id")) for one in data.get("root_causes") or ()}
+    suspects = {str((suspect.get("change") or {}).get("id")) for suspect in data.get("root_causes") or ()}
     _mark_releases(figure, changes, suspects)
     return figure
 

@@ -1,4 +1,4 @@
-"""Flame graphs of a service: one span, or two held against each other; of some stacks or all."""
+"""Flame graphs of a service: one span, or two compared; of some stacks or all."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _PREFIXES = tuple(measure.prefix for measure in METRIC_KINDS.values() if measure
 
 @dataclass(frozen=True, slots=True)
 class Flames:
-    """What a page shows of stacks; ``before`` is empty where nothing is compared."""
+    """Stacks on a page; ``before`` is empty if nothing is compared."""
 
-    before: Markup  # JSON of a figure, as it stands in a data block of a page
+    before: Markup  # JSON of a figure, for a data block of a page
     after: Markup
     shifts: tuple[Shift, ...]
     trunk: tuple[str, ...]
     samples: tuple[float, float]  # before, after
     stacks: int
-    lacking: str  # a sentence where there are no samples, or too few; else empty
+    lacking: str  # a sentence if there are no samples, or too few; else empty
 
 
 def flames_of(found: Comparison, service: str, marked: str = NOTHING, only: str = "") -> Flames:
@@ -58,17 +58,17 @@ def flames_of(found: Comparison, service: str, marked: str = NOTHING, only: str 
 
 
 def within(stacks: StackMatrix, element_name: str) -> StackMatrix:
-    """Return the stacks that hold an element: shares stay those of the whole service."""
-    kept = np.array([element_name in stack for stack in stacks.stacks], dtype=np.bool_)
-    chosen = tuple(stack for stack, keep in zip(stacks.stacks, kept, strict=True) if keep)
-    return replace(stacks, stacks=chosen, before=stacks.before[kept], after=stacks.after[kept])
+    """Return the stacks that hold an element; shares remain those of the whole service."""
+    mask = np.array([element_name in stack for stack in stacks.stacks], dtype=np.bool_)
+    chosen = tuple(stack for stack, keep in zip(stacks.stacks, mask, strict=True) if keep)
+    return replace(stacks, stacks=chosen, before=stacks.before[mask], after=stacks.after[mask])
 
 
 def annotated(stacks: StackMatrix, *, most: int = 200) -> list[Shift]:
     """Return the annotated elements of stacks, such as endpoints, the largest first."""
-    found = [
+    shifts = [
         Shift(name, *share.tolist())
         for name, share in inclusive_shares(stacks).items()
         if name.startswith(_PREFIXES)
     ]
-    return sorted(found, key=lambda one: (-one.after - one.before, one.subroutine))[:most]
+    return sorted(shifts, key=lambda shift: (-shift.after - shift.before, shift.subroutine))[:most]

@@ -1,4 +1,4 @@
-"""A regression as a line of a list: what its event says, and what became of it since."""
+"""A regression as a line of a list: its event, and its later course."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ STATES: Mapping[str, str] = {
     "duplicate": "another event has reported it",
     "resolved": "gone by itself, and nobody said anything",
 }
-"""Where a regression stands, and what that means: what people said last, or else what was measured since."""
+"""States of a regression with their meaning: the last verdict, or else the last measurement."""
 
 OPEN: tuple[str, ...] = ("new", "acknowledged", "true")
-"""States that ask for somebody."""
+"""States that need an answer."""
 
 COLUMNS = (
     *("id", "service", "workload", "metric_kind", "metric", "time", "detected_time"),
     *("before", "after", "delta", "p_value", "event"),
 )
-"""What of a row of ``regressions`` an item is made of."""
+"""Columns of ``regressions`` that an item needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Item:
     after: float
     delta: float
     p_value: float
-    relative: float | None = None  # None: there was nothing before
-    waste_servers: float | None = None  # None: nobody says on how many the service runs
+    relative: float | None = None  # None: there was no level before
+    waste_servers: float | None = None  # None: the number of servers is unknown
     suspect: str = ""  # title of the likeliest change
     suspect_id: str = ""
     author: str = ""
@@ -58,7 +58,7 @@ class Item:
     level: float | None = None  # by the last update
     resolved_time: float | None = None
     verdict: Verdict | None = None  # the latest
-    cause: str = ""  # id of the change that somebody confirmed
+    cause: str = ""  # id of the confirmed change
 
     @property
     def state(self) -> str:
@@ -69,7 +69,7 @@ class Item:
 
 
 def item_of(row: Mapping[str, Any]) -> Item:
-    """Return the item of a row of ``regressions``; what an event of a former version lacks is left out."""
+    """Return the item of a row of ``regressions``; fields that an older event lacks are left out."""
     data = orjson.loads(row["event"])["data"]
     suspects = data.get("root_causes") or []
     change: Mapping[str, Any] = (suspects[0].get("change") or {}) if suspects else {}
@@ -101,7 +101,7 @@ def with_course(
     verdicts: Mapping[str, Verdict],
     causes: Mapping[str, Verdict],
 ) -> tuple[Item, ...]:
-    """Return items with what was measured and said since, the latest detected first.
+    """Return items with their later updates and verdicts, the latest detected first.
 
     Args:
         items: As their events reported them.
@@ -110,7 +110,7 @@ def with_course(
         causes: The latest confirmed of each event that has one.
     """
     last = {row["regression"]: row for row in updates}
-    found = [
+    items_now = [
         replace(
             item,
             level=last[item.id]["level"] if item.id in last else None,
@@ -120,11 +120,11 @@ def with_course(
         )
         for item in items
     ]
-    return tuple(sorted(found, key=lambda item: (-item.detected_time, item.id)))
+    return tuple(sorted(items_now, key=lambda item: (-item.detected_time, item.id)))
 
 
 def similar(item: Item, others: Iterable[Item], *, most: int = 8) -> list[Item]:
-    """Return items that one may have seen before: of the same series, name or package, the nearest first."""
+    """Return items that may be related: of the same series, name or package, the nearest first."""
     package = item.metric.rsplit(".", 1)[0] if "." in item.metric else ""
 
     def nearness(other: Item) -> int:
@@ -132,10 +132,10 @@ def similar(item: Item, others: Iterable[Item], *, most: int = 8) -> list[Item]:
             return 2 + (other.service == item.service)
         return int(bool(package) and other.service == item.service and other.metric.startswith(package + "."))
 
-    found = [(nearness(other), other) for other in others if other.id != item.id]
-    found = [(near, other) for near, other in found if near]
-    found.sort(key=lambda pair: (-pair[0], -pair[1].detected_time, pair[1].id))
-    return [other for _, other in found[:most]]
+    pairs = [(nearness(other), other) for other in others if other.id != item.id]
+    pairs = [(near, other) for near, other in pairs if near]
+    pairs.sort(key=lambda pair: (-pair[0], -pair[1].detected_time, pair[1].id))
+    return [other for _, other in pairs[:most]]
 
 
 def _resolved(row: Mapping[str, Any] | None) -> float | None:

@@ -1,4 +1,4 @@
-"""JSON bodies of the HTTP API: what programs send, and what they are answered."""
+"""JSON bodies of the HTTP API: requests of programs, and answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.model.errors import ConfigError
 
 
 async def read_json(request: web.Request) -> Any:
-    """Return what a program sent.
+    """Return the JSON of a request.
 
     Raises:
         ConfigError: it is no JSON.

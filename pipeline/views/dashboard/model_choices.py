@@ -1,4 +1,4 @@
-"""Choices of models by periodic A/A tests: what each model did, which one is chosen, and what was before."""
+"""Choices of models by periodic A/A tests: errors of each model, the chosen one, and earlier choices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.storage.interface import RowQuery, Store
 
 
 class ChosenFor(NamedTuple):
-    """What a choice is for: experiments of a metric of so many trials, by a threshold and alpha."""
+    """Subject of a choice: experiments of a metric with a number of trials, a threshold and alpha."""
 
     service: str
     metric: str
@@ -26,7 +26,7 @@ class ChosenFor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DatedChoice:
-    """A choice and when it was made, epoch seconds of event time. Its model is empty if none held."""
+    """A choice and its time, epoch seconds of event time. Its model is empty if no model held."""
 
     time: float
     choice: Choice
@@ -34,18 +34,18 @@ class DatedChoice:
 
     @property
     def model(self) -> str:
-        """Return the name of the chosen model; empty if none held its errors."""
+        """Return the name of the chosen model; empty if no model held its errors."""
         return self.choice.model or ""
 
     @property
     def score(self) -> Score | None:
         """Return the errors of the chosen model."""
-        return next((one for one in self.choice.scores if one.model == self.model), None)
+        return next((candidate for candidate in self.choice.scores if candidate.model == self.model), None)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCourse:
-    """All choices for one thing, the oldest first; there is at least one."""
+    """All choices for one subject, the oldest first; there is at least one."""
 
     of: ChosenFor
     choices: tuple[DatedChoice, ...]
@@ -57,25 +57,28 @@ class ModelCourse:
 
     @property
     def changes(self) -> tuple[DatedChoice, ...]:
-        """Those whose model is another than the one before, the latest first."""
+        """Choices with another model than the one before, the latest first."""
         pairs = zip(self.choices, self.choices[1:], strict=False)
         return tuple(after for before, after in pairs if before.model != after.model)[::-1]
 
     @property
     def since(self) -> float:
-        """Since when the model in force has been chosen, epoch seconds."""
+        """Time since which the model in force has been chosen, epoch seconds."""
         return (self.changes or self.choices)[0].time
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """Of the latest choice: those that hold first, then the fewest errors."""
+        """Scores of the latest choice: models that hold first, then the fewest errors."""
         return tuple(
-            sorted(self.latest.choice.scores, key=lambda one: (not one.holds, one.total, one.detectability))
+            sorted(
+                self.latest.choice.scores,
+                key=lambda score: (not score.holds, score.total, score.detectability),
+            )
         )
 
 
 def read_services(store: Store) -> set[str]:
-    """Read which services have choices.
+    """Read the services that have choices.
 
     Raises:
         StoreUnavailable: the store did not answer.
@@ -95,18 +98,18 @@ def read_courses(store: Store, since: float, service: str = "", metric: str = ""
 
 
 def courses_of(rows: Sequence[Mapping[str, Any]]) -> tuple[ModelCourse, ...]:
-    """Return rows of ``trial_models``, the oldest first, by what they are for."""
-    found: dict[ChosenFor, list[DatedChoice]] = defaultdict(list)
+    """Return rows of ``trial_models``, the oldest first, by their subject."""
+    choices: dict[ChosenFor, list[DatedChoice]] = defaultdict(list)
     for row in rows:
         key = ChosenFor(
             row["service"], row["metric"], int(row["trials"]), float(row["threshold"]), float(row["alpha"])
         )
-        found[key].append(DatedChoice(row["time"], choice_of_row(row), row["former"]))
-    return tuple(ModelCourse(key, tuple(found[key])) for key in sorted(found))
+        choices[key].append(DatedChoice(row["time"], choice_of_row(row), row["former"]))
+    return tuple(ModelCourse(key, tuple(choices[key])) for key in sorted(choices))
 
 
 def count_tests(store: Store, now: float) -> dict[str, int]:
-    """Return how many whole A/A trials came of each service in the two weeks that choices are made by.
+    """Return the number of whole A/A trials of each service in the two weeks that choices are made by.
 
     Raises:
         StoreUnavailable: the store did not answer.
@@ -116,4 +119,4 @@ def count_tests(store: Store, now: float) -> dict[str, int]:
     sides: dict[str, dict[tuple[str, str], set[str]]] = defaultdict(lambda: defaultdict(set))
     for row in rows:
         sides[row["service"]][row["experiment"], row["trial"]].add(row["side"])
-    return {service: sum(len(each) == 2 for each in trials.values()) for service, trials in sides.items()}
+    return {service: sum(len(trial) == 2 for trial in trials.values()) for service, trials in sides.items()}

@@ -1,4 +1,4 @@
-"""Login by OpenID Connect: authorization code with PKCE, and what the provider says of a person."""
+"""Login by OpenID Connect: authorization code with PKCE, and the provider's claims about a person."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from pipeline.model.errors import ConfigError
 from pipeline.views.dashboard.session import LOGIN_S, Sessions
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Signatures that are believed: of a key pair alone, so that nobody but the provider can make one."""
+"""Accepted signatures: of a key pair alone, so that nobody but the provider can make one."""
 
 LEEWAY_S = 60.0
-"""By how much the provider's clock may be another one."""
+"""Largest difference of the provider's clock."""
 
 KEEP_S = 3600.0
-"""How long what the provider says of itself is kept; keys are read anew for one that is not known."""
+"""Time for which the provider's metadata are kept; an unknown key makes the keys be read anew."""
 
 KEYS_S = 30.0
-"""How often keys are read anew at most: anybody can name a key that does not exist."""
+"""Shortest interval between reads of the keys: anybody can name a key that does not exist."""
 
 _WAIT = ClientTimeout(total=10.0)
 _LARGEST = 1024 * 1024
@@ -38,12 +38,12 @@ _REQUIRED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Who logs people in, and as what this dashboard is known there."""
+    """The login provider, and this dashboard's registration there."""
 
     issuer: str
     client: str
-    public_url: str  # under which people reach this dashboard; its /login/callback is registered
-    secret: str = field(default="", repr=False)  # empty: a public client, which PKCE alone protects
+    public_url: str  # public address of this dashboard; its /login/callback is registered
+    secret: str = field(default="", repr=False)  # empty: a public client, protected by PKCE alone
     scopes: str = "openid profile email"
     groups_claim: str = "groups"
 
@@ -55,12 +55,12 @@ class Provider:
 
     @property
     def redirect(self) -> str:
-        """Where the provider sends people back to."""
+        """Address to which the provider sends people back."""
         return self.public_url.rstrip("/") + "/login/callback"
 
 
 class Oidc:
-    """Leads people to a provider, and reads what it says of them."""
+    """Sends people to a provider, and reads its claims about them."""
 
     def __init__(self, provider: Provider, sessions: Sessions) -> None:
         self.provider = provider
@@ -70,11 +70,11 @@ class Oidc:
         self._asking = asyncio.Lock()
 
     async def begin(self, back: str) -> tuple[str, str]:
-        """Return where to log in, and the cookie that this browser brings back; ``back`` is a page's path."""
+        """Return the login address, and the cookie for this browser's return; ``back`` is a page's path."""
         metadata = await self._discover()
         begun = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
         digest = hashlib.sha256(begun["verifier"].encode()).digest()
-        asked = {
+        parameters = {
             **{"response_type": "code", "client_id": self.provider.client, "scope": self.provider.scopes},
             **{"redirect_uri": self.provider.redirect, "state": begun["state"], "nonce": begun["nonce"]},
             "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
@@ -82,18 +82,18 @@ class Oidc:
         }
         where: str = metadata["authorization_endpoint"]
         joint = "&" if urlsplit(where).query else "?"
-        return where + joint + urlencode(asked), self.sessions.sign("login", LOGIN_S, back=back, **begun)
+        return where + joint + urlencode(parameters), self.sessions.sign("login", LOGIN_S, back=back, **begun)
 
     async def finish(self, given: Mapping[str, str], cookie: str) -> tuple[str, str]:
-        """Return the cookie of a session, and the path of the page that was asked for before.
+        """Return the cookie of a session, and the path of the originally requested page.
 
         Args:
             given: With what the provider sent the browser back.
             cookie: The one of ``begin``.
 
         Raises:
-            HTTPForbidden: this browser did not begin it, or the provider did not let the person in.
-            HTTPBadGateway: what the provider says cannot be read or believed.
+            HTTPForbidden: this browser did not begin the login, or the provider rejected the person.
+            HTTPBadGateway: the provider's answer cannot be read or verified.
         """
         begun = self.sessions.read("login", cookie)
         if begun is None or not _same(begun["state"], given.get("state", "")):
@@ -138,16 +138,18 @@ class Oidc:
             )
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise web.HTTPForbidden(reason=f"the ID token is not believed: {_line(error)}") from None
-        others = claims["aud"] if isinstance(claims["aud"], list) else []
-        if claims.get("azp", provider.client) != provider.client or (len(others) > 1 and "azp" not in claims):
+        audiences = claims["aud"] if isinstance(claims["aud"], list) else []
+        if claims.get("azp", provider.client) != provider.client or (
+            len(audiences) > 1 and "azp" not in claims
+        ):
             raise web.HTTPForbidden(reason="the ID token is not believed: given to another client")
         return claims
 
     async def _key(self, name: str | None) -> jwt.PyJWK:
         for _ in range(2):
-            read_at, known = self._keys
-            if known is not None:
-                fitting = [key for key in known.keys if name in (None, key.key_id)]
+            read_at, keys_by_id = self._keys
+            if keys_by_id is not None:
+                fitting = [key for key in keys_by_id.keys if name in (None, key.key_id)]
                 if len(fitting) == 1:
                     return fitting[0]
             async with self._asking:
@@ -180,22 +182,22 @@ class Oidc:
 
 
 def name_of(claims: Mapping[str, Any]) -> str:
-    """Return by what a person is known: the address if the provider vouches for it, or else the subject."""
+    """Return the name of a person: the address if the provider has verified it, else the subject."""
     address = claims.get("email")
     vouched = isinstance(address, str) and address and claims.get("email_verified", True) is True
     return str(address if vouched else claims["sub"])
 
 
 def groups_of(claims: Mapping[str, Any], claim: str) -> frozenset[str]:
-    """Return the groups of a person; a dot in the claim leads into it, as in ``realm_access.roles``."""
-    found: Any = claims.get(claim)
-    if found is None:
-        found = claims
+    """Return the groups of a person; a dot in the claim is a path into it, as in ``realm_access.roles``."""
+    groups: Any = claims.get(claim)
+    if groups is None:
+        groups = claims
         for part in claim.split("."):
-            found = found.get(part) if isinstance(found, Mapping) else None
-    if isinstance(found, str):
-        found = [found]
-    return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
+            groups = groups.get(part) if isinstance(groups, Mapping) else None
+    if isinstance(groups, str):
+        groups = [groups]
+    return frozenset(map(str, groups)) if isinstance(groups, list) else frozenset()
 
 
 async def _ask(method: str, url: str, **given: Any) -> Mapping[str, Any]:
@@ -228,10 +230,10 @@ def _line(error: Exception) -> str:
 
 
 def _basic(client: str, secret: str) -> str:
-    # Both are encoded as in a form before (RFC 6749, section 2.3.1).
+    # Both are form-encoded first (RFC 6749, section 2.3.1).
     pair = f"{quote_plus(client)}:{quote_plus(secret)}"
     return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
 
-def _same(one: str, other: str) -> bool:
-    return secrets.compare_digest(one.encode(), other.encode("utf-8", "replace"))
+def _same(text: str, expected: str) -> bool:
+    return secrets.compare_digest(text.encode(), expected.encode("utf-8", "replace"))

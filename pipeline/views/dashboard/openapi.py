@@ -27,15 +27,15 @@ _TYPES: Mapping[str, Any] = {
 
 
 def _item() -> dict[str, Any]:
-    known: dict[str, Any] = {
+    schemas: dict[str, Any] = {
         "change_time": _TIME,
         "detected_time": _TIME,
         "resolved_time": {"type": ["string", "null"], "format": "date-time"},
         "verdict": {"type": ["object", "null"], "description": "the latest, as on the topic feedback"},
         "state": {"enum": list(STATES)},
     }
-    own = {one.name: known.get(one.name) or _TYPES[str(one.type)] for one in fields(Item)}
-    return {"type": "object", "properties": own | {"state": known["state"]}}
+    own = {field.name: schemas.get(field.name) or _TYPES[str(field.type)] for field in fields(Item)}
+    return {"type": "object", "properties": own | {"state": schemas["state"]}}
 
 
 def _query(name: str, schema: Mapping[str, Any], about: str, *, required: bool = False) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a list of regressions shows, as its URL says it: filters, order and page."""
+"""Query of a list of regressions, from its URL: filters, order and page."""
 
 from __future__ import annotations
 
@@ -28,41 +28,43 @@ SORTS: Mapping[str, Callable[[Item], Any]] = {
     "state": lambda item: list(STATES).index(item.state),
     "suspect": lambda item: (item.suspect == "", item.author, item.suspect),
 }
-"""Orders of a list, by what its columns show."""
+"""Orders of a list, by column."""
 
 _DESCENDING = ("detected", "changed", "size", "relative", "waste")
-"""Orders of which the largest comes first, unless a minus says otherwise."""
+"""Orders with the largest first, unless a minus says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Which regressions a list shows. Empty wants all; the names are those of the URL."""
+    """Filter of a list of regressions. Empty matches all; the names are those of the URL."""
 
     state: str = "open"  # one of STATES, open, or all
     service: str = ""
-    search: str = ""  # in names of series and suspects, whatever the case
+    search: str = ""  # in names of series and suspects, ignoring case
     workload: str = ""
     owner: str = ""  # author of the likeliest suspect
     release: str = ""
     min_size: float = 0.0  # points of gCPU
-    min_servers: float = 0.0  # that it takes
-    age: str = ""  # most, since it was detected, as 7d
-    sort: str = "detected"  # one of SORTS, with a minus the other way round
+    min_servers: float = 0.0  # servers that it takes
+    age: str = ""  # largest age since its detection, as 7d
+    sort: str = "detected"  # one of SORTS, with a minus for the reverse
     page: int = 1
     per: int = PAGE
 
     def url(self, path: str, **changed: Any) -> str:
-        """Return the address of the list, changed in some respects; what is as by default is left out."""
-        other = replace(self, **changed)
-        said = {f.name: getattr(other, f.name) for f in fields(Query) if getattr(other, f.name) != f.default}
-        return f"{path}?{urlencode(said)}" if said else path
+        """Return the address of the list with some parameters changed; defaults are left out."""
+        query = replace(self, **changed)
+        parameters = {
+            f.name: getattr(query, f.name) for f in fields(Query) if getattr(query, f.name) != f.default
+        }
+        return f"{path}?{urlencode(parameters)}" if parameters else path
 
     def sorted_by(self, column: str) -> str:
-        """Return the ``sort`` that a click on a column asks for: its own order, or the other way round."""
+        """Return the ``sort`` after a click on a column: the column's own order, or its reverse."""
         return f"-{column}" if self.sort == column else column
 
     def direction(self, column: str) -> str:
-        """Return how a column is sorted, as ``aria-sort`` says it."""
+        """Return the order of a column, as the value of ``aria-sort``."""
         if self.sort.removeprefix("-") != column:
             return "none"
         return "descending" if (column in _DESCENDING) != self.sort.startswith("-") else "ascending"
@@ -73,8 +75,8 @@ class Page:
     """One page of a list."""
 
     items: tuple[Item, ...]
-    total: int  # of all pages
-    first: int  # number of the first item, from 1; 0 if there is none
+    total: int  # on all pages
+    first: int  # number of the first item, from 1; 0 on an empty page
     pages: int
 
 
@@ -84,19 +86,19 @@ def read_query(given: Mapping[str, str]) -> Query:
     Raises:
         ConfigError: the parameter that is wrong, and what it should be.
     """
-    known = {field.name: field for field in fields(Query)}
-    if unknown := sorted(set(given) - set(known)):
-        raise ConfigError(f"{unknown[0]}: no such filter; there are {', '.join(known)}")
-    said: dict[str, Any] = {name: text for name, text in given.items() if text}
+    known_fields = {field.name: field for field in fields(Query)}
+    if unknown := sorted(set(given) - set(known_fields)):
+        raise ConfigError(f"{unknown[0]}: no such filter; there are {', '.join(known_fields)}")
+    values: dict[str, Any] = {name: text for name, text in given.items() if text}
     for name, read, what in (
         ("page", int, "a number from 1"),
         ("per", int, f"a number from 1 to {MOST_A_PAGE}"),
         ("min_size", float, "points of the service's CPU, such as 0.5"),
         ("min_servers", float, "a number of servers, such as 2"),
     ):
-        if name in said:
-            said[name] = _number(name, said[name], read, what)
-    query = Query(**said)
+        if name in values:
+            values[name] = _number(name, values[name], read, what)
+    query = Query(**values)
     if not 1 <= query.per <= MOST_A_PAGE:
         raise ConfigError(f"per: should be a number from 1 to {MOST_A_PAGE}")
     if query.page < 1:
@@ -126,11 +128,11 @@ def read_time(given: Mapping[str, str], name: str, fallback: float) -> float:
 
 
 def matching(items: Iterable[Item], query: Query, *, now: float) -> list[Item]:
-    """Return the items that a query wants, in its order."""
+    """Return the items that match a query, in its order."""
     states = OPEN if query.state == "open" else tuple(STATES) if query.state == "all" else (query.state,)
     since = now - _age_s(query.age) if query.age else float("-inf")
     words = query.search.casefold().split()
-    found = [
+    matches = [
         item
         for item in items
         if item.state in states
@@ -144,12 +146,12 @@ def matching(items: Iterable[Item], query: Query, *, now: float) -> list[Item]:
         and (not words or _says(item, words))
     ]
     column = query.sort.removeprefix("-")
-    found.sort(key=SORTS[column], reverse=(column in _DESCENDING) != query.sort.startswith("-"))
-    return found
+    matches.sort(key=SORTS[column], reverse=(column in _DESCENDING) != query.sort.startswith("-"))
+    return matches
 
 
 def page_of(items: Sequence[Item], query: Query) -> Page:
-    """Return the page that a query asks for; one beyond the last is the last."""
+    """Return the page of a query; a page beyond the last is the last."""
     pages = max(1, -(-len(items) // query.per))
     first = (min(query.page, pages) - 1) * query.per
     shown = tuple(items[first : first + query.per])
@@ -175,6 +177,6 @@ def _number(name: str, text: str, read: Callable[[str], Any], what: str) -> Any:
         raise ConfigError(f"{name}: should be {what}, not {text[:40]!r}") from None
 
 
-def _one_of(name: str, value: str, known: Iterable[str]) -> None:
-    if value not in known:
-        raise ConfigError(f"{name}: should be one of {', '.join(known)}, not {value[:40]!r}")
+def _one_of(name: str, value: str, choices: Iterable[str]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{name}: should be one of {', '.join(choices)}, not {value[:40]!r}")

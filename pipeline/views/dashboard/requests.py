@@ -1,4 +1,4 @@
-"""What lies behind requests that cost more in a new release: load, models, and the code that they run."""
+"""Details of requests that cost more in a new release: load, models, and the code that they run."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from pipeline.views.report.figures import Trace, lines_figure
 MOST_TYPES = 20
 MOST_CHANGES = 8
 MOST_LINES = 80
-"""Lines of a difference that are shown."""
+"""Most shown lines of a difference."""
 
 _BEFORE_S = DAY_S
 _AFTER_S = HOUR_S
-"""How long before a release its changes may be announced, and how long after."""
+"""Span before and after a release in which its changes are announced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class ReachedChange:
     change: Change
     type: str
     route: RouteReach
-    difference: tuple[str, ...]  # the lines of the modified file
+    difference: tuple[str, ...]  # lines of the modified file
 
 
 @dataclass(frozen=True, slots=True)
 class RequestsShown:
-    """What a page shows of such a regression besides its event. Figures are blocks of JSON."""
+    """Data of a page on such a regression besides its event. Figures are blocks of JSON."""
 
     modelled: Markup
     errors: Markup
@@ -65,7 +65,7 @@ class RequestsShown:
 
 
 def read_requests(store: Store, data: Mapping[str, Any], end: float) -> RequestsShown | None:
-    """Read what lies behind an event of requests that cost more; None where the store has it no longer.
+    """Read the details of an event of costlier requests; None if the store has forgotten them.
 
     Args:
         store: Has requests, metrics and changes.
@@ -75,12 +75,12 @@ def read_requests(store: Store, data: Mapping[str, Any], end: float) -> Requests
     Raises:
         StoreUnavailable: the store did not answer.
     """
-    costlier = [each["type"] for each in data["requests"]]
+    costlier = [row["type"] for row in data["requests"]]
     release = data["requests"][0]["release"]
-    found = gather_release(store, data["service"], release, data["metric"], end)
-    if found is None:
+    release_data = gather_release(store, data["service"], release, data["metric"], end)
+    if release_data is None:
         return None
-    rollout, metric = found
+    rollout, metric = release_data
     course = model_course(rollout, metric)
     types = _loads(rollout, costlier)
     return RequestsShown(
@@ -114,57 +114,63 @@ def _errors(rollout: Rollout, metric: FloatArray, course: ModelCourse, name: str
 def _load(rollout: Rollout) -> Markup:
     a_minute = MINUTE_S / rollout.width_s
     own = rollout.own.sum(axis=1) * a_minute
-    others = rollout.counts.sum(axis=1) * a_minute - own
+    other_requests = rollout.counts.sum(axis=1) * a_minute - own
     traces = (
-        Trace(rollout.old, np.where(others > 0, others, np.nan), "--seen", "dot"),
+        Trace(rollout.old, np.where(other_requests > 0, other_requests, np.nan), "--seen", "dot"),
         Trace(rollout.new, np.where(own > 0, own, np.nan), "--accent"),
     )
     return _figure(rollout, traces, "requests a minute")
 
 
 def _figure(rollout: Rollout, traces: Sequence[Trace], unit: str) -> Markup:
-    """Draw lines over a rollout, by means of several periods where there are more than a screen shows."""
+    """Draw lines over a rollout, averaging several periods if there are more than a screen shows."""
     block = math.ceil(len(rollout.starts) / MOST_POINTS)
     middles = rollout.starts + rollout.width_s / 2
-    shown = [Trace(one.name, _means(one.values, block), one.colour, one.dash) for one in traces]
+    shown = [Trace(trace.name, _means(trace.values, block), trace.colour, trace.dash) for trace in traces]
     figure = lines_figure(_means(middles, block), shown, change_time=rollout.begun, unit=unit)
     return figure_block(figure)
 
 
 def _means(values: FloatArray, block: int) -> FloatArray:
-    """Return the means of `block` values in a row each, the last of fewer; NaN without any."""
+    """Return the means of `block` consecutive values, the last of fewer; NaN without any."""
     weights = np.isfinite(values).astype(np.float64)
     means, counts = block_means(values[None], weights[None], block, partial=True)
     return np.where(counts[0] > 0, means[0], np.nan)
 
 
 def _loads(rollout: Rollout, costlier: Sequence[str]) -> tuple[TypeLoad, ...]:
-    """Return every type's load, those that cost more first, then by how often they come."""
+    """Return every type's load, costlier types first, then by frequency."""
     new = rollout.has_new
     a_minute = MINUTE_S / rollout.width_s
     before = rollout.counts[~new].mean(axis=0) * a_minute
     after = rollout.counts[new].mean(axis=0) * a_minute
-    found = [
+    loads = [
         TypeLoad(type_, float(old), float(fresh), type_ in costlier)
         for type_, old, fresh in zip(rollout.types, before, after, strict=True)
     ]
-    return tuple(sorted(found, key=lambda one: (not one.costlier, -one.before - one.after, one.type)))
+    return tuple(sorted(loads, key=lambda load: (not load.costlier, -load.before - load.after, load.type)))
 
 
 def _reached(store: Store, data: Mapping[str, Any], costlier: Sequence[str]) -> tuple[ReachedChange, ...]:
-    """Return the changes of a release that its costlier requests run, by what they say of their routes."""
+    """Return the changes of a release that its costlier requests run, by the changes' routes."""
     begun = data["change_time"]
     rows = store.rows(RowQuery("changes", data["service"], begun - _BEFORE_S, begun + _AFTER_S))
-    found = []
+    reached = []
     for change in first_announcements(map(change_from_row, rows)):
         routes = [(type_, route) for type_ in costlier if (route := route_reached(change, type_))]
         near = [(type_, route) for type_, route in routes if route.nearness and route.calls]
         if near:
             type_, route = max(near, key=lambda pair: pair[1].nearness)
             lines = difference_of(change.content, route.calls[-1].path)
-            found.append(ReachedChange(change, type_, route, lines))
-    found.sort(key=lambda one: (-one.route.nearness, -one.change.time, one.change.id))
-    return tuple(found[:MOST_CHANGES])
+            reached.append(ReachedChange(change, type_, route, lines))
+    reached.sort(
+        key=lambda reached_change: (
+            -reached_change.route.nearness,
+            -reached_change.change.time,
+            reached_change.change.id,
+        )
+    )
+    return tuple(reached[:MOST_CHANGES])
 
 
 def difference_of(content: str, path: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Selections of stack samples as an address says them: a span, senders, and what they are held against."""
+"""Selections of stack samples, from an address: a span, senders, and a comparison."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ AGAINST: Mapping[str, str] = {
     "week": "the week before",
     "same": "others at the same time",
 }
-"""What a selection may be held against."""
+"""Kinds of comparison of a selection."""
 
 NOT = "!"
-"""Before a value: all but this one."""
+"""Prefix of a value: all but this one."""
 
 _LABELS = re.compile(r"(?:\\.|[^,\\]|\\$)+", re.DOTALL)
 _ESCAPED = re.compile(r"\\([,\\])")
 
 ANY = "*"
-"""Any value, on the other side too."""
+"""Any value, also on the other side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Senders:
-    """Whose samples: a field is a value, all but one after a ``!``, or ``*`` or empty for any."""
+    """A choice of senders: a field is a value, all but one after a ``!``, or ``*`` or empty for any."""
 
     release: str = ""
     host: str = ""
@@ -51,11 +51,11 @@ class Senders:
 
     @property
     def every(self) -> bool:
-        """Whether nobody is left out."""
+        """Whether no sender is excluded."""
         return not (self.release or self.host or self.label)
 
     def include(self, stratum: Stratum) -> bool:
-        """Return whether the samples of a stratum are among them."""
+        """Return whether the senders include a stratum."""
         texts = stratum.texts
         return (
             _fits(self.release, [stratum.release])
@@ -64,37 +64,37 @@ class Senders:
         )
 
     def over(self, others: Senders) -> Senders:
-        """Return these, and what they leave open as others have it."""
+        """Return these senders, with open fields filled in from others."""
         return Senders(self.release or others.release, self.host or others.host, self.label or others.label)
 
     def __str__(self) -> str:
         named = (("release", self.release), ("host", self.host), ("", self.label))
-        said = [
+        parts = [
             f"{name} {value}".strip() if not value.startswith(NOT) else f"not {name} {value[1:]}"
             for name, value in named
             if value
         ]
-        return ", ".join(said).replace("  ", " ")
+        return ", ".join(parts).replace("  ", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the explorer and the API show, as the address says it."""
+    """Content of the explorer and the API, from the address."""
 
     service: str
     start: float
     end: float
-    before: Span  # empty where nothing is compared
+    before: Span  # empty: nothing is compared
     span: str
     against: str
     within: str = ""  # an element that every stack holds; empty: all stacks
     by: str = "host"  # senders by host, release or a label
     senders: Senders = Senders()
-    other: Senders = Senders()  # of ``before``; what it leaves open is as ``senders`` have it
+    other: Senders = Senders()  # of ``before``; open fields are those of ``senders``
 
     @property
     def other_senders(self) -> Senders | None:
-        """Whose samples it is held against; None for all whose samples are not selected."""
+        """Senders of the other side; None for all that are not selected."""
         if self.against == "same" and self.other.every:
             return None
         return self.other.over(self.senders)
@@ -104,9 +104,9 @@ def read_view(given: Mapping[str, str], service: str, last: float) -> View:
     """Read an address.
 
     Args:
-        given: Its parameters.
-        service: The one that is shown unless another is named.
-        last: Where the span ends unless it is said.
+        given: Parameters of the address.
+        service: Default service.
+        last: Default end of the span.
 
     Raises:
         ConfigError: the parameter that is wrong.
@@ -122,8 +122,8 @@ def read_view(given: Mapping[str, str], service: str, last: float) -> View:
     start = read_time(given, "start", end - SPANS[span])
     if start >= end:
         raise ConfigError("start: should be before the end")
-    senders, other = read_senders(given), read_senders(given, "other_")
-    if against == "same" and senders.every and other.every:
+    senders, compared = read_senders(given), read_senders(given, "other_")
+    if against == "same" and senders.every and compared.every:
         raise ConfigError("against: same needs a release, host or label, or one of the other side")
     if against == "":
         before = (start, start)
@@ -140,18 +140,18 @@ def read_view(given: Mapping[str, str], service: str, last: float) -> View:
         within=given.get("within", "").strip(),
         by=given.get("by") or "host",
         senders=senders,
-        other=other,
+        other=compared,
     )
 
 
 def read_senders(given: Mapping[str, str], prefix: str = "") -> Senders:
-    """Read whose samples are meant; ``prefix`` stands before the names of parameters.
+    """Read the senders of a side; ``prefix`` stands before the names of parameters.
 
     Raises:
         ConfigError: a label has no name.
     """
     release, host, label = (given.get(prefix + name, "").strip() for name in ("release", "host", "label"))
-    if wrong := next((one for one in split_labels(label) if one and "=" not in one), ""):
+    if wrong := next((text for text in split_labels(label) if text and "=" not in text), ""):
         raise ConfigError(f"{prefix}label: should be as region=east, not {wrong[:40]!r}")
     return Senders(release, host, label)
 
@@ -162,27 +162,27 @@ def split_labels(text: str) -> list[str]:
     >>> split_labels(r"region=east, zone=a\,b")
     ['region=east', 'zone=a,b']
     """
-    found = [_ESCAPED.sub(r"\1", one) for one in _LABELS.findall(text)]
-    return [one.strip() for one in found]
+    labels = [_ESCAPED.sub(r"\1", label) for label in _LABELS.findall(text)]
+    return [label.strip() for label in labels]
 
 
 def label_text(label: str) -> str:
-    """Return a label as it stands in a text of several."""
+    """Return a label in the form for a text of several labels."""
     return label.replace("\\", "\\\\").replace(",", "\\,")
 
 
 def parts_of(stratum: Stratum) -> dict[str, str]:
-    """Return what is known of who sent samples: host, release and labels."""
+    """Return the known properties of senders: host, release and labels."""
     return {"host": stratum.host, "release": stratum.release, **dict(stratum.labels)}
 
 
 def choices_of(strata: Sequence[Stratum]) -> dict[str, list[str]]:
-    """Return the releases, hosts and labels that senders have, and by what they differ."""
+    """Return the releases, hosts and labels of senders, and the properties in which they differ."""
     return {
-        "releases": sorted({one.release for one in strata if one.release}),
-        "hosts": sorted({one.host for one in strata if one.host}),
-        "labels": sorted({label_text(text) for one in strata for text in one.texts}),
-        "names": sorted({name for one in strata for name in parts_of(one)}),
+        "releases": sorted({stratum.release for stratum in strata if stratum.release}),
+        "hosts": sorted({stratum.host for stratum in strata if stratum.host}),
+        "labels": sorted({label_text(text) for stratum in strata for text in stratum.texts}),
+        "names": sorted({name for stratum in strata for name in parts_of(stratum)}),
     }
 
 

@@ -1,4 +1,4 @@
-"""The state of a service: when its workloads looked at it, and what they could not judge."""
+"""The state of a service: the last scans of its workloads, and the series that they could not judge."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pipeline.views.report.unjudged import describe_unjudged
 
 @dataclass(frozen=True, slots=True)
 class WorkloadState:
-    """What one workload last saw of a service."""
+    """State of a service by one workload's last scan."""
 
     name: str
     last_scan: float  # end of the scanned span, epoch seconds
-    scans: int  # of the span that was read
+    scans: int  # in the span that was read
     series: int  # of the last scan
     candidates: int  # of the last scan
-    unjudged: tuple[str, ...]  # why series of the last scan could not be judged, in words
-    judged: bool  # whether the last scan could judge any
+    unjudged: tuple[str, ...]  # reasons why series of the last scan could not be judged, in words
+    judged: bool  # whether the last scan could judge any series
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +30,27 @@ class ServiceState:
     name: str
     samples_per_s: float  # in the hour before its last scan ended
     workloads: tuple[WorkloadState, ...]
-    detectable: float | None = None  # gCPU by which a typical subroutine has to rise; None: not worked out
+    detectable: float | None = None  # detectable rise of a typical subroutine's gCPU; None: not computed
 
     @property
     def last_scan(self) -> float | None:
-        """End of the last scan of any workload; None if there was none yet."""
-        return max((one.last_scan for one in self.workloads), default=None)
+        """End of the last scan of any workload; None without one."""
+        return max((workload.last_scan for workload in self.workloads), default=None)
 
     @property
     def series(self) -> int:
-        """Most series that a workload's last scan saw."""
-        return max((one.series for one in self.workloads), default=0)
+        """Most series in a workload's last scan."""
+        return max((workload.series for workload in self.workloads), default=0)
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """What keeps the service from being judged, in words: one line a workload that could not."""
+        """Reasons why the service is not judged, in words: one line a workload."""
         if not self.workloads:
             return ("not scanned yet: its history has to reach back far enough for a workload first",)
         return tuple(
-            f"{one.name}: {one.unjudged[0]}" for one in self.workloads if one.unjudged and not one.judged
+            f"{workload.name}: {workload.unjudged[0]}"
+            for workload in self.workloads
+            if workload.unjudged and not workload.judged
         )
 
 
@@ -63,20 +65,22 @@ def service_state(
     states = []
     for workload, row in sorted(last.items()):
         lacking = [
-            Unjudged(one["code"], one["series"], one["value"], one["bound"])
-            for one in unjudged
-            if one["workload"] == workload and one["time"] == row["time"]
+            Unjudged(record["code"], record["series"], record["value"], record["bound"])
+            for record in unjudged
+            if record["workload"] == workload and record["time"] == row["time"]
         ]
-        lacking.sort(key=lambda one: -one.series)
-        without = max((one.series for one in lacking), default=0)
+        lacking.sort(key=lambda record: -record.series)
+        without = max((record.series for record in lacking), default=0)
         states.append(
             WorkloadState(
                 name=workload,
                 last_scan=row["time"],
-                scans=sum(one["workload"] == workload for one in scans),
+                scans=sum(record["workload"] == workload for record in scans),
                 series=row["series"],
                 candidates=row["candidates"],
-                unjudged=tuple(f"{describe_unjudged(one)} ({one.series:,} series)" for one in lacking),
+                unjudged=tuple(
+                    f"{describe_unjudged(record)} ({record.series:,} series)" for record in lacking
+                ),
                 judged=without < max(row["series"], 1),
             )
         )

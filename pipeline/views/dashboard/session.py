@@ -1,4 +1,4 @@
-"""Sessions of people who logged in: what a signed cookie holds, and who may do what with it."""
+"""Sessions of people who logged in: the content of a signed cookie, and their rights."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ import jwt
 from pipeline.views.dashboard.access import EVERYBODY, Person
 
 SESSION_S = 3600.0
-"""How long a login lasts; whom the provider still knows it lets in again without asking.
+"""Duration of a login; the provider lets people whom it still knows in again without a prompt.
 
-Short, because no dashboard knows what was ended at another one, nor that somebody has left a group.
+Short, because a dashboard does not know of logouts at another one, nor that somebody has left a group.
 """
 
 LOGIN_S = 600.0
-"""How long somebody may take to log in."""
+"""Longest time for logging in."""
 
 LONGEST_PATH = 2000
-"""Of a page to come back to: it is in a cookie, and of one of more than 4 kB browsers keep nothing."""
+"""Longest path to come back to: it is in a cookie, and browsers drop cookies of more than 4 kB."""
 
 MOST_ENDED = 10_000
-"""Cookies that were ended before their time, and are remembered."""
+"""Most ended cookies that are remembered."""
 
 _ALGORITHM = "HS256"
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Who may answer and who may read, by name and by group."""
+    """People who may answer and who may read, by name and by group."""
 
-    triage: frozenset[str] = frozenset()  # names; EVERYBODY stands for all who are let in
+    triage: frozenset[str] = frozenset()  # names; EVERYBODY stands for all who log in
     triage_groups: frozenset[str] = frozenset()
-    read_groups: frozenset[str] = frozenset()  # empty: whoever logs in may read
+    read_groups: frozenset[str] = frozenset()  # empty: everybody who logs in may read
 
 
 class Sessions:
-    """Signs and reads cookies. Several dashboards with one ``secret`` know one another's sessions."""
+    """Signs and reads cookies. Several dashboards with one ``secret`` accept one another's sessions."""
 
     def __init__(self, roles: Roles, secret: str) -> None:
         self._roles = roles
         key = secret.encode() if secret else secrets.token_bytes(32)
         self._key = hmac.new(key, b"smidgen dashboard: cookies", hashlib.sha256).digest()
-        self._ended: dict[str, float] = {}  # id → when it would have ended by itself
+        self._ended: dict[str, float] = {}  # id → its original expiry
 
     def sign(self, purpose: str, lasts_s: float, **claims: Any) -> str:
-        """Return a text that nobody else can make; ``read`` takes it for this purpose alone."""
+        """Return a signed text that nobody else can make; ``read`` accepts it for this purpose alone."""
         now = int(time.time())
         own = {"aud": purpose, "iat": now, "exp": now + int(lasts_s), "jti": secrets.token_hex(16)}
         return jwt.encode({**claims, **own}, self._key, algorithm=_ALGORITHM)
 
     def read(self, purpose: str, text: str) -> dict[str, Any] | None:
-        """Return what was signed; None for what is too old, ended, changed, or of another purpose."""
+        """Return the signed content; None if it is too old, ended, changed, or of another purpose."""
         try:
             claims: dict[str, Any] = jwt.decode(
                 text,
@@ -71,23 +71,23 @@ class Sessions:
         return None if claims["jti"] in self._ended else claims
 
     def end(self, claims: dict[str, Any]) -> bool:
-        """End what ``read`` returned before its time; False if it has ended already."""
+        """End the result of ``read`` before its expiry; False if it has ended already."""
         now = time.time()
         if claims["jti"] in self._ended:
             return False
         if len(self._ended) >= MOST_ENDED:
-            kept = sorted((end, key) for key, end in self._ended.items() if end > now)
-            self._ended = {key: end for end, key in kept[-MOST_ENDED // 2 :]}
+            remaining = sorted((end, key) for key, end in self._ended.items() if end > now)
+            self._ended = {key: end for end, key in remaining[-MOST_ENDED // 2 :]}
         self._ended[claims["jti"]] = claims["exp"]
         return True
 
     def begin(self, name: str, groups: frozenset[str]) -> str:
-        """Return the cookie of a session; of the groups it holds those that decide something."""
+        """Return the cookie of a session, with those groups that decide on rights."""
         deciding = groups & (self._roles.triage_groups | self._roles.read_groups)
         return self.sign("session", SESSION_S, name=name, groups=sorted(deciding))
 
     def person(self, cookie: str) -> Person | None:
-        """Return whose session a cookie is; None for nobody, ``may_read`` is False of who may not."""
+        """Return the person of a cookie; None without one; ``may_read`` is False without the right."""
         claims = self.read("session", cookie)
         if claims is None:
             return None
@@ -98,7 +98,7 @@ class Sessions:
 
 
 def own_path(text: str, fallback: str = "/regressions") -> str:
-    """Return a path of this dashboard, with its query; the fallback for whatever leads elsewhere."""
+    """Return a path of this dashboard, with its query; the fallback for addresses elsewhere."""
     plain = (
         len(text) <= LONGEST_PATH
         and text.isprintable()

@@ -1,4 +1,4 @@
-"""What every page needs: store, snapshot, templates, who asks; and how its work is kept within bounds."""
+"""Common parts of every page: store, snapshot, templates, person; and bounds on its work."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from pipeline.views.dashboard.words import FILTERS, ago
 from pipeline.views.report.page import environment
 
 LOOK_AGAIN_S = 1.0
-"""How often the store is asked for a regression that the snapshot does not have."""
+"""Shortest interval between queries for a regression that the snapshot lacks."""
 
 THREADS = 4
-"""Reads of the store at a time; others wait, and pages whose snapshot is in memory wait for none."""
+"""Most parallel reads of the store; others wait, but pages from the snapshot do not."""
 
 Answer = TypeVar("Answer")
 
@@ -45,7 +45,7 @@ class Finding(Protocol):
 
     @property
     def check(self) -> str:
-        """What was looked at."""
+        """The checked thing."""
 
     @property
     def status(self) -> str:
@@ -53,30 +53,30 @@ class Finding(Protocol):
 
     @property
     def detail(self) -> str:
-        """What was found."""
+        """The result."""
 
     @property
     def advice(self) -> str:
-        """What to do; empty if there is nothing."""
+        """What to do; empty if nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where a dashboard's data come from, and where its answers go."""
+    """Sources of a dashboard's data, and the destination of its answers."""
 
     store: Store
     workloads: Mapping[str, Workload] = field(default_factory=dict)  # by name: windows of the series
     say: Callable[[Verdict | Silence], Awaitable[None]] | None = (
-        None  # publishes; without it there are no buttons
+        None  # publishes verdicts; without it there are no buttons
     )
     diagnose: Callable[[], Sequence[Finding]] | None = None  # blocks
     clock: Clock = system_clock
-    diff_url: str = ""  # of a change, with {change} and {service}; empty: none
-    source_url: str = ""  # of a line, checked by check_source_url; empty: none
+    diff_url: str = ""  # URL of a change, with {change} and {service}; empty: none
+    source_url: str = ""  # URL of a line, checked by check_source_url; empty: none
 
 
 class Site:
-    """A dashboard's own state; ``secret`` is one that several dashboards share."""
+    """State of one dashboard; several dashboards can share one ``secret``."""
 
     def __init__(self, sources: Sources, login: Login, secret: str = "") -> None:
         self.sources = sources
@@ -91,15 +91,15 @@ class Site:
 
     @property
     def store(self) -> Store:
-        """What is read."""
+        """The store of the sources."""
         return self.sources.store
 
     async def read(self, function: Callable[..., Answer], *given: Any) -> Answer:
-        """Run what reads the store in a thread."""
+        """Run a function that reads the store in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *given)
 
     async def find(self, key: str) -> Item | None:
-        """Return a regression by its id, one that came since the snapshot too: an alert may be quicker."""
+        """Return a regression by its id, also one newer than the snapshot: an alert may come first."""
         now = self.sources.clock()
         if key not in self.board.snapshot.by_id and now >= self._looked_at + LOOK_AGAIN_S:
             self._looked_at = now
@@ -107,7 +107,7 @@ class Site:
         return self.board.snapshot.by_id.get(key)
 
     async def draw(self, function: Callable[..., Answer], *given: Any) -> Answer:
-        """Run what reads and draws much, such as the stacks of a service: one at a time."""
+        """Run a function that reads and draws much, such as the stacks of a service: one at a time."""
         async with self._drawing:
             return await self.read(function, *given)
 
@@ -137,15 +137,15 @@ class Site:
         return web.Response(text=text, content_type="text/html")
 
     def compile_templates(self) -> None:
-        """Compile what pages are made of, and what they include of reports."""
+        """Compile the templates of pages, and the parts of reports that they include."""
         texts = {path.name: path.read_text("utf-8") for path in TEMPLATES.glob("*.html")}
-        for each in self._templates.values():
-            parts = (find_referenced_templates(each.parse(text)) for text in texts.values())
+        for templates in self._templates.values():
+            parts = (find_referenced_templates(templates.parse(text)) for text in texts.values())
             for name in {*texts, *filter(None, chain(*parts))}:
-                each.get_template(name)
+                templates.get_template(name)
 
     def workload(self, name: str) -> Workload:
-        """Return a workload by its name.
+        """Return the workload of a name.
 
         Raises:
             ConfigError: it is not known here.
@@ -155,29 +155,29 @@ class Site:
         return self.sources.workloads[name]
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Shut the threads down."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def diff_url(self, change: Change) -> str:
-        """Return where the diff of a change is to be seen."""
+        """Return the address of a change's diff."""
         return fill(self.sources.diff_url, {"change": change.id, "service": change.service})
 
     def source_url(self, change: Change, path: str, line: int) -> str:
-        """Return where a line of a change is to be seen; empty if nowhere."""
+        """Return the address of a line of a change; empty without one."""
         return source_url(self.sources.source_url, change.service, change.id, path, line)
 
     def _environment(self, *, ratio: bool) -> Environment:
-        found = environment(ratio=ratio, folders=(TEMPLATES,))
-        found.filters.update(FILTERS)
-        found.filters["ago"] = lambda time: ago(self.sources.clock() - time)
-        found.globals["diff_url"] = self.diff_url if self.sources.diff_url else None
-        found.globals["source_url"] = self.source_url
-        return found
+        templates = environment(ratio=ratio, folders=(TEMPLATES,))
+        templates.filters.update(FILTERS)
+        templates.filters["ago"] = lambda time: ago(self.sources.clock() - time)
+        templates.globals["diff_url"] = self.diff_url if self.sources.diff_url else None
+        templates.globals["source_url"] = self.source_url
+        return templates
 
 
 SITE = web.AppKey("site", Site)
 
 
 def site_of(request: web.Request) -> Site:
-    """Return the dashboard that a request is about."""
+    """Return the dashboard of a request."""
     return request.app[SITE]

@@ -1,4 +1,4 @@
-"""What changed, as server-sent events: a page hears at once that its snapshot is no longer the latest."""
+"""Changes of the snapshot, as server-sent events to open pages."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pipeline.views.dashboard.access import HEADERS
 from pipeline.views.dashboard.board import Board
 
 MOST_CLIENTS = 200
-"""Pages that listen at a time; others are sent away, and show what is new when they are loaded."""
+"""Most pages that listen at a time; further ones are refused, and are up to date when loaded."""
 
 MOST_OF_ONE = 50
-"""Of them of one person, so that nobody takes them all."""
+"""Most listening pages of one person, so that nobody takes them all."""
 
 LONGEST_S = 900.0
-"""After how long a stream ends: the browser connects again, and is asked again who it is."""
+"""Time after which a stream ends: the browser connects again, and is authenticated again."""
 
 BEAT_S = 15.0
-"""How often something is sent in any case: proxies close what is silent, and a page sees that all is well."""
+"""Longest silence of a stream: proxies close silent ones, and a page sees that all is well."""
 
 RETRY_MS = 3000
-"""After how long a browser connects again."""
+"""Delay before a browser connects again."""
 
 _HEADERS = {
     **HEADERS,
@@ -45,7 +45,7 @@ class Stream:
         self._closing = False
 
     def publish(self) -> None:
-        """Let every client look at the snapshot."""
+        """Notify every client of the snapshot."""
         self._news.set()
         self._news = asyncio.Event()
 
@@ -55,7 +55,7 @@ class Stream:
         self.publish()
 
     async def follow(self, request: web.Request) -> web.StreamResponse:
-        """Send the version of the snapshot now and whenever it changes, until either side ends it."""
+        """Send the version of the snapshot now and at every change, until either side ends it."""
         name = request["person"].name
         if self._clients.total() >= MOST_CLIENTS or self._clients[name] >= MOST_OF_ONE:
             raise web.HTTPServiceUnavailable(reason="too many pages listen")
@@ -70,7 +70,7 @@ class Stream:
             return response
         finally:
             self._clients[name] -= 1
-            self._clients += Counter()  # drops who has none
+            self._clients += Counter()  # drops persons without any
 
     async def _send(self, response: web.StreamResponse) -> None:
         sent = -1

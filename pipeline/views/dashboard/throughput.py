@@ -1,4 +1,4 @@
-"""Throughput: samples a second that were counted of late, by service and together."""
+"""Throughput: recently counted samples a second, by service and in total."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ SPANS: Mapping[str, tuple[float, float]] = {
     "day": (DAY_S, 30 * MINUTE_S),
     "week": (WEEK_S, 2 * HOUR_S),
 }
-"""Length and width of the windows of what is drawn, by its name."""
+"""Length and window width of drawn spans, by name."""
 
 LATE_S = 2 * MINUTE_S
-"""How long after it a window is taken for counted: agents send at the end of their interval."""
+"""Delay after which a window counts as complete: agents send at the end of their interval."""
 
 MOST_READ = 60
-"""Services that are read, one query each: those with the most samples."""
+"""Most services that are read, one query each: those with the most samples."""
 
 MOST_DRAWN = 7
-"""Of them with a colour of their own; others are one."""
+"""Services with a colour of their own; the others share one."""
 
 COLOURS = ("#4c78c8", "#e08a2e", "#2f9c8f", "#c8554f", "#8f6fc4", "#9a9a34", "#c66fa3", "#8793a1")
-"""Of the services that are drawn, and of the others: to be seen on light and on dark."""
+"""Colours of the services, and of the others: visible on light and on dark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Throughput:
 
 
 def read_throughput(store: Store, services: Sequence[str], span: str, now: float) -> Throughput:
-    """Read the last whole windows of some services, by when their samples have come.
+    """Read the last whole windows of some services, up to when their samples have arrived.
 
     Raises:
         KeyError: there is no such span.
@@ -62,12 +62,12 @@ def read_throughput(store: Store, services: Sequence[str], span: str, now: float
 
 
 def draw_throughput(found: Throughput) -> go.Figure | None:
-    """Draw services on top of one another, so that the upper edge is all of them; None without any."""
+    """Draw services stacked, so that the upper edge is their sum; None without any."""
     if not found.services:
         return None
     named, rates = list(found.services[:MOST_DRAWN]), list(found.rates[:MOST_DRAWN])
-    if others := len(found.services) - len(named):
-        named.append(f"{others} others")
+    if unnamed := len(found.services) - len(named):
+        named.append(f"{unnamed} others")
         rates.append(found.rates[MOST_DRAWN:].sum(axis=0))
     times = [moment(time) for time in found.times.tolist()]
     figure = go.Figure()

@@ -1,4 +1,4 @@
-"""The functions of each service and release with the most CPU of their own, as metrics of Prometheus."""
+"""The functions of each service and release with the most self CPU, as metrics of Prometheus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.telemetry.metrics import TOP_FUNCTION_GCPU, Sample, exposition
 from pipeline.views.dashboard.site import Site, site_of
 
 SPAN_S = HOUR_S
-"""The last whole hour is shown: whole windows of stacks are counted, and they divide an hour."""
+"""Length of the span, the last whole hour: stacks are counted in windows that divide an hour."""
 
 LATE_S = 2 * MINUTE_S
 MOST_FUNCTIONS = 20
@@ -25,23 +25,23 @@ MOST_SERVICES = 100
 """Bounds of a page: functions of a release, releases of a service (those with the most samples), services."""
 
 KEPT_S = 60.0
-"""For so long a page is given again: it takes a query of stacks for each service and release."""
+"""Time for which a page is reused: it takes a query of stacks for each service and release."""
 
 routes = web.RouteTableDef()
 
 
 @dataclass(frozen=True, slots=True)
 class TopFunction:
-    """A function and the share of a release's samples in which it runs itself."""
+    """A function and its self share of a release's samples."""
 
     service: str
-    release: str  # empty: not known
+    release: str  # empty: unknown
     function: str
     gcpu: float
 
 
 def self_shares(stacks: StackMatrix, most: int) -> list[tuple[str, float]]:
-    """Return functions and the share of the second span's samples that end in each, the largest first."""
+    """Return functions and their self shares of the second span's samples, the largest first."""
     if not stacks.total_after > 0:
         return []
     samples: defaultdict[str, float] = defaultdict(float)
@@ -56,7 +56,7 @@ def self_shares(stacks: StackMatrix, most: int) -> list[tuple[str, float]]:
 def read_top_functions(
     store: Store, services: Sequence[str], now: float, most: int = MOST_FUNCTIONS
 ) -> Iterator[TopFunction]:
-    """Yield the top functions of services over the last whole hour, by release where senders are known.
+    """Yield the top functions of services over the last whole hour, by release if senders are known.
 
     Raises:
         StoreUnavailable: the store did not answer.
@@ -79,7 +79,7 @@ def read_top_functions(
 
 
 class TopFunctionsPage:
-    """The page, and when it was made."""
+    """The page, and its time."""
 
     def __init__(self) -> None:
         self._text = ""

@@ -1,4 +1,4 @@
-"""Figures of trials: how each one differs, and what models did on A/A tests in the course of time."""
+"""Figures of trials: the difference of each one, and models' errors on A/A tests over time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pipeline.views.dashboard.throughput import COLOURS
 from pipeline.views.report.figures import FONT, moment
 
 OWN_COLOURS = "coloured"
-"""Meta of lines that keep their colours: the page's script gives others those of the page."""
+"""Meta of lines that keep their colours: the page's script recolours all others."""
 
 _DASHES = ("solid", "dash")
-"""With as many models as there are colours, the next have the same ones dashed."""
+"""Dashes of lines: with more models than colours, the next models have the same colours dashed."""
 
 _BAND = "rgba(76, 120, 200, 0.16)"
 
@@ -26,7 +26,8 @@ def draw_differences(differences: Mapping[str, float], metric: Mapping[str, Any]
     """Draw the difference of each trial, with interval and threshold of the verdict; None without any.
 
     Args:
-        differences: By trial, in the order of time; NaN of one that never becomes steady, which has no point.
+        differences: By trial, in the order of time; NaN for a trial that never becomes steady, which gets no
+            point.
         metric: Of the verdict's event.
     """
     points = [(n, name, value) for n, (name, value) in enumerate(differences.items(), 1) if value == value]
@@ -45,11 +46,11 @@ def draw_differences(differences: Mapping[str, float], metric: Mapping[str, Any]
     worse = -1 if metric["direction"] == "down" else 1
     threshold = 100 * worse * metric["threshold"]
     shown = [100 * value for _, _, value in points] + [0.0, threshold]
-    known = [100 * bound for bound in (metric["low"], metric["high"]) if bound is not None]
-    low, high = min(shown + known), max(shown + known)
+    bounds = [100 * bound for bound in (metric["low"], metric["high"]) if bound is not None]
+    low, high = min(shown + bounds), max(shown + bounds)
     room = 0.08 * (high - low)
     low, high = low - room, high + room
-    if known:  # a side without an end reaches the edge
+    if bounds:  # an unbounded side reaches the edge
         ends = (
             low if metric["low"] is None else 100 * metric["low"],
             high if metric["high"] is None else 100 * metric["high"],
@@ -70,15 +71,15 @@ def draw_differences(differences: Mapping[str, float], metric: Mapping[str, Any]
 
 
 def draw_course(course: ModelCourse) -> go.Figure:
-    """Draw the false positives of each model on A/A experiments, choice by choice, and which is chosen."""
+    """Draw the false positives of each model on A/A experiments, choice by choice, and the chosen model."""
     figure = go.Figure()
     names = [score.model for score in course.scores]
-    names += sorted({score.model for each in course.choices for score in each.choice.scores} - set(names))
+    names += sorted({score.model for choice in course.choices for score in choice.choice.scores} - set(names))
     for number, name in enumerate(names):
         scored = [
-            (each.time, score)
-            for each in course.choices
-            for score in each.choice.scores
+            (choice.time, score)
+            for choice in course.choices
+            for score in choice.choice.scores
             if score.model == name
         ]
         figure.add_scatter(
@@ -94,7 +95,7 @@ def draw_course(course: ModelCourse) -> go.Figure:
             meta=OWN_COLOURS,
             hovertemplate="%{y:.3~g} %",
         )
-    chosen = [(each.time, each.score) for each in course.choices if each.score]
+    chosen = [(choice.time, choice.score) for choice in course.choices if choice.score]
     figure.add_scatter(
         x=[moment(time) for time, _ in chosen],
         y=[100 * score.false_positives for _, score in chosen],

@@ -1,4 +1,4 @@
-"""Verdicts on trials in words: differences, intervals, why a model was taken, and what was discarded."""
+"""Verdicts on trials in words: differences, intervals, reasons for a model, and discarded points."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _WITHOUT_CHOICE = {
 
 
 def difference(ratio: float | None) -> str:
-    """Write a relative difference with its sign; a dash where it is not known."""
+    """Write a relative difference with its sign; a dash if unknown."""
     return "–" if ratio is None else f"{ratio * 100:+.3g} %"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Write an interval, of which a side may have no end."""
+    """Write an interval, of which a side may be unbounded."""
     if low is None and high is None:
         return "unbounded"
     first, last = (
@@ -34,7 +34,7 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def why_model(metric: Mapping[str, Any]) -> str:
-    """Say why a metric of a verdict's event was judged by its model."""
+    """Write why its model judged a metric of a verdict's event."""
     name, scores = metric["model"], metric["scores"]
     if name == SEQUENTIAL:
         return "it is looked at after every trial, and this test holds its errors for all looks together"
@@ -55,28 +55,28 @@ def why_model(metric: Mapping[str, Any]) -> str:
 
 
 def about_model(name: str) -> str:
-    """Say what a model compares; empty of one that is not known here."""
+    """Write what a model compares; empty for an unknown model."""
     if name == SEQUENTIAL:
         return "A mixture of likelihood ratios of the t statistic of trials' differences."
-    known = MODELS.get(name)
-    return known.about if known else ""
+    model = MODELS.get(name)
+    return model.about if model else ""
 
 
 def discarded(warm_up: Sequence[int], unsteady: Sequence[int]) -> str:
-    """Say how many points of each side were discarded as warm-up, and which trials were left out."""
+    """Write how many points of each side were discarded as warm-up, and which trials were left out."""
     lost = [count for at, count in enumerate(warm_up) if at not in set(unsteady)]
     if not any(lost):
         text = "no points"
     else:
         least, most = min(lost), max(lost)
-        each = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        text = f"{sum(lost):,} points of each side, {each} a trial"
+        points = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        text = f"{sum(lost):,} points of each side, {points} a trial"
     if unsteady:
         named = ", ".join(str(at + 1) for at in unsteady[:12]) + (" …" if len(unsteady) > 12 else "")
-        one = len(unsteady) == 1
+        is_single = len(unsteady) == 1
         text += (
             f"; trial {named} never became steady and is left out"
-            if one
+            if is_single
             else f"; trials {named} never became steady and are left out"
         )
     return text

@@ -1,4 +1,4 @@
-"""What a form or a program says of regressions, as verdicts."""
+"""Verdicts on regressions, from a form or a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUTTONS: Mapping[str, str] = {
     "cost-shift": "Cost shift",
     "duplicate": "Duplicate",
 }
-"""Verdicts of one click, and what stands on the button."""
+"""Verdicts of one click, and the text of their button."""
 
 
 def verdicts_of(
@@ -29,11 +29,11 @@ def verdicts_of(
     Args:
         events: Id and service of each.
         said: ``verdict``, and as far as given ``comment`` and ``subject``.
-        author: Who says it.
-        now: When, epoch seconds.
+        author: Name of the person.
+        now: Time of the verdict, epoch seconds.
 
     Raises:
-        ConfigError: no event, or what is said is wrong.
+        ConfigError: no event, or a wrong verdict.
     """
     if not events:
         raise ConfigError("choose a regression first")

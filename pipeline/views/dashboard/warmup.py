@@ -1,4 +1,4 @@
-"""Warm-up: what the first requests would otherwise wait for, done before the server listens."""
+"""Warm-up: work that the first requests would wait for, done before the server listens."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _NOBODY = StrataMatrix(0.0, 60.0, (), np.zeros((0, 1)), (), np.zeros((0, 0)))
 
 
 def warm_up(site: Site) -> None:
-    """Compile all templates, and draw one figure of each kind: plotly loads what it needs of it then.
+    """Compile all templates, and draw one figure of each kind, for which plotly loads its modules.
 
-    What is in memory by now stays there, so that the garbage collector need not look at it again: with
-    10,000 regressions it takes a tenth of a second.
+    Objects in memory by now stay, so they are excluded from garbage collection: with 10,000 regressions it
+    takes a tenth of a second.
     """
     site.compile_templates()
     figure_json(series_figure(_LINE, _WINDOWS, 120.0, 0.1, 0.2, interval=(60.0, 180.0)))

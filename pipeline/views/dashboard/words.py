@@ -15,11 +15,11 @@ from pipeline.model.metric_kind import is_gcpu
 from pipeline.views.dashboard.item import STATES, Item
 from pipeline.views.report.explain import level
 
-_NEW = 1000.0  # a rise to more than a thousand times is from practically nothing
+_NEW = 1000.0  # a rise above a thousandfold starts from practically nothing
 
 
 def size(item: Item) -> str:
-    """Write by how much a level moved: points of gCPU, or the metric's own unit."""
+    """Write the change of a level: points of gCPU, or the metric's own unit."""
     if not is_gcpu(item.metric_kind):
         return f"{item.delta:+.4g}"
     points = item.delta * 100
@@ -27,7 +27,7 @@ def size(item: Item) -> str:
 
 
 def relative(ratio: float | None) -> str:
-    """Write a relative change; of what did not exist before there is none."""
+    """Write a relative change; a new series has none."""
     if ratio is None or ratio > _NEW:
         return "new"
     return f"{ratio * 100:+.0f} %" if abs(ratio) >= 0.1 else f"{ratio * 100:+.1f} %"
@@ -40,14 +40,14 @@ def levels(item: Item | Candidate) -> str:
 
 
 def servers(count: float | None) -> str:
-    """Write how many servers a regression takes."""
+    """Write the number of servers that a regression takes."""
     if count is None:
         return "–"
     return f"{count:,.0f}" if abs(count) >= 100 else f"{count:.2g}"
 
 
 def ago(seconds: float) -> str:
-    """Write how long ago something was, in the largest unit that says it."""
+    """Write the age of a time, in its largest unit."""
     for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if abs(seconds) >= length:
             return f"{seconds / length:,.0f} {unit}"
@@ -60,7 +60,7 @@ def minute(epoch_s: float) -> str:
 
 
 def iso(epoch_s: float) -> str:
-    """Write a time as programs and inputs of forms read it, UTC."""
+    """Write a time for programs and inputs of forms, UTC."""
     return datetime.fromtimestamp(epoch_s, tz=UTC).strftime("%Y-%m-%dT%H:%M")
 
 
@@ -82,12 +82,12 @@ def level_of(value: float, ratio: bool) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """Let a long name break after its dots, slashes and underscores, and nowhere else if it can."""
+    """Let a long name break after its dots, slashes and underscores, and elsewhere only if it must."""
     return Markup(re.sub(r"([._/])", r"\1<wbr>", str(escape(name))))  # noqa: S704
 
 
 def short_name(metric: str) -> tuple[str, str]:
-    """Split a dotted name into what stands in front, and the end that says most."""
+    """Split a dotted name into its beginning, and the end that is most specific."""
     if "/" in metric or "=" in metric or "." not in metric:
         return "", metric
     parts = metric.rsplit(".", 2)
@@ -95,12 +95,12 @@ def short_name(metric: str) -> tuple[str, str]:
 
 
 def urlencode(text: object) -> str:
-    """Write a name as one part of an address: unlike Jinja's own filter with its slashes, too."""
+    """Write a name as one part of an address: slashes are escaped, unlike by Jinja's own filter."""
     return quote(str(text), safe="")
 
 
 def a_minute(rate: float) -> str:
-    """Return requests a minute, with as many digits as say something."""
+    """Return requests a minute, with significant digits only."""
     return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
@@ -120,4 +120,4 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "urlencode": urlencode,
     "meaning": STATES.__getitem__,
 }
-"""Filters of templates, beside those of reports."""
+"""Filters of templates, in addition to those of reports."""

@@ -1,4 +1,4 @@
-"""Finds what is known of a candidate: in the store, or in the files of a backtest."""
+"""Lookup of a candidate: in the store, or in the files of a backtest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Known = Mapping[str, Workload]
 class Case:
     """A candidate: its line of the ledger, its event if it was reported, and the events that followed.
 
-    ``frame`` is a name that samplers gave its symbol, empty if there is none or it is the symbol itself.
+    ``frame`` is a sampler's name of its symbol, empty if there is none or it is the symbol itself.
     """
 
     entry: LedgerEntry
@@ -38,14 +38,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which lines of the ledger are wanted; empty and None want all."""
+    """Conditions on lines of the ledger; empty and None match all."""
 
     service: str | None = None
     metric: str | None = None
     since: float = fields.EARLIEST_S  # end of the scan, epoch seconds
 
     def wants(self, entry: LedgerEntry) -> bool:
-        """Return whether a line is wanted."""
+        """Return whether a line matches."""
         return (
             (self.service is None or entry.scan.service == self.service)
             and (self.metric is None or entry.candidate.metric == self.metric)
@@ -54,15 +54,15 @@ class Filter:
 
 
 def case_in_store(store: Store, prefix: str, known: Known) -> Case:
-    """Return the candidate whose id begins so; an update's id gives the regression that it is about.
+    """Return the candidate whose id has this beginning; an update's id gives its regression.
 
     Raises:
         ConfigError: there is none, or there are several.
-        InvalidMessage: what is stored of it cannot be read.
+        InvalidMessage: its stored event cannot be read.
         StoreUnavailable: the store did not answer.
     """
     every = (None, fields.EARLIEST_S, fields.LATEST_S)
-    found = {
+    entries = {
         row["id"]: entry_from_row(row) for row in store.rows(RowQuery("ledger", *every, id_prefix=prefix))
     }
     events = {
@@ -74,11 +74,11 @@ def case_in_store(store: Store, prefix: str, known: Known) -> Case:
             RowQuery("regressions", row["service"], *every[1:], equal={"id": row["regression"]})
         ):
             events[row["id"]] = decode_event(reported["event"].encode())
-    key = _the_one(prefix, (*found, *events), "neither the ledger nor the table of regressions has it")
+    key = _the_one(prefix, (*entries, *events), "neither the ledger nor the table of regressions has it")
     event = events.get(key)
     if event is None:
-        return Case(found[key], frame=_frame_of_entry(store, found[key]))
-    entry = found.get(key) or _entry_of_event(event, known)
+        return Case(entries[key], frame=_frame_of_entry(store, entries[key]))
+    entry = entries.get(key) or _entry_of_event(event, known)
     updates = store.rows(
         RowQuery("updates", entry.scan.service, *every[1:], equal={"regression": event["id"]})
     )
@@ -87,7 +87,7 @@ def case_in_store(store: Store, prefix: str, known: Known) -> Case:
 
 
 def frame_of(store: Store, service: str, series: SeriesKey) -> str:
-    """Return a frame that is counted under a symbol, as a sampler named it; empty if none is stored.
+    """Return a sampler's name of a symbol's frame; empty if none is stored.
 
     Raises:
         StoreUnavailable: the store did not answer.
@@ -111,12 +111,12 @@ def entries_in_store(store: Store, wanted: Filter) -> list[LedgerEntry]:
 
 
 def case_in_files(paths: Sequence[Path], prefix: str) -> Case:
-    """Return the candidate whose id begins so from ledger and events files.
+    """Return the candidate whose id has this beginning from ledger and events files.
 
     Raises:
         ConfigError: a file or a line is wrong; there is no such candidate, or there are several.
     """
-    found: dict[str, LedgerEntry] = {}
+    entries: dict[str, LedgerEntry] = {}
     events: dict[str, Mapping[str, Any]] = {}
     updates: list[Mapping[str, Any]] = []
     for where, raw in _lines(paths):
@@ -125,13 +125,13 @@ def case_in_files(paths: Sequence[Path], prefix: str) -> Case:
             continue
         entry = _entry(where, raw)
         if entry.id.startswith(prefix):
-            found[entry.id] = entry
+            entries[entry.id] = entry
             if "specversion" in raw:
                 events[entry.id] = raw
     hint = "ledgers hold what was dropped: for what was reported give the events file as well"
-    key = _the_one(prefix, found, hint)
-    about = [one for one in updates if one["data"].get("regression") == key]
-    return Case(found[key], events.get(key), tuple(about))
+    key = _the_one(prefix, entries, hint)
+    about = [updated for updated in updates if updated["data"].get("regression") == key]
+    return Case(entries[key], events.get(key), tuple(about))
 
 
 def entries_in_files(paths: Sequence[Path], wanted: Filter) -> list[LedgerEntry]:
@@ -148,7 +148,7 @@ def entries_in_files(paths: Sequence[Path], wanted: Filter) -> list[LedgerEntry]
 def series_of(store: Store, entry: LedgerEntry, workload: Workload) -> tuple[Line, FloatArray] | None:
     """Return a candidate's series from the start of its scan, and the weight of each window.
 
-    It goes on after the scan for as long as the scan looked for changes, so that one sees what became of it.
+    It continues after the scan for the length of its analysis, to show the later course.
 
     Raises:
         StoreUnavailable: the store did not answer.
@@ -172,7 +172,7 @@ def _frame_of_entry(store: Store, entry: LedgerEntry) -> str:
 
 
 def _entry_of_event(event: Mapping[str, Any], known: Known) -> LedgerEntry:
-    """Return an entry of an event that has outlived its line of the ledger."""
+    """Return an entry for an event whose line of the ledger has expired."""
     data = event["data"]
     if "scan" in data:
         return entry_from_json(event)
@@ -186,17 +186,17 @@ def _entry_of_event(event: Mapping[str, Any], known: Known) -> LedgerEntry:
 
 
 def _the_one(prefix: str, ids: Iterable[str], hint: str) -> str:
-    found = sorted(set(ids))
-    if not found:
+    unique = sorted(set(ids))
+    if not unique:
         raise ConfigError(f"no candidate {prefix!r}: {hint}")
-    if len(found) > 1:
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        raise ConfigError(f"{prefix!r} could be {', '.join(found[:_SHOWN])}{more}: give more digits")
-    return found[0]
+    if len(unique) > 1:
+        more = f" and {len(unique) - _SHOWN} more" if len(unique) > _SHOWN else ""
+        raise ConfigError(f"{prefix!r} could be {', '.join(unique[:_SHOWN])}{more}: give more digits")
+    return unique[0]
 
 
 def _lines(paths: Sequence[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each line of JSON-lines files with its place."""
+    """Yield each line of JSON-lines files with its file and number."""
     for path in paths:
         with file_errors(path):
             content = path.read_bytes()

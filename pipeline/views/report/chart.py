@@ -1,4 +1,4 @@
-"""A series as a few lines of text: its windows and change point, and what the filters see in it."""
+"""A series as a few lines of text: its windows and change point, and the filters' view of it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pipeline.views.report.explain import level, moment
 from pipeline.views.report.study import Study
 from pipeline.views.report.windows import Line, ScanWindows
 
-_LABEL = 12  # columns of the numbers on the left
-_NAME = 9  # columns of the names below, as those of the story's facts
+_LABEL = 12  # width of the numbers on the left
+_NAME = 9  # width of the names under the plot, as those of the story's facts
 _ROUNDING_S = 1e-3  # by which the start of a window may fall short of its column
 _SHARES = {"history": 0.4, "analysis": 0.3, "extended": 0.2, "later": 0.1}
-"""Of the width. Ten days of history would leave a four-hour analysis window one column of a common scale."""
+"""Shares of the width. On a common scale ten days would leave a four-hour window one column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def draw_chart(
     Each window of the scan has a time scale of its own, written below it.
 
     Args:
-        line: Any span; what lies before the scan is left out, what follows it stands at the end.
+        line: Any span; points before the scan are left out, points after it stand at the end.
         windows: Of the scan.
         change_time: Start of the new regime.
         before: Level before it.
@@ -108,7 +108,7 @@ def describe_study(study: Study, *, ratio: bool, width: int = 100) -> list[str]:
 
 
 def _sax_letters(before: str, after: str, columns: int) -> str:
-    """Join the SAX letters on both sides of the change; of too many those next to it and the newest stay."""
+    """Join the SAX letters on both sides of the change; if too many, those next to it and the newest ones."""
     if len(after) > columns * 2 // 3:
         half = columns // 3 - 1
         after = f"{after[:half]}…{after[-half:]}"
@@ -147,7 +147,7 @@ def _scale(shown: list[FloatArray], rows: int) -> _Scale:
 def _paint(
     section: _Section, values: FloatArray, scale: _Scale, change_time: float, before: float, after: float
 ) -> list[list[str]]:
-    """Return the cells of each column, and below them what marks it."""
+    """Return the cells of each column, and the marks under them."""
     columns = []
     for value, start, end in zip(values.tolist(), section.edges[:-1], section.edges[1:], strict=True):
         begins = start <= change_time + _ROUNDING_S < end
@@ -160,8 +160,8 @@ def _paint(
 
 
 def _sections(line: Line, windows: ScanWindows, columns: int) -> list[_Section]:
-    known = np.flatnonzero(~np.isnan(line.values))
-    latest = float(line.times[known[-1]]) + windows.resolution_s if len(known) else windows.end
+    rows = np.flatnonzero(~np.isnan(line.values))
+    latest = float(line.times[rows[-1]]) + windows.resolution_s if len(rows) else windows.end
     spans = [
         ("history", windows.start, windows.analysis_start),
         ("analysis", windows.analysis_start, windows.analysis_end),
@@ -176,7 +176,7 @@ def _sections(line: Line, windows: ScanWindows, columns: int) -> list[_Section]:
         points = max(round((end - start) / windows.resolution_s), 1)
         wide = max(int(columns * _SHARES[name] / whole), 1)
         positions = np.linspace(0, points, wide + 1)
-        # Whole windows to a column, or neighbours would differ by how many windows they hold.
+        # Give columns whole windows, or neighbours would differ by their numbers of windows.
         edges = start + (np.round(positions) if points > wide else positions) * windows.resolution_s
         sections.append(_Section(name, start, end, edges))
     return sections
@@ -184,8 +184,8 @@ def _sections(line: Line, windows: ScanWindows, columns: int) -> list[_Section]:
 
 def _column_means(line: Line, edges: FloatArray) -> FloatArray:
     """Return the mean of the windows that start in each column, NaN where none has data."""
-    known = ~np.isnan(line.values)
-    times, values = line.times[known] + _ROUNDING_S, line.values[known]
+    finite = ~np.isnan(line.values)
+    times, values = line.times[finite] + _ROUNDING_S, line.values[finite]
     counts, _ = np.histogram(times, edges)
     sums, _ = np.histogram(times, edges, weights=values)
     means: FloatArray = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)

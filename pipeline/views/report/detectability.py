@@ -1,4 +1,4 @@
-"""Which regressions a workload sees in a service's traffic, and after how long."""
+"""Regressions that a workload detects in a service's traffic, and the time it takes."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import SeriesQuery, Store
 
 SIZES = (0.00005, 0.0005, 0.005, 0.05)
-"""Of the service's CPU: the smallest that FBDetect reports, and each ten times the last."""
+"""Shares of the service's CPU: the smallest that FBDetect reports, and steps of ten times."""
 
 QUANTILES = (("small", 0.1), ("typical", 0.5), ("large", 0.9))
-"""Of the gCPU of the service's subroutines."""
+"""Quantiles of the gCPU of the service's subroutines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What one workload sees of subroutines of one size."""
+    """Detectability of subroutines of one size by one workload."""
 
     subroutine: str  # small, typical or large
     gcpu: float
@@ -38,7 +38,7 @@ class Outlook:
 
 
 def outlooks_of(store: Store, service: str, workload: Workload, end: float) -> tuple[Traffic, list[Outlook]]:
-    """Return a service's traffic, and what a workload sees of small, typical and large subroutines.
+    """Return a service's traffic, and a workload's detectability for small, typical and large subroutines.
 
     Raises:
         ConfigError: nothing was counted in the windows of a scan that ends at ``end``.
@@ -60,8 +60,8 @@ def outlooks_of(store: Store, service: str, workload: Workload, end: float) -> t
     for name, quantile in QUANTILES:
         gcpu = float(np.quantile(level, quantile, method="nearest"))
         near = np.abs(np.log(level / gcpu)) <= math.log(2)
-        noise, known = float(np.median(dispersion[near])), float(np.median(degrees_of_freedom[near]))
-        own = replace(traffic, dispersion=noise, degrees_of_freedom=known)
+        noise, degrees = float(np.median(dispersion[near])), float(np.median(degrees_of_freedom[near]))
+        own = replace(traffic, dispersion=noise, degrees_of_freedom=degrees)
         sizes = (detectable_size(gcpu, after, own, look) for after in (look.analysis_s, look.longest_s))
         after_analysis, after_extended = (size if math.isfinite(size) else None for size in sizes)
         times = {f"{size:g}": time_to_detect(gcpu, size, own, look) for size in SIZES}
@@ -70,7 +70,7 @@ def outlooks_of(store: Store, service: str, workload: Workload, end: float) -> t
 
 
 def look_of(workload: Workload, windows: Windows) -> Look:
-    """Return what a scan of a workload compares: means of days where it only looks for slow rises."""
+    """Return the points that a scan of a workload compares: daily means if it only detects slow rises."""
     if set(workload.detectors) == {"long_term"}:
         return Look(DAY_S, DAY_S, 0.0, workload.resolution_s, searched=False)
     first = baseline_start(windows, workload.resolution_s, ScanConfig())
@@ -79,19 +79,19 @@ def look_of(workload: Workload, windows: Windows) -> Look:
 
 
 def _rate(matrix: SeriesMatrix) -> float:
-    """Return samples a second since the first ones: a service younger than the history is no smaller."""
+    """Return samples a second since the first ones, so that a young service does not seem smaller."""
     first = int(np.flatnonzero(matrix.totals)[0])
     return float(matrix.totals[first:].sum() / (len(matrix.totals[first:]) * matrix.resolution_s))
 
 
 def noise_of(matrix: SeriesMatrix, windows: Windows) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return gCPU, dispersion and its degrees of freedom of each subroutine, as a scan estimates them."""
+    """Return gCPU, dispersion and its degrees of freedom of each subroutine, estimated as by a scan."""
     config = ScanConfig()
     level = matrix.samples.sum(axis=1) / matrix.totals.sum()
     matrix = with_share_factor(matrix, share_factor(matrix, history=windows.analysis))
     series = normalised(with_shared_prior(matrix, windows, config=config), windows, config)
-    known = (level > 0) & np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
-    if not known.any():
-        known = level > 0
-    dispersion = np.maximum(series.variance / np.maximum(1 - level, 1e-6), 1.0)  # 1 is what sampling gives
-    return level[known], dispersion[known], series.degrees_of_freedom[known]
+    chosen = (level > 0) & np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
+    if not chosen.any():
+        chosen = level > 0
+    dispersion = np.maximum(series.variance / np.maximum(1 - level, 1e-6), 1.0)  # 1: as from sampling alone
+    return level[chosen], dispersion[chosen], series.degrees_of_freedom[chosen]

@@ -1,4 +1,4 @@
-"""What became of a candidate, in words: what was seen, and each step with what it measured."""
+"""The story of a candidate in words: its series, and each step with its measurement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FINDINGS: Mapping[DomainFinding, str] = {
     "too large": "is too large to show such a change above its own noise",
     "new": "did not exist before: there was no cost in it to move",
 }
-"""What became of a cost domain (§5.4.6) in words, what matters most first."""
+"""Decisions of cost domains (§5.4.6) in words, the most important first."""
 
 _MOST_DOMAINS = 8
 
@@ -46,10 +46,10 @@ class Explanation:
     reported: bool
     facts: tuple[tuple[str, str], ...]  # label and text
     steps: tuple[Step, ...]
-    domains: tuple[str, ...]  # what its cost domains said
+    domains: tuple[str, ...]  # decisions of its cost domains
     suspects: tuple[str, ...]
-    explanations: tuple[str, ...]  # by set-up metrics
-    later: tuple[str, ...]  # what became of a reported one since
+    explanations: tuple[str, ...]  # explanations by set-up metrics
+    later: tuple[str, ...]  # updates of a reported candidate
 
 
 def explain(
@@ -64,7 +64,7 @@ def explain(
     Args:
         entry: From the ledger.
         event: The event of a reported one, which has its suspects; None if it was dropped or is gone.
-        updates: Events that reported on it since, oldest first.
+        updates: Later events of it, oldest first.
         frame: A name that samplers gave its symbol; empty if none is known.
     """
     candidate = entry.candidate
@@ -100,7 +100,7 @@ def moment(epoch_s: float) -> str:
 
 
 def number(value: float) -> str:
-    """Write a statistic with as many digits as one can compare."""
+    """Write a statistic with enough digits to compare it."""
     if value and abs(value) < 1e-4:
         return f"{value:.2g}"
     return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:.4g}"
@@ -128,11 +128,11 @@ def _facts(entry: LedgerEntry, frame: str, *, ratio: bool) -> tuple[tuple[str, s
             "change",
             f"{size} ({relative}) at {moment(candidate.change_time)}, {candidate.kind.replace('_', '-')}",
         ),
-        *([("between", between(found))] if (found := candidate.change_time_interval) else []),
+        *([("between", between(interval))] if (interval := candidate.change_time_interval) else []),
         ("scan", f"{scan.workload}, up to {moment(scan.end)}: {', '.join(windows)}"),
         *([("partial", f"silent partitions: {silent}")] if (silent := scan.silent_partitions) else []),
     ]
-    facts += [("requests", _requests(one)) for one in candidate.costlier_requests]
+    facts += [("requests", _requests(request)) for request in candidate.costlier_requests]
     if candidate.group:
         names = ", ".join(member.metric for member in candidate.group[:8])
         more = f" and {len(candidate.group) - 8} more" if len(candidate.group) > 8 else ""
@@ -140,22 +140,23 @@ def _facts(entry: LedgerEntry, frame: str, *, ratio: bool) -> tuple[tuple[str, s
     return tuple(facts)
 
 
-def _requests(one: CostlierRequests) -> str:
-    """Write a type that costs more, and those that it may be instead, each with its probability if known."""
-    named = [f"{type_} {one.likely[type_]:.0%}" if one.likely else type_ for type_ in one.types]
+def _requests(request: CostlierRequests) -> str:
+    """Write a costlier type, and the types that it may be instead, each with its probability if known."""
+    named = [f"{type_} {request.likely[type_]:.0%}" if request.likely else type_ for type_ in request.types]
     return " or ".join(named)
 
 
 def _silences(data: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return what was said of a regression beforehand, as facts."""
+    """Return the silences about a regression, as facts."""
     ratio = is_gcpu(data.get("metric_kind", "subroutine"))
     return tuple(
-        (str(one.get("kind", "")), describe_silence(one, ratio=ratio)) for one in data.get("silences") or ()
+        (str(silence.get("kind", "")), describe_silence(silence, ratio=ratio))
+        for silence in data.get("silences") or ()
     )
 
 
 def describe_silence(raw: Mapping[str, Any], *, ratio: bool = True) -> str:
-    """Say what was announced or muted, by whom, and until when; ``ratio`` writes costs in per cent."""
+    """Describe a silence: cost or mute, owner, and end; ``ratio`` writes costs in per cent."""
     parts = [f"{raw.get('id', '?')}, of {raw.get('subroutine') or 'whatever it is about'}"]
     if raw.get("cost") is not None:
         total = raw.get("total")
@@ -168,7 +169,7 @@ def describe_silence(raw: Mapping[str, Any], *, ratio: bool = True) -> str:
 
 
 def between(interval: tuple[float, float]) -> str:
-    """Return between which moments a change lies."""
+    """Return the moments that a change lies between."""
     begin, end = interval
     return f"{moment(begin)} and {moment(end)}, with 95 % confidence"
 
@@ -188,7 +189,7 @@ def _steps(entry: LedgerEntry) -> tuple[Step, ...]:
 
 def _step(decision: Decision, candidate: Candidate) -> Step:
     step, code = step_of(decision.step), code_of(decision)
-    # Both are 0 where a step had nothing to compare with, such as no earlier regression.
+    # Both are 0 if a step had nothing to compare with, such as no earlier regression.
     compared = decision.statistic != 0 or decision.bound != 0
     if step.judges_domains and decision.passed:
         compared = compared and bool(candidate.domains)
@@ -202,12 +203,12 @@ def _step(decision: Decision, candidate: Candidate) -> Step:
 
 
 def in_order(said: Sequence[DomainDecision]) -> list[DomainDecision]:
-    """Return what cost domains said in the order in which one wants to read it."""
+    """Return the decisions of cost domains in the order of reading."""
     return sorted(said, key=lambda domain: list(FINDINGS).index(domain.finding))
 
 
-def _domains(said: Sequence[DomainDecision]) -> tuple[str, ...]:
-    listed = in_order(said)
+def _domains(decisions: Sequence[DomainDecision]) -> tuple[str, ...]:
+    listed = in_order(decisions)
     more = [f"and {len(listed) - _MOST_DOMAINS} more"] if len(listed) > _MOST_DOMAINS else []
     return (*map(_domain, listed[:_MOST_DOMAINS]), *more)
 
@@ -225,7 +226,7 @@ def _suspect(raw: Mapping[str, Any]) -> str:
     by = f" by {change['author']}" if change.get("author") else ""
     score = raw.get("score")
     rated = f", score {score:.2f}" if isinstance(score, int | float) else ""
-    switches = "".join(f"; it switches {_titled(one)}" for one in raw.get("switches") or ())
+    switches = "".join(f"; it switches {_titled(switched)}" for switched in raw.get("switches") or ())
     return f"{_titled(change)}{by}{rated}{switches}"
 
 
@@ -234,15 +235,15 @@ def _titled(change: Mapping[str, Any]) -> str:
 
 
 def _explanation(raw: Mapping[str, Any]) -> str:
-    """Write how a set-up metric explains a regression; what it lacks is left out."""
-    said = [str(raw.get("metric", "?"))]
+    """Write the explanation by a set-up metric; missing parts are left out."""
+    parts = [str(raw.get("metric", "?"))]
     numbers = [raw.get(name) for name in ("before", "after", "explained", "correlation")]
     if all(isinstance(value, int | float) for value in numbers):
         before, after, explained, correlation = (float(value) for value in numbers if value is not None)
-        said.append(f"went from {number(before)} to {number(after)}")
-        said.append(f"at {str(raw.get('change_time', '?'))[:19].replace('T', ' ')} UTC")
-        said.append(f"and makes {explained:.0%} of the change (correlation {correlation:.2f})")
-    return " ".join(said)
+        parts.append(f"went from {number(before)} to {number(after)}")
+        parts.append(f"at {str(raw.get('change_time', '?'))[:19].replace('T', ' ')} UTC")
+        parts.append(f"and makes {explained:.0%} of the change (correlation {correlation:.2f})")
+    return " ".join(parts)
 
 
 def _update(event: Mapping[str, Any], *, ratio: bool) -> str:
@@ -258,8 +259,8 @@ def _update(event: Mapping[str, Any], *, ratio: bool) -> str:
 
 
 def _what(data: Mapping[str, Any]) -> str:
-    """Say what an update reports: growth, series that joined, or both."""
-    joined = [str(one["metric"]) for one in data.get("joined") or []]
+    """Write the content of an update: escalation, series that joined, or both."""
+    joined = [str(series["metric"]) for series in data.get("joined") or []]
     size = data.get("joined_size", len(joined))
     more = f" and {size - 3} more" if size > 3 else ""
     listed = [

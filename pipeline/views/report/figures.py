@@ -30,10 +30,10 @@ INTERVAL = "rgba(179, 38, 30, 0.18)"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 DELTA_SCALE = [[0.0, "#2f6fb5"], [0.5, "#eef1f4"], [1.0, "#c8372d"]]
-"""Blue where the share fell, red where it rose: distinct with every common colour blindness."""
+"""Blue for shares that fell, red for shares that rose: distinct with every common colour blindness."""
 
 SMALLEST_COLOUR_RANGE = 0.005
-"""Shifts below half a point of gCPU never look dramatic."""
+"""Smallest end of the scale: shifts of less than half a point of gCPU never look dramatic."""
 
 _ROW_HEIGHT = 26
 _LONGEST_LABEL = 60
@@ -59,7 +59,7 @@ def series_figure(
     shades = _shades(windows)
     if interval:
         shades.append(_band(*interval, INTERVAL))
-    # All at once: each call that adds to a figure checks it anew, which takes longer than what is drawn.
+    # Set all at once: each call that adds to a figure validates it anew, which is slower than drawing.
     return go.Figure(
         go.Scatter(
             x=middles(line.times, windows),
@@ -109,7 +109,7 @@ class Trace:
 
 
 COLOURS = {"--ink": INK, "--accent": LINE, "--seen": "#8a5a00"}
-"""Colours of lines, by the names that a page of other colours gives them."""
+"""Colours of lines by name: a page with other colours replaces them by name."""
 
 
 def lines_figure(times: FloatArray, traces: Sequence[Trace], *, change_time: float, unit: str) -> go.Figure:
@@ -223,7 +223,7 @@ def _colours(
 
 
 def _nested(tree: Icicle, values: FloatArray) -> FloatArray:
-    """Return values of which no node's children exceed it: plotly draws nothing at all otherwise."""
+    """Return values that no node's children exceed: plotly draws nothing otherwise."""
     nested = values.copy()
     for node in range(len(tree.parents) - 1, 0, -1):  # children come after their parents
         if values[node] <= 0:
@@ -294,7 +294,7 @@ def _layout(*, height: int) -> dict[str, object]:
 
 
 def _escaped(text: str, longest: int) -> str:
-    """Cut in the middle of what is too long, where names differ least, and escape."""
+    """Cut a text in the middle, where names differ least, and escape it."""
     if len(text) > longest:
         half = longest // 2
         text = f"{text[: half - 1]}…{text[-half:]}"
@@ -302,7 +302,7 @@ def _escaped(text: str, longest: int) -> str:
 
 
 def _short(frame: str) -> str:
-    """Return the end of a dotted name, which says most where there is little room."""
+    """Return the end of a dotted name, its most specific part, where there is little room."""
     return frame if "=" in frame or "/" in frame else ".".join(frame.rsplit(".", 2)[-2:])
 
 
@@ -311,11 +311,11 @@ def _percent(ratio: float) -> str:
 
 
 def middles(starts: FloatArray, windows: ScanWindows) -> list[datetime]:
-    """Return where points are drawn: in the middle of their windows."""
+    """Return the times at which points are drawn: the middle of their windows."""
     return [moment(time + windows.resolution_s / 2) for time in starts]
 
 
 def moment(epoch_s: float) -> datetime:
     """Return a time as plotly draws it."""
-    # plotly draws local-looking times as they are written, so an offset must not be there.
+    # plotly draws times as written, as if local, so they must have no offset.
     return datetime.fromtimestamp(epoch_s, tz=UTC).replace(tzinfo=None)

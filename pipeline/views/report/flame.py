@@ -12,13 +12,13 @@ from scipy.stats import norm
 from pipeline.model import FloatArray, StackMatrix
 
 TRUNK_SHARE = 0.98
-"""Frames at the root that hold at least this share of all samples, one below the other, are left out."""
+"""Share of all samples from which on frames at the root, one below the other, are left out."""
 
 SMALLEST_SHARE = 0.004
 """Paths with a smaller share of the service, before and after, are not drawn."""
 
 SURE = 0.95
-"""How sure it is that none of the shifts that go beyond noise is chance."""
+"""Confidence, over all shifts beyond noise, that none of them is chance."""
 
 Path = tuple[str, ...]
 
@@ -27,19 +27,19 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """By how much shares of two spans differ anyway: counts vary ``dispersion`` times as by chance."""
+    """Differences of shares between two spans by noise: counts vary ``dispersion`` times as by chance."""
 
     totals: tuple[float, float]  # samples before, after
     dispersion: float = 1.0
     drawn: int = 1  # shares that are looked at together
 
     def bounds(self, shares: FloatArray) -> FloatArray:
-        """Return up to which difference shares before and after (n, 2) are within noise: (n,)."""
+        """Return the largest difference within noise of shares before and after (n, 2): (n,)."""
         before, after = self.totals
         if min(before, after) <= 0:
             return np.zeros(len(shares))
         share = np.clip((shares[:, 0] * before + shares[:, 1] * after) / (before + after), 0.0, 1.0)
-        # Of what was never seen a sample is taken for seen: it may be chance that it was not.
+        # A frame without samples counts as one sample: it may have been missed by chance.
         share = np.maximum(share, 1.0 / (before + after))
         variance = self.dispersion * share * (1.0 - share) * (1.0 / before + 1.0 / after)
         reach = float(norm.isf((1.0 - SURE) / 2.0 / max(1, self.drawn)))
@@ -89,7 +89,7 @@ class Shift:
 
 
 def icicle(stacks: StackMatrix, dispersion: float | None = None) -> Icicle:
-    """Build the tree of a service's stacks, without the trunk and without what is too thin to see.
+    """Build the tree of a service's stacks, without the trunk and without nodes too thin to see.
 
     With a dispersion it says which differences are within noise; without one none is.
     """
@@ -97,7 +97,7 @@ def icicle(stacks: StackMatrix, dispersion: float | None = None) -> Icicle:
     trunk = _trunk(paths, weights)
     row_of = {path: row for row, path in enumerate(paths)}
     wide = [paths[row] for row in np.flatnonzero(weights.max(axis=1) >= SMALLEST_SHARE).tolist()]
-    kept: list[Path] = [()]
+    drawn: list[Path] = [()]
     index: dict[Path, int] = {(): 0}
     parents = [-1]
     for path in sorted(path for path in wide if len(path) > len(trunk) and path[: len(trunk)] == trunk):
@@ -105,12 +105,12 @@ def icicle(stacks: StackMatrix, dispersion: float | None = None) -> Icicle:
         if above not in index:
             continue
         shown = path[len(trunk) :]
-        index[shown] = len(kept)
+        index[shown] = len(drawn)
         parents.append(index[above])
-        kept.append(shown)
-    shares = weights[[row_of[trunk + path] for path in kept]]
+        drawn.append(shown)
+    shares = weights[[row_of[trunk + path] for path in drawn]]
     return Icicle(
-        paths=tuple(kept),
+        paths=tuple(drawn),
         parents=tuple(parents),
         before=shares[:, 0],
         after=shares[:, 1],
@@ -151,7 +151,7 @@ def _bounds(stacks: StackMatrix, shares: FloatArray, dispersion: float | None) -
 
 
 def _shares(stacks: StackMatrix) -> FloatArray:
-    """Return (stacks, 2): each stack's share of the service before and after; nothing counts as 0."""
+    """Return each stack's share of the service before and after: (stacks, 2); an empty side counts as 0."""
     totals = np.array([stacks.total_before, stacks.total_after])
     counts = np.column_stack([stacks.before, stacks.after]).reshape(-1, 2)
     shares: FloatArray = np.divide(
@@ -169,7 +169,7 @@ def _path_weights(stacks: StackMatrix) -> tuple[list[Path], FloatArray]:
 
 
 def _sums(keys: Iterable[Iterable[Key]], shares: FloatArray) -> tuple[list[Key], FloatArray]:
-    """Return all keys of stacks, and by key (keys, 2) the sum of the shares (stacks, 2) that have it."""
+    """Return all keys of stacks, and the sum of the shares (stacks, 2) of each key: (keys, 2)."""
     index: dict[Key, int] = {}
     rows: list[int] = []
     columns: list[int] = []
@@ -184,5 +184,5 @@ def _sums(keys: Iterable[Iterable[Key]], shares: FloatArray) -> tuple[list[Key],
 def _trunk(paths: Sequence[Path], weights: FloatArray) -> Path:
     """Return the longest path from the root that nearly every sample shares, before and after."""
     heavy = np.flatnonzero((weights >= TRUNK_SHARE * weights[0]).all(axis=1)).tolist()
-    # Two paths cannot both hold nearly everything unless one begins with the other.
+    # At most one path can hold nearly everything, except for its own beginnings.
     return max((paths[row] for row in heavy), key=len) if weights[0].any() else ()

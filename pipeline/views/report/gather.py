@@ -1,4 +1,4 @@
-"""Fetches from the store what a page needs: the only module of this package that reads anything."""
+"""Data of a page, fetched from the store: the only module of this package that reads anything."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def find_event(store: Store, event_id: str) -> dict[str, Any] | None:
 def gather(store: Store, event: Mapping[str, Any], workload: Workload) -> ReportData:
     """Return the series and stacks around a regression.
 
-    The series goes on after the scan for as long as the analysis window, so that a page that is drawn later
-    shows what became of it. Stacks next to the change point are left out: they may hold both regimes.
+    The series goes on after the scan for as long as the analysis window, so that a page drawn later shows its
+    course. Stacks next to the change point are left out: they may hold both regimes.
 
     Raises:
         InvalidMessage: the event lacks something that every event has.
@@ -44,7 +44,9 @@ def gather(store: Store, event: Mapping[str, Any], workload: Workload) -> Report
     later = windows.end + workload.analysis_s
     source: Literal["gcpu", "service"] = "gcpu" if is_gcpu(data["metric_kind"]) else "service"
     shown = [data, *fields.listing(data, "group", optional=True)]
-    names = [SeriesKey(one["metric_kind"], str(one["metric"])) for one in shown if isinstance(one, Mapping)]
+    names = [
+        SeriesKey(line["metric_kind"], str(line["metric"])) for line in shown if isinstance(line, Mapping)
+    ]
     series = store.series(SeriesQuery(source, service, windows.start, later, workload.resolution_s, names))
     after_end = max(windows.end, change_time + workload.analysis_s + workload.extended_s)
     stacks = store.counts(

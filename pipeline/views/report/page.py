@@ -29,18 +29,18 @@ from pipeline.views.report.series_chart import SeriesChart, Shift, series_chart
 from pipeline.views.report.windows import Line, ScanWindows, line_of
 
 _SHIFTS = 12
-_NEW = 1000.0  # a rise to more than a thousand times is from practically nothing
+_NEW = 1000.0  # a rise above a thousandfold starts from practically nothing
 _SPARK = (160.0, 28.0)
 _PLOTLY = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d", "select2d"]}
 
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """All that a page is made of.
+    """Data of a page.
 
     ``series`` covers at least the scan's windows and holds the event's metric; group members that are in it
-    get a small line. ``stacks`` may be empty, and then there are no flame graphs. ``frame`` is a name that
-    samplers gave the event's symbol, empty if none is known.
+    get a small line. ``stacks`` may be empty, and then there are no flame graphs. ``frame`` is a sampler's
+    name of the event's symbol, empty if none is known.
     """
 
     event: Mapping[str, Any]
@@ -82,7 +82,7 @@ def render_report(report: ReportData) -> str:
 
 
 def described(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what templates show of an event alone, without series and stacks.
+    """Return the variables of templates for an event alone, without series and stacks.
 
     Raises:
         InvalidMessage: the event lacks something that every event has, or it is of the wrong type.
@@ -99,7 +99,8 @@ def described(event: Mapping[str, Any]) -> dict[str, Any]:
         "meanings": FACTORS,
         "domains": in_order(parts.domains),
         "silences": [
-            describe_silence(each, ratio=is_gcpu(data["metric_kind"])) for each in data.get("silences") or ()
+            describe_silence(silence, ratio=is_gcpu(data["metric_kind"]))
+            for silence in data.get("silences") or ()
         ],
         "stacks": parts.stacks,
         "shared": shared_beginning(parts.stacks, marked),
@@ -159,7 +160,7 @@ def embedded(figure: go.Figure, name: str) -> Markup:
 
 
 def environment(*, ratio: bool, folders: Sequence[Path] = ()) -> Environment:
-    """Return what templates are rendered with; ``ratio`` writes levels in per cent.
+    """Return the environment of templates; ``ratio`` writes levels in per cent.
 
     Templates of ``folders`` come before those of this package, which they may include.
     """

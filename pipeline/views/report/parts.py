@@ -1,4 +1,4 @@
-"""The parts of an event that a page shows, checked: an event may come from any version, or from a file."""
+"""Parts of an event that a page shows, checked: an event may come from any version, or from a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.model import Change, DomainDecision, StackChange, Suspect
 from pipeline.model.steps import STEPS
 
 FACTORS = {step.factor: step.measures for step in STEPS if step.factor}
-"""What each factor of a suspect says."""
+"""Meaning of each factor of a suspect."""
 
 
 _UNKNOWN: Mapping[str, None] = dict.fromkeys(
@@ -71,7 +71,7 @@ class ShownExplanation(TypedDict):
 
 @message
 class Shown(Levels):
-    """What a page shows of an event's data, as far as every version has it."""
+    """Fields of an event's data that a page shows, as far as every version has them."""
 
     service: Name
     workload: Name
@@ -99,7 +99,7 @@ class Parts:
 
     data: Mapping[str, Any]
     group: tuple[Mapping[str, Any], ...]
-    more: int  # how many more members there are
+    more: int  # number of further members
     suspects: tuple[Suspect, ...]
     domains: tuple[DomainDecision, ...]
     stacks: tuple[StackChange, ...]
@@ -115,20 +115,20 @@ def parts_of(raw: object) -> Parts:
     group = [{"relative": None, **member} for member in data.get("group") or ()]
     suspects = (
         Suspect(
-            change_from_json(each["change"]),
-            each["score"],
-            each.get("factors", {}),
-            tuple(_switched(change, data["service"]) for change in each.get("switches") or ()),
+            change_from_json(part["change"]),
+            part["score"],
+            part.get("factors", {}),
+            tuple(_switched(change, data["service"]) for change in part.get("switches") or ()),
         )
-        for each in data.get("root_causes") or ()
+        for part in data.get("root_causes") or ()
     )
     return Parts(
         data,
         tuple(group),
         max(0, data.get("group_size", 0) - len(group)),
         tuple(suspects),
-        tuple(read(DomainDecision, each) for each in data.get("cost_domains") or ()),
-        tuple(read(StackChange, each) for each in data.get("stacks") or ()),
+        tuple(read(DomainDecision, part) for part in data.get("cost_domains") or ()),
+        tuple(read(StackChange, part) for part in data.get("stacks") or ()),
     )
 
 
@@ -137,7 +137,7 @@ def _switched(raw: Mapping[str, Any], service: str) -> Change:
 
 
 def shared_beginning(lines: Sequence[StackChange], marked: str) -> tuple[str, ...]:
-    """Return the frames with which all lines begin, up to the marked one; one line shares nothing."""
+    """Return the frames that all lines begin with, up to the marked one; a single line shares none."""
     if len(lines) < 2:
         return ()
     low, high = min(line.stack for line in lines), max(line.stack for line in lines)

@@ -1,4 +1,4 @@
-"""A series over its scan as numbers in a frame of pixels: what ``series.html`` draws as SVG."""
+"""A series over its scan as coordinates in a frame of pixels: ``series.html`` draws them as SVG."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 1016, 280
 """Pixels of the frame, without its axes."""
 
 _MOST_POINTS = 5000
-_DENSE = 0.35  # points a pixel, from which on dots would hide the line
+_DENSE = 0.35  # points a pixel from which on dots would hide the line
 _POINT = re.compile(r"[ML]([^ML]+)")
 _TICKS_X, _TICKS_Y = 8, 6
 _PAD = 0.06  # of the range of values, above and under them
@@ -35,7 +35,7 @@ Style = Literal["season", "trend", "trend-before"]
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Where a series changes, and its levels on both sides."""
+    """Change point of a series, and its levels on both sides."""
 
     time: float
     before: float
@@ -62,7 +62,7 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A label of an axis, and where it stands."""
+    """A label of an axis, and its position."""
 
     at: float
     text: str
@@ -79,7 +79,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class SeriesChart:
-    """All that is drawn, in pixels from the top left of the frame."""
+    """Everything drawn, in pixels from the top left of the frame."""
 
     width: int
     height: int
@@ -93,8 +93,8 @@ class SeriesChart:
     change: float
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
-    title: str  # of the axis of values
-    data: dict[str, object]  # what a script needs to look closer
+    title: str  # of the value axis
+    data: dict[str, object]  # data for a script that zooms in
 
 
 def series_chart(
@@ -106,7 +106,7 @@ def series_chart(
     signs: Sequence[Sign] = (),
     from_zero: bool = False,
 ) -> SeriesChart:
-    """Lay out a series with its scan's windows, the change, the levels on both sides, and what a study sees.
+    """Lay out a series with its scan's windows, the change, levels on both sides, and a study's curves.
 
     Args:
         line: The series; of more than 5,000 windows only the lowest and highest of neighbours are drawn.
@@ -202,14 +202,14 @@ def _bands(frame: _Frame, windows: ScanWindows, shift: Shift) -> tuple[Band, ...
 
 
 def _thinned(values: FloatArray) -> list[int]:
-    """Return which points are drawn: all, or of each run of neighbours the lowest and the highest."""
+    """Return the points to draw: all, or the lowest and the highest of each run of neighbours."""
     if len(values) <= _MOST_POINTS:
         return list(range(len(values)))
     shown: set[int] = set()
     for run in np.array_split(np.arange(len(values)), _MOST_POINTS // 2):
-        known = run[np.isfinite(values[run])]
-        if len(known):
-            shown |= {int(known[values[known].argmin()]), int(known[values[known].argmax()])}
+        finite = run[np.isfinite(values[run])]
+        if len(finite):
+            shown |= {int(finite[values[finite].argmin()]), int(finite[values[finite].argmax()])}
     return sorted(shown)
 
 

@@ -1,4 +1,4 @@
-"""A series looked at again as the filters do: SAX letters, terms of the went-away predicate, season."""
+"""A series studied again as by the filters: SAX letters, terms of the went-away predicate, season."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pipeline.model.units import DAY_S, WEEK_S
 from pipeline.views.report.windows import Line, ScanWindows
 
 _MOST_POINTS = 200
-"""Theil-Sen's line looks at every pair of points, so longer ones are drawn through means of blocks."""
+"""Most points of Theil-Sen's line, which compares all pairs: more points are averaged in blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What the filters see in a series.
+    """The filters' view of a series.
 
-    It is made of the data as they are now: late samples may have come since a scan judged them.
+    It uses the present data: late samples may have come since the scan.
     """
 
     went_away: WentAway | None  # None where the change point leaves nothing to compare
@@ -37,10 +37,10 @@ class Study:
 def study(
     line: Line, weights: FloatArray, windows: ScanWindows, *, change_time: float, rising: bool
 ) -> Study:
-    """Look at a series of a scan.
+    """Study a series of a scan.
 
     Args:
-        line: From the start of the scan on; what follows its end is left out.
+        line: From the start of the scan on; points after its end are left out.
         weights: (windows,) of the line: samples of a window, or 1 where there is a value; 0 is no data.
         windows: Of the scan.
         change_time: Start of the new regime.
@@ -64,9 +64,11 @@ def study(
                 rising=rising,
             ),
         )
-    found = find_periods(values[None], weights[None], windows.resolution_s)
+    season = find_periods(values[None], weights[None], windows.resolution_s)
     lengths = {"daily": DAY_S, "weekly": WEEK_S}
-    seasons = tuple(name for name, there in (("daily", found.daily[0]), ("weekly", found.weekly[0])) if there)
+    seasons = tuple(
+        name for name, there in (("daily", season.daily[0]), ("weekly", season.weekly[0])) if there
+    )
     if not seasons:
         return Study(went_away, None, None, (), _rise(values, change), _lines(values, change))
     periods = [points_of(lengths[name], windows.resolution_s) for name in seasons]
@@ -92,14 +94,14 @@ def _rise(values: FloatArray, change: int) -> float | None:
 
 
 def _line(values: FloatArray, first: int) -> FloatArray:
-    # Points are blocks; a block stands in the middle of its windows.
+    # Points are blocks, each in the middle of its windows.
     size = -(-(len(values) - first) // _MOST_POINTS)
-    means, known = block_means(
+    means, weight = block_means(
         values[None, first:], (~np.isnan(values[None, first:])).astype(np.float64), size
     )
-    found = theil_sen(np.where(known > 0, means, np.nan))
+    fitted = theil_sen(np.where(weight > 0, means, np.nan))
     back = np.arange(len(values)) - (len(values) - size * means.shape[1]) - (size - 1) / 2
-    line = found.intercept[0] + found.slope[0] * back / size
+    line = fitted.intercept[0] + fitted.slope[0] * back / size
     return np.where(np.arange(len(values)) >= first, line, np.nan)
 
 

@@ -15,10 +15,10 @@ SENTENCES: Mapping[str, str] = {
     "direction_unknown": "neither metadata nor name says in which direction the metric gets worse",
     "store_refused": "the store refused the memory or the time that the scan takes",
 }
-"""By the codes of ``pipeline.analysis.detect.unjudged``, with the number that fell short and its bound."""
+"""Texts by codes of ``pipeline.analysis.detect.unjudged``, with the number that fell short and its bound."""
 
 
 def describe_unjudged(unjudged: Unjudged) -> str:
-    """Write a code with its numbers; one of a version that is not known, as it is."""
+    """Write a code with its numbers; an unknown one unchanged."""
     sentence = SENTENCES.get(unjudged.code, "").format(value=unjudged.value, bound=unjudged.bound)
     return f"{unjudged.code}: {sentence}" if sentence else unjudged.code

@@ -15,7 +15,7 @@ from pipeline.views.report.windows import Line, ScanWindows
 
 _BUCKETS = "abcdefghijklmnopqrstuvwxyz"
 _MOST_SAX_LETTERS = 150
-"""More of them on one plot cannot be read: of the history only the latest are drawn."""
+"""Most of them on one plot: of the history only the latest are drawn."""
 
 
 def render_why(

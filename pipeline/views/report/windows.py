@@ -1,4 +1,4 @@
-"""What is drawn: the windows of a scan, and one series over them."""
+"""Data of a plot: the windows of a scan, and one series over them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.settings.workloads import Workload
 
 @dataclass(frozen=True, slots=True)
 class ScanWindows:
-    """Where the windows of a scan lie, in epoch seconds.
+    """The windows of a scan, in epoch seconds.
 
     ``analysis_end`` equals ``end`` if there is no extended window.
     """
@@ -31,7 +31,7 @@ class ScanWindows:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One series as it is drawn. ``values`` is NaN where a window has no data."""
+    """One drawn series. ``values`` is NaN where a window has no data."""
 
     times: FloatArray  # (windows,) start of each
     values: FloatArray  # (windows,)
@@ -39,7 +39,7 @@ class Line:
 
 
 def line_of(series: SeriesMatrix, key: SeriesKey) -> Line | None:
-    """Return one series of a matrix; None if it is not there."""
+    """Return one series of a matrix; None if the matrix lacks it."""
     keys = series.series
     if key not in keys:
         return None
@@ -62,7 +62,7 @@ def windows_of(scan: Scan, workload: Workload) -> ScanWindows:
 
 
 def _resolution_s(data: Mapping[str, Any], workload: Workload) -> float:
-    """Return how long windows are: of requests that cost more, one period, in which the release began."""
+    """Return the length of windows: for costlier requests one period, in which the release began."""
     edges = data.get("change_time_interval")
     if not data.get("requests") or not isinstance(edges, list) or len(edges) != 2:
         return workload.resolution_s
@@ -73,7 +73,7 @@ def _resolution_s(data: Mapping[str, Any], workload: Workload) -> float:
 def scan_windows(event: Mapping[str, Any], workload: Workload) -> ScanWindows:
     """Return the windows that were scanned when the event was made.
 
-    An event without them is older than they are: its scan ended at the last re-run boundary at or before
+    An event of an older version lacks them: its scan ended at the last re-run boundary at or before
     ``detected_time``.
 
     Raises:
@@ -86,7 +86,7 @@ def scan_windows(event: Mapping[str, Any], workload: Workload) -> ScanWindows:
     detected, change = fields.moment(data, "detected_time"), fields.moment(data, "change_time")
     step = workload.rerun_interval_s
     end = math.floor(detected / step + 1e-6) * step
-    if change >= end - workload.extended_s:  # detected at a time that is no boundary: keep the change inside
+    if change >= end - workload.extended_s:  # detected between boundaries: keep the change inside
         end = math.ceil((change + workload.extended_s) / step) * step
     analysis_end = end - workload.extended_s
     analysis_start = analysis_end - workload.analysis_s

@@ -1,4 +1,4 @@
-"""Targets: where alerts go. A new kind is a module with its class, and one line here."""
+"""Targets: destinations of alerts. A new kind is a module with its class, and one line here."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS: dict[str, type[Target]] = {
     "grafana": Grafana,
     "alertmanager": Alertmanager,
 }
-"""Kinds of targets by the word that stands in the file of rules."""
+"""Kinds of targets by their name in the file of rules."""
 
 __all__ = [
     "KINDS",

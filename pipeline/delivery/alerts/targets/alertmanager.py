@@ -15,7 +15,7 @@ from pipeline.model.clock import to_iso
 from pipeline.model.units import DAY_S
 
 _FOLLOWED_S = 31 * DAY_S
-"""How long it fires unless it is resolved: regressions are followed for 30 days from their change point."""
+"""Time after which an alert ends by itself: regressions are followed for 30 days from their change point."""
 
 
 class Alertmanager(OneAlert):
@@ -44,8 +44,8 @@ class Alertmanager(OneAlert):
 
 
 def _labels(alert: Alert, own: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels by which an alert is known again, whichever metric of an experiment leads."""
+    """Return the labels that identify an alert, whichever metric of an experiment leads."""
     name = "SmidgenTrial" if alert.trial else "SmidgenRegression"
     subject = {"experiment": alert.trial.experiment} if alert.trial else {"metric": alert.metric}
-    known = {"service": alert.service, **subject, "regression": alert.regression}
-    return {"alertname": name, "severity": "warning", **own, **known}
+    labels = {"service": alert.service, **subject, "regression": alert.regression}
+    return {"alertname": name, "severity": "warning", **own, **labels}

@@ -1,4 +1,4 @@
-"""Everything else that apprise knows, by its URLs (https://github.com/caronc/apprise)."""
+"""All further services of apprise, by their URLs (https://github.com/caronc/apprise)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pipeline.delivery.alerts.targets.http import Http, TargetRefused, TargetUna
 
 
 class AppriseUrls(Target):
-    """Services that apprise speaks to. Its URLs hold passwords, so each is a secret."""
+    """Services of apprise. Its URLs hold passwords, so each is a secret."""
 
     kind: Literal["apprise"]
     urls: Annotated[tuple[Secret, ...], Field(min_length=1)]
 
     async def send(self, note: Note, thread: str, http: Http) -> str:
-        """Notify every address; if one of them fails, all of them get it once more."""
+        """Notify every address; if one of them fails, all of them are notified again."""
         await asyncio.to_thread(self._notify, note)
         return ""
 
@@ -30,12 +30,12 @@ class AppriseUrls(Target):
         import apprise  # half a second, for those who use it
 
         logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it logs addresses
-        found = apprise.Apprise()
+        notifier = apprise.Apprise()
         for number, url in enumerate(self.urls):
-            if not found.add(url.get_secret_value()):
+            if not notifier.add(url.get_secret_value()):
                 raise TargetRefused(f"urls.{number}: apprise does not know such an address")
         # As text: what targets want as HTML or Markdown, apprise escapes.
-        if not found.notify(
+        if not notifier.notify(
             title=unmentioned(note.title),  # some of them mention whom a text names
             body=unmentioned(as_plain(note.lines)),
             body_format=apprise.NotifyFormat.TEXT,

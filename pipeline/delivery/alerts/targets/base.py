@@ -1,4 +1,4 @@
-"""What every target is: its options, as the file of rules spells them, and one way to send."""
+"""Interface of targets: options, as the file of rules spells them, and one way to send."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pipeline.files.validation import StrictModel
 
 
 class Unsuitable(TargetRefused):
-    """A target has nothing to do with this alert, such as a commit's status without a suspected commit."""
+    """A target cannot show this alert, such as a commit's status without a suspected commit."""
 
 
 class Target(StrictModel):
     """A target with its options; a kind of target adds its own and ``send``."""
 
     bundles: ClassVar[bool] = True
-    """Whether it can be given several alerts in one message: a digest, and what a limit left no room for."""
+    """Whether several alerts fit into one message: a digest, and alerts beyond a limit."""
 
     kind: str
     quiet: tuple[QuietHours, ...] = ()
@@ -37,7 +37,7 @@ class Target(StrictModel):
     async def send(self, note: Note, thread: str, http: Http) -> str:
         """Send a note into a conversation, or begin one where ``thread`` is empty, and return its name.
 
-        A note that is sent once more has the id that it had; a target that can recognise it shows it once.
+        A note keeps its id when it is sent again; a target that recognises the id shows it once.
 
         Raises:
             TargetUnavailable: it did not take it now, so it is sent once more later.

@@ -1,4 +1,4 @@
-"""What forges have in common: an issue, a comment on the suspected merge request, a commit's status."""
+"""Common parts of forges: an issue, a comment on the suspected merge request, a commit's status."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from pipeline.delivery.alerts.targets.repository import Forge, Status
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 _DIGITS = 12
-"""Of an event's id, as a message names it."""
+"""Characters of an event's id in a message."""
 
 FORGES: Mapping[str, tuple[Callable[..., Forge], str]] = {
     "github": (GitHub, "https://api.github.com"),
     "gitlab": (GitLab, "https://gitlab.com/api/v4"),
 }
-"""Forges by the word that a target's kind begins with, and where their API is by default."""
+"""Forges by the first word of a target's kind, and the default addresses of their API."""
 
 
 class ForgeTarget(OneAlert):
-    """A repository, with a token that may write what the kind of target says."""
+    """A repository, with a token that may write what the kind of target needs."""
 
     kind: str  # the forge, and what is written there
     repository: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)+$")
@@ -45,12 +45,12 @@ class ForgeTarget(OneAlert):
 
 
 class ForgeConversation(ForgeTarget):
-    """What people can reply to. ``replies``: the service map of webhooks has them read as answers."""
+    """A conversation that people can reply to. ``replies``: webhooks read the replies as answers."""
 
     replies: bool = False
 
     def text(self, note: Note, marker: str, event: str = "") -> str:
-        """Return a message: what is said, how to answer while there is something to answer, and a marker."""
+        """Return a message: the text, how to answer while the event can be answered, and a marker."""
         asks = self.replies and note.answerable
         lines = (*note.lines, how_to_answer(event)) if asks else note.lines
         return f"{as_markdown(lines)}\n\n{marker}\n"
@@ -58,7 +58,7 @@ class ForgeConversation(ForgeTarget):
     async def comment_once(
         self, forge: Forge, subject: Literal["issue", "merge request"], number: str, note: Note
     ) -> None:
-        """Comment, unless the comment is there. A merge request may have several events: it is named."""
+        """Comment, unless the comment exists: a merge request may have several events, so it is named."""
         marker = _marker(f"{note.id}.{note.occasion}")
         if not any(marker in text for text in await forge.comments(subject, number)):
             event = note.alert.regression[:_DIGITS] if subject == "merge request" else ""
@@ -66,14 +66,14 @@ class ForgeConversation(ForgeTarget):
 
 
 class ForgeIssue(ForgeConversation):
-    """An issue for each regression; what becomes of it is a comment, and it is closed when it is resolved."""
+    """An issue for each regression; its later events are comments, and it is closed when it is resolved."""
 
     kind: Literal["github-issue", "gitlab-issue"]
     labels: tuple[str, ...] = ()
     close: bool = True
 
     async def send(self, note: Note, thread: str, http: Http) -> str:
-        """Open an issue, unless it is there; or add a comment."""
+        """Open an issue, unless it exists; or add a comment."""
         forge = self.forge(http, self.labels)
         marker = _marker(note.alert.regression)
         number = thread or await forge.find_issue(marker)
@@ -93,7 +93,7 @@ class ForgeComment(ForgeConversation):
     min_score: Share = 0.5
 
     async def send(self, note: Note, thread: str, http: Http) -> str:
-        """Comment, unless the comment is there."""
+        """Comment, unless the comment exists."""
         forge = self.forge(http)
         number = thread.removeprefix(forge.merge_request_mark)
         if not number:
@@ -112,7 +112,7 @@ class ForgeStatus(ForgeTarget):
     min_score: Share = 0.5
 
     async def send(self, note: Note, thread: str, http: Http) -> str:
-        """Set the status; the same once more changes nothing."""
+        """Set the status; setting it again has no effect."""
         commit = thread or _suspected_commit(note, self.min_score)
         state: Status = "success" if note.occasion == "resolved" else "failure"
         await self.forge(http).set_status(commit, state, note.title[:140], note.link)
@@ -120,7 +120,7 @@ class ForgeStatus(ForgeTarget):
 
 
 def _marker(name: str) -> str:
-    """Return what nobody sees in a text, and a search finds."""
+    """Return a marker that is invisible in a text and can be searched for."""
     return f"<!-- smidgen:{name} -->"
 
 

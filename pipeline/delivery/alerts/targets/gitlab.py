@@ -28,8 +28,8 @@ class GitLab:
     async def find_issue(self, marker: str) -> str:
         """Look through the latest hundred issues that carry the label."""
         params = {"labels": _LABEL, "state": "all", "per_page": "100", "scope": "all"}
-        found = await self._call("GET", "/issues", params=params)
-        return next((str(one["iid"]) for one in found if marker in (one.get("description") or "")), "")
+        issues = await self._call("GET", "/issues", params=params)
+        return next((str(issue["iid"]) for issue in issues if marker in (issue.get("description") or "")), "")
 
     async def open_issue(self, title: str, text: str) -> str:
         """Open an issue with the label by which it is found again."""
@@ -42,15 +42,17 @@ class GitLab:
 
     async def merge_request_of(self, commit: str) -> str:
         """Return the number of the merge request that was merged with a commit."""
-        found = await self._call("GET", f"/repository/commits/{commit}/merge_requests")
-        merged = [one for one in found if one.get("state") == "merged"] or found
+        requests = await self._call("GET", f"/repository/commits/{commit}/merge_requests")
+        merged = [
+            merge_request for merge_request in requests if merge_request.get("state") == "merged"
+        ] or requests
         return str(merged[0]["iid"]) if merged else ""
 
     async def comments(self, subject: Literal["issue", "merge request"], number: str) -> list[str]:
         """Return the texts of the latest hundred notes."""
         params = {"per_page": "100", "sort": "desc"}
-        found = await self._call("GET", f"/{_PATHS[subject]}/{number}/notes", params=params)
-        return [str(one.get("body") or "") for one in found]
+        notes = await self._call("GET", f"/{_PATHS[subject]}/{number}/notes", params=params)
+        return [str(note.get("body") or "") for note in notes]
 
     async def comment(self, subject: Literal["issue", "merge request"], number: str, text: str) -> None:
         """Add a note."""
@@ -63,6 +65,6 @@ class GitLab:
         body |= {"target_url": link} if link else {}
         await self._call("POST", f"/statuses/{commit}", json=body)
 
-    async def _call(self, method: str, path: str, **given: Any) -> Any:
+    async def _call(self, method: str, path: str, **options: Any) -> Any:
         url = f"{self.api.rstrip('/')}/projects/{quote(self.repository, safe='')}{path}"
-        return await self.http.call(method, url, headers={"PRIVATE-TOKEN": self.token}, **given)
+        return await self.http.call(method, url, headers={"PRIVATE-TOKEN": self.token}, **options)

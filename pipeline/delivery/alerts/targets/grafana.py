@@ -26,8 +26,8 @@ class Grafana(OneAlert):
         base = f"{self.url.rstrip('/')}/api/annotations"
         headers = {"Authorization": f"Bearer {self.token.get_secret_value()}"}
         if not thread:
-            found = await http.call("GET", base, params={"tags": own, "limit": "1"}, headers=headers)
-            thread = str(found[0]["id"]) if isinstance(found, list) and found else ""
+            annotations = await http.call("GET", base, params={"tags": own, "limit": "1"}, headers=headers)
+            thread = str(annotations[0]["id"]) if isinstance(annotations, list) and annotations else ""
         content: dict[str, Any] = {"text": as_html(note.lines)}
         if note.occasion == "resolved":
             content["timeEnd"] = int(alert.time * 1000)

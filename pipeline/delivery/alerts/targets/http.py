@@ -1,4 +1,4 @@
-"""HTTP as targets need it: bounded answers, no redirects, and two kinds of failure."""
+"""HTTP for targets: bounded answers, no redirects, and two kinds of failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.model.units import DAY_S
 TIMEOUT_S = 10.0
 _MOST_BYTES = 4 * 1024**2
 _LATER = frozenset({408, 425, 429})
-"""Answers below 500 that are another one later."""
+"""Statuses under 500 that may change later."""
 
 
 class TargetUnavailable(SmidgenError):
@@ -52,18 +52,18 @@ class Http:
         """Send a request and return its answer: JSON as values, anything else as text.
 
         Raises:
-            TargetUnavailable: there is no answer, or one that says later.
+            TargetUnavailable: there is no answer, or a status that may change later.
             TargetRefused: any other answer but success.
         """
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
             self._session = aiohttp.ClientSession(timeout=timeout, trust_env=True)
-        given = {"User-Agent": "smidgen", **(headers or {})}
+        all_headers = {"User-Agent": "smidgen", **(headers or {})}
         if json is not None:
-            body, given = orjson.dumps(json), {"Content-Type": "application/json", **given}
+            body, all_headers = orjson.dumps(json), {"Content-Type": "application/json", **all_headers}
         try:
             async with self._session.request(
-                method, url, data=body, headers=given, params=params, allow_redirects=False
+                method, url, data=body, headers=all_headers, params=params, allow_redirects=False
             ) as response:
                 text = await _text(response)
                 status, wait = response.status, response.headers.get("Retry-After", "")
@@ -81,23 +81,23 @@ class Http:
             return text
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         if self._session is not None:
             await self._session.close()
 
 
 def _seconds(header: str) -> float:
-    """Return for how long an answer asks to wait, at most a day; 0 where it says it in another way."""
+    """Return the seconds that an answer asks to wait, at most a day; 0 if in another format."""
     return min(float(header), DAY_S) if header.isascii() and header.isdecimal() else 0.0
 
 
 async def _text(response: aiohttp.ClientResponse) -> str:
-    found = bytearray()
+    content = bytearray()
     async for chunk in response.content.iter_chunked(65_536):
-        found += chunk
-        if len(found) > _MOST_BYTES:
+        content += chunk
+        if len(content) > _MOST_BYTES:
             raise TargetUnavailable(f"an answer beyond {_MOST_BYTES} bytes")
-    return found.decode(errors="replace")
+    return content.decode(errors="replace")
 
 
 def _said(error: BaseException) -> str:

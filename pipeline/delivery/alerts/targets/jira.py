@@ -28,7 +28,7 @@ class Jira(OneAlert):
     replies: bool = False
 
     async def send(self, note: Note, thread: str, http: Http) -> str:
-        """Open an issue, unless it is there; or comment on it, and move one whose regression is resolved."""
+        """Open an issue, unless it exists; or comment on it, and move it if its regression is resolved."""
         label = f"smidgen-{note.alert.regression}"
         key = thread or await self._find(label, http)
         if not key:
@@ -52,28 +52,30 @@ class Jira(OneAlert):
 
     async def _find(self, label: str, http: Http) -> str:
         body = {"jql": f'labels = "{label}"', "maxResults": 1, "fields": ["key"]}
-        found = await self._call(http, "POST", "/search/jql", json=body)
-        issues = found.get("issues") or []
+        answer = await self._call(http, "POST", "/search/jql", json=body)
+        issues = answer.get("issues") or []
         return str(issues[0]["key"]) if issues else ""
 
     async def _comment(self, note: Note, key: str, http: Http) -> None:
         path, own = f"/issue/{key}/comment", f"{note.id}.{note.occasion}"
         params = {"expand": "properties", "orderBy": "-created"}
         there = (await self._call(http, "GET", path, params=params)).get("comments") or []
-        if any(p.get("value") == own for one in there for p in one.get("properties") or []):
+        if any(p.get("value") == own for comment in there for p in comment.get("properties") or []):
             return
         properties = [{"key": "smidgen", "value": own}]
         await self._call(http, "POST", path, json={"body": self._document(note), "properties": properties})
 
     async def _move(self, key: str, http: Http) -> None:
         path = f"/issue/{key}/transitions"
-        known = (await self._call(http, "GET", path)).get("transitions") or []
-        chosen = next((one["id"] for one in known if one.get("name") == self.resolved), None)
+        transitions = (await self._call(http, "GET", path)).get("transitions") or []
+        chosen = next(
+            (transition["id"] for transition in transitions if transition.get("name") == self.resolved), None
+        )
         if chosen is None:
             raise TargetRefused(f"{key} has no transition {self.resolved!r}")
         await self._call(http, "POST", path, json={"transition": {"id": chosen}})
 
-    async def _call(self, http: Http, method: str, path: str, **given: Any) -> Any:
+    async def _call(self, http: Http, method: str, path: str, **options: Any) -> Any:
         login = base64.b64encode(f"{self.user}:{self.token.get_secret_value()}".encode()).decode()
         url = f"{self.url.rstrip('/')}/rest/api/3{path}"
-        return await http.call(method, url, headers={"Authorization": f"Basic {login}"}, **given)
+        return await http.call(method, url, headers={"Authorization": f"Basic {login}"}, **options)

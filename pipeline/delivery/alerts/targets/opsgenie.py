@@ -13,7 +13,7 @@ from pipeline.delivery.alerts.targets.http import Http
 
 
 class Opsgenie(OneAlert):
-    """A team of Opsgenie. The alias is the regression's: what is sent once more is counted, not repeated."""
+    """A team of Opsgenie. The alias is the regression's: an alert sent again is counted, not repeated."""
 
     kind: Literal["opsgenie"]
     key: Secret

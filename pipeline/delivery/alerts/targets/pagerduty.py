@@ -13,7 +13,7 @@ from pipeline.model.clock import to_iso
 
 
 class PagerDuty(OneAlert):
-    """A service of PagerDuty. The dedup_key is the regression's: what is sent once more pages nobody."""
+    """A service of PagerDuty. The dedup_key is the regression's: an alert that is sent again pages nobody."""
 
     kind: Literal["pagerduty"]
     routing_key: Secret

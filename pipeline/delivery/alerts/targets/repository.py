@@ -11,7 +11,7 @@ class Forge(Protocol):
     """One repository of a forge. Issues and merge requests go by the numbers that people see."""
 
     merge_request_mark: ClassVar[str]
-    """What distinguishes a merge request from the issue of its number; empty where they share numbers."""
+    """Prefix that distinguishes a merge request from the issue of its number; empty if they share numbers."""
 
     async def find_issue(self, marker: str) -> str:
         """Return the issue whose text holds a marker; empty if there is none."""
@@ -23,7 +23,7 @@ class Forge(Protocol):
         """Close an issue."""
 
     async def merge_request_of(self, commit: str) -> str:
-        """Return the merge request that brought a commit; empty if there is none."""
+        """Return the merge request of a commit; empty if there is none."""
 
     async def comments(self, subject: Literal["issue", "merge request"], number: str) -> list[str]:
         """Return the texts of the latest comments."""
@@ -32,4 +32,4 @@ class Forge(Protocol):
         """Add a comment."""
 
     async def set_status(self, commit: str, state: Status, text: str, link: str) -> None:
-        """Set the status of a commit, in place of the one before."""
+        """Set the status of a commit, replacing the one before."""

@@ -18,7 +18,7 @@ _LATER = frozenset(
 
 
 class Slack(Target):
-    """A channel. A webhook has no threads: what follows comes as a message of its own."""
+    """A channel. A webhook has no threads: follow-ups are messages of their own."""
 
     kind: Literal["slack"]
     webhook: Secret | None = None

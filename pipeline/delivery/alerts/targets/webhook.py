@@ -1,4 +1,4 @@
-"""A webhook of your own: JSON, signed as Standard Webhooks has it (https://www.standardwebhooks.com)."""
+"""A webhook of your own: JSON, signed by Standard Webhooks (https://www.standardwebhooks.com)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Webhook(Target):
     secret: Secret | None = None
 
     async def send(self, note: Note, thread: str, http: Http) -> str:
-        """Post what is said, and the facts of each alert."""
+        """Post the text, and the facts of each alert."""
         body = orjson.dumps(
             {
                 "id": note.id,

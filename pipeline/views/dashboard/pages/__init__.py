@@ -1,1 +1,1 @@
-"""The pages of the dashboard: each module reads, decides what is shown, and renders."""
+"""The pages of the dashboard: each module reads, chooses the content, and renders."""

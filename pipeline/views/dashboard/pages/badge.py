@@ -1,4 +1,4 @@
-"""A badge of a service for its README or its page in Backstage: how many regressions are open."""
+"""A badge of a service for its README or its page in Backstage: the number of open regressions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ routes = web.RouteTableDef()
 PATH = "/badges/"
 
 FRESH_S = 300
-"""How long a badge may be shown again without asking."""
+"""Time for which a badge may be cached."""
 
 _LABEL = "smidgen"
 _WELL, _OPEN, _UNKNOWN = "#1b6b3a", "#b3261e", "#57606a"
-_CHARACTER, _PADDING, _HEIGHT = 6.4, 7, 20  # pixels, of a text of 11
+_CHARACTER, _PADDING, _HEIGHT = 6.4, 7, 20  # pixels, at a text size of 11
 
 _SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"
  role="img" aria-label="{text}">
@@ -41,22 +41,22 @@ _SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{heigh
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """What stands on a badge."""
+    """Content of a badge."""
 
     message: str
     colour: str
 
 
 def badge_of(snapshot: Snapshot, service: str) -> Badge:
-    """Return the badge of a service, of one that is not known too: a README outlives it."""
-    if service not in {one.name for one in snapshot.services}:
+    """Return the badge of a service, also of an unknown one: a README may outlive its service."""
+    if service not in {known_service.name for known_service in snapshot.services}:
         return Badge("unknown service", _UNKNOWN)
-    found = [item for item in snapshot.items if item.service == service and item.state in OPEN]
-    if not found:
+    open_items = [item for item in snapshot.items if item.service == service and item.state in OPEN]
+    if not open_items:
         return Badge("none open", _WELL)
-    shares = [item for item in found if is_gcpu(item.metric_kind)]
+    shares = [item for item in open_items if is_gcpu(item.metric_kind)]
     largest = max(shares, key=lambda item: abs(item.delta), default=None)
-    return Badge(f"{len(found)} open" + (f", largest {size(largest)}" if largest else ""), _OPEN)
+    return Badge(f"{len(open_items)} open" + (f", largest {size(largest)}" if largest else ""), _OPEN)
 
 
 def svg_of(badge: Badge) -> str:
@@ -88,7 +88,7 @@ async def show_badge(request: web.Request) -> web.Response:
 
 @routes.get("/badges/{service}.json")
 async def show_endpoint(request: web.Request) -> web.Response:
-    """Return the badge as shields.io reads one."""
+    """Return the badge as JSON for shields.io."""
     badge = badge_of(site_of(request).board.snapshot, request.match_info["service"])
     body = {"schemaVersion": 1, "label": _LABEL, "message": badge.message, "color": badge.colour}
     return _kept(request, orjson.dumps(body), "application/json")
@@ -98,7 +98,7 @@ def _kept(request: web.Request, body: bytes, kind: str) -> web.Response:
     tag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
     public = "public" if site_of(request).login.open_badges else "private"
     headers = {"ETag": tag, "Cache-Control": f"{public}, max-age={FRESH_S}"}
-    headers["Cross-Origin-Resource-Policy"] = "cross-origin"  # it stands in pages of others
+    headers["Cross-Origin-Resource-Policy"] = "cross-origin"  # pages of other sites embed it
     if request.headers.get("If-None-Match") == tag:
         return web.Response(status=304, headers=headers)
     return web.Response(body=body, content_type=kind, headers=headers)

@@ -1,4 +1,4 @@
-"""Flame graphs of any service, span and senders, held against others, and who sent the samples."""
+"""Flame graphs of any service, span and senders, compared with others, and the senders of the samples."""
 
 from __future__ import annotations
 
@@ -36,41 +36,41 @@ class Sender:
     name: str
     samples: float
     share: float  # of the service's samples
-    gcpu: float | None  # of the element that is asked for; None without one
+    gcpu: float | None  # of the requested element; None without one
 
 
 def senders_of(strata: StrataMatrix, by: str) -> list[Sender]:
-    """Return who sent samples by host, release or a label, the largest first."""
+    """Return the senders of samples by host, release or a label, the largest first."""
     totals, counted = strata.totals.sum(axis=1), strata.counted_totals
     whole = float(totals.sum())
     inside = strata.samples.sum(axis=0) if len(strata.series) else None
     groups: dict[str, list[int]] = {}
     for index, stratum in enumerate(strata.strata):
         groups.setdefault(parts_of(stratum).get(by, "") or _NOT_SAID, []).append(index)
-    found = []
+    senders = []
     for name, rows in groups.items():
         samples = float(totals[rows].sum())
-        known = float(counted[rows].sum())
-        gcpu = float(np.sum(inside[rows])) / known if inside is not None and known else None
-        found.append(Sender(name, samples, samples / whole if whole else 0.0, gcpu))
-    return sorted(found, key=lambda one: (-one.samples, one.name))[:_MOST_SENDERS]
+        total = float(counted[rows].sum())
+        gcpu = float(np.sum(inside[rows])) / total if inside is not None and total else None
+        senders.append(Sender(name, samples, samples / whole if whole else 0.0, gcpu))
+    return sorted(senders, key=lambda sender: (-sender.samples, sender.name))[:_MOST_SENDERS]
 
 
 def address(given: Mapping[str, str], **changed: str) -> str:
-    """Return an address of the explorer with some parameters changed; those that are empty are left out."""
+    """Return an address of the explorer with some parameters changed; empty ones are left out."""
     return urlencode({name: value for name, value in {**given, **changed}.items() if value})
 
 
 @routes.get("/explorer")
 async def show_explorer(request: web.Request) -> web.Response:
-    """Show the form; its flame graphs come when the page is there."""
+    """Show the form; its flame graphs are loaded afterwards."""
     site = site_of(request)
     view = view_of(site, request.query)
     return site.render(
         request,
         "explorer.html",
         view=view,
-        services=[one.name for one in site.board.snapshot.services],
+        services=[service.name for service in site.board.snapshot.services],
         spans=list(SPANS),
         against=AGAINST,
         query=request.rel_url.raw_query_string,
@@ -84,15 +84,15 @@ async def show_flames(request: web.Request) -> web.Response:
     view = view_of(site, request.query)
 
     def draw() -> web.Response:
-        found = read_view_stacks(site.store, view)
+        comparison = read_view_stacks(site.store, view)
         return site.render(
             request,
             "explorer_flames.html",
-            flames=flames_of(found, view.service, view.within or NOTHING, view.within),
-            found=found,
-            senders=senders_of(found.strata, view.by),
-            choices=choices_of(found.strata.strata),
-            endpoints=annotated(found.stacks),
+            flames=flames_of(comparison, view.service, view.within or NOTHING, view.within),
+            found=comparison,
+            senders=senders_of(comparison.strata, view.by),
+            choices=choices_of(comparison.strata.strata),
+            endpoints=annotated(comparison.stacks),
             view=view,
             query=request.rel_url.raw_query_string,
             narrowed=narrowed(request.query, view.by),
@@ -102,7 +102,7 @@ async def show_flames(request: web.Request) -> web.Response:
 
 
 def narrowed(given: Mapping[str, str], by: str) -> Mapping[str, object]:
-    """Return what makes the addresses of one sender, of one held against all others, and of an endpoint."""
+    """Return functions for addresses of one sender, of one compared with all others, and of an endpoint."""
     nobody = {"other_release": "", "other_host": "", "other_label": ""}
 
     def only(name: str) -> str:
@@ -119,13 +119,13 @@ def _of(by: str, name: str) -> dict[str, str]:
 
 
 def view_of(site: Site, given: Mapping[str, str]) -> View:
-    """Return what an address asks for: by default the busiest service, up to its last scan.
+    """Return the view of an address: by default the busiest service, up to its last scan.
 
     Raises:
         ConfigError: the parameter that is wrong.
     """
     services = site.board.snapshot.services
-    busiest = max(services, key=lambda one: one.samples_per_s, default=None)
+    busiest = max(services, key=lambda service: service.samples_per_s, default=None)
     name = given.get("service") or (busiest.name if busiest else "")
-    last = {one.name: one.last_scan for one in services}.get(name) or site.sources.clock()
+    last = {service.name: service.last_scan for service in services}.get(name) or site.sources.clock()
     return read_view(given, name, last)

@@ -17,17 +17,17 @@ routes = web.RouteTableDef()
 OIDC = web.AppKey("oidc", Oidc)
 
 OPEN = ("/login", "/login/callback", "/logged-out")
-"""Paths for who is not logged in yet, or no longer."""
+"""Paths open to people who are not logged in."""
 
 
 def session_person(request: web.Request) -> Person | None:
-    """Return who is logged in."""
+    """Return the person of a session."""
     oidc = request.app[OIDC]
     return oidc.sessions.person(request.cookies.get(_cookie(oidc, "session"), ""))
 
 
 def lead_to_login(request: web.Request) -> NoReturn:
-    """Send a browser that wants a page to log in; answer 401 to anything else."""
+    """Redirect a browser that requests a page to the login; answer 401 to anything else."""
     if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
         raise web.HTTPFound("/login?" + urlencode({"next": request.path_qs}))
     raise web.HTTPUnauthorized(reason="log in, or send a bearer token")
@@ -35,7 +35,7 @@ def lead_to_login(request: web.Request) -> NoReturn:
 
 @routes.get("/login")
 async def begin(request: web.Request) -> web.StreamResponse:
-    """Lead to the provider."""
+    """Redirect to the provider."""
     oidc = _oidc(request)
     where, cookie = await oidc.begin(own_path(request.query.get("next", "")))
     response = web.HTTPFound(where)
@@ -45,7 +45,7 @@ async def begin(request: web.Request) -> web.StreamResponse:
 
 @routes.get("/login/callback")
 async def finish(request: web.Request) -> web.StreamResponse:
-    """Begin the session of whom the provider let in, and go on to the page that was asked for."""
+    """Begin the session of an admitted person, and continue to the requested page."""
     oidc = _oidc(request)
     session, back = await oidc.finish(request.query, request.cookies.get(_cookie(oidc, "login"), ""))
     response = web.HTTPSeeOther(own_path(back))
@@ -56,7 +56,7 @@ async def finish(request: web.Request) -> web.StreamResponse:
 
 @routes.post("/logout")
 async def end(request: web.Request) -> web.StreamResponse:
-    """End the session here; the provider's own goes on."""
+    """End the session here; the provider's own session continues."""
     oidc = _oidc(request)
     claims = oidc.sessions.read("session", request.cookies.get(_cookie(oidc, "session"), ""))
     if claims is not None:
@@ -68,7 +68,7 @@ async def end(request: web.Request) -> web.StreamResponse:
 
 @routes.get("/logged-out")
 async def show_end(request: web.Request) -> web.Response:
-    """Say that the session has ended."""
+    """Show that the session has ended."""
     _oidc(request)
     return site_of(request).render(request, "logged_out.html")
 
@@ -88,12 +88,12 @@ class _Kept(TypedDict):
 
 
 def _kept(oidc: Oidc) -> _Kept:
-    # Lax, for the provider sends the browser back from its own site.
+    # Lax, because the provider sends the browser back from its own site.
     return {"path": "/", "httponly": True, "secure": _encrypted(oidc), "samesite": "Lax"}
 
 
 def _cookie(oidc: Oidc, purpose: str) -> str:
-    # With this prefix no other host of the domain can set one in its place.
+    # With this prefix no other host of the domain can set the cookie.
     return f"{'__Host-' if _encrypted(oidc) else ''}smidgen-{purpose}"
 
 

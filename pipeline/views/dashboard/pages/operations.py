@@ -1,4 +1,4 @@
-"""Operations: what ``smidgen doctor`` finds, and how many samples came in of late."""
+"""Operations: findings of ``smidgen doctor``, and the recent number of samples."""
 
 from __future__ import annotations
 
@@ -17,34 +17,36 @@ routes = web.RouteTableDef()
 WORST_FIRST = ("fail", "warn", "ok")
 
 FRESH_S = 10.0
-"""For how long what was found is shown again: looking takes seconds."""
+"""Time for which findings are shown again: a check takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found, and when."""
+    """Findings, and their time."""
 
     at: float
     findings: Sequence[Finding]
 
 
 class Diagnosis:
-    """The last look at broker and store; one looks for all who ask."""
+    """The last check of broker and store; one check serves all requests."""
 
     def __init__(self) -> None:
         self._last: Found | None = None
         self._looking = asyncio.Lock()
 
     async def look(self, request: web.Request) -> Found | None:
-        """Return what is found; None where the dashboard was not given anything to look at."""
+        """Return the findings; None if the dashboard has nothing to check."""
         site = site_of(request)
         if site.sources.diagnose is None:
             return None
         async with self._looking:
             now = site.sources.clock()
             if self._last is None or now - self._last.at > FRESH_S:
-                found = await asyncio.to_thread(site.sources.diagnose)
-                self._last = Found(now, sorted(found, key=lambda one: WORST_FIRST.index(one.status)))
+                findings = await asyncio.to_thread(site.sources.diagnose)
+                self._last = Found(
+                    now, sorted(findings, key=lambda finding: WORST_FIRST.index(finding.status))
+                )
             return self._last
 
 
@@ -53,17 +55,17 @@ DIAGNOSIS = web.AppKey("diagnosis", Diagnosis)
 
 @routes.get("/operations")
 async def show_operations(request: web.Request) -> web.Response:
-    """Show what the store says at once, and where what was found will stand."""
+    """Show the store's data at once, and room for the findings."""
     site = site_of(request)
     snapshot = site.board.snapshot
     return site.render(
         request,
         "operations.html",
         services=snapshot.services,
-        samples_per_s=sum(one.samples_per_s for one in snapshot.services),
-        silent=[one for one in snapshot.services if one.samples_per_s == 0],
-        lacking=[one for one in snapshot.services if one.gaps],
-        scans=sum(workload.scans for one in snapshot.services for workload in one.workloads),
+        samples_per_s=sum(service.samples_per_s for service in snapshot.services),
+        silent=[service for service in snapshot.services if service.samples_per_s == 0],
+        lacking=[service for service in snapshot.services if service.gaps],
+        scans=sum(workload.scans for service in snapshot.services for workload in service.workloads),
         looks=site.sources.diagnose is not None,
         spans=[*SPANS],
         read=MOST_READ,
@@ -77,8 +79,8 @@ async def show_throughput(request: web.Request) -> web.Response:
     span = request.query.get("span") or next(iter(SPANS))
     if span not in SPANS:
         raise web.HTTPNotFound(reason="no such span")
-    ranked = sorted(site.board.snapshot.services, key=lambda one: -one.samples_per_s)
-    busiest = [one.name for one in ranked[:MOST_READ]]
+    ranked = sorted(site.board.snapshot.services, key=lambda service: -service.samples_per_s)
+    busiest = [service.name for service in ranked[:MOST_READ]]
 
     def draw() -> str | None:
         figure = draw_throughput(read_throughput(site.store, busiest, span, site.sources.clock()))
@@ -92,6 +94,6 @@ async def show_throughput(request: web.Request) -> web.Response:
 
 @routes.get("/operations/findings")
 async def show_findings(request: web.Request) -> web.Response:
-    """Return what was found, as a part of the page."""
+    """Return the findings, as a part of the page."""
     site = site_of(request)
     return site.render(request, "findings.html", found=await request.app[DIAGNOSIS].look(request))

@@ -1,4 +1,4 @@
-"""The list of regressions, one regression, and what people say of them."""
+"""The list of regressions, one regression, and people's verdicts."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ routes = web.RouteTableDef()
 AGES = ("1d", "7d", "30d", "90d")
 
 MOST_RELEASES = 50
-"""Releases that a list proposes as a filter."""
+"""Most releases that a list proposes as a filter."""
 
 
 @routes.get("/regressions", name="regressions")
 async def show_list(request: web.Request) -> web.Response:
-    """Show the list that the URL asks for."""
+    """Show the list that the URL selects."""
     site = site_of(request)
     query = read_query(request.query)
     snapshot = site.board.snapshot
-    found = matching(snapshot.items, query, now=site.sources.clock())
+    items = matching(snapshot.items, query, now=site.sources.clock())
     counts = dict.fromkeys(STATES, 0)
     everywhere = matching(snapshot.items, Query(state="all", service=query.service), now=site.sources.clock())
     for item in everywhere:
@@ -51,23 +51,23 @@ async def show_list(request: web.Request) -> web.Response:
         request,
         "regressions.html",
         query=query,
-        page=page_of(found, query),
-        waste=sum(item.waste_servers or 0.0 for item in found),
+        page=page_of(items, query),
+        waste=sum(item.waste_servers or 0.0 for item in items),
         counts=counts,
         filtered=query != Query(),
         narrowed=replace(query, state="open", sort="detected", page=1) != Query(),
         open_count=sum(counts[state] for state in OPEN),
-        services=[one.name for one in snapshot.services],
+        services=[choice.name for choice in snapshot.services],
         workloads=sorted({item.workload for item in snapshot.items}),
         owners=sorted({item.author for item in snapshot.items if item.author}),
-        releases=list(dict.fromkeys(one for item in found for one in item.releases))[:MOST_RELEASES],
+        releases=list(dict.fromkeys(choice for item in items for choice in item.releases))[:MOST_RELEASES],
         ages=AGES,
     )
 
 
 @routes.post("/regressions")
 async def answer(request: web.Request) -> web.Response:
-    """Say a verdict on the regressions that were chosen, and return to where the form was."""
+    """Publish a verdict on the chosen regressions, and return to the page of the form."""
     site = site_of(request)
     form = await request.post()
     chosen = [str(key) for key in form.getall("id", [])]
@@ -76,16 +76,16 @@ async def answer(request: web.Request) -> web.Response:
 
 
 async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str, str]) -> list[Item]:
-    """Publish one verdict on several regressions; return these.
+    """Publish one verdict on several regressions, and return these.
 
     Raises:
-        ConfigError: none was chosen, one is not known, or what is said is wrong.
+        ConfigError: no regression was chosen, one is unknown, or the verdict is wrong.
     """
     if len(chosen) > MOST_A_PAGE:
         raise ConfigError(f"choose at most {MOST_A_PAGE} regressions")
-    found = [item_named(site, key) for key in dict.fromkeys(chosen)]
+    items = [item_named(site, key) for key in dict.fromkeys(chosen)]
     verdicts = verdicts_of(
-        [(item.id, item.service) for item in found], said, author=author, now=site.sources.clock()
+        [(item.id, item.service) for item in items], said, author=author, now=site.sources.clock()
     )
     if site.sources.say is None:
         raise web.HTTPForbidden(reason="this dashboard has no broker to say it to")
@@ -93,7 +93,7 @@ async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str,
         await site.sources.say(verdict)
     site.board.say(verdicts)
     site.stream.publish()
-    return found
+    return items
 
 
 def item_named(site: Site, key: str) -> Item:
@@ -109,14 +109,14 @@ def item_named(site: Site, key: str) -> Item:
 
 
 async def item_found(site: Site, key: str) -> Item:
-    """Return a regression by its id, one that is newer than the snapshot too; see item_named."""
+    """Return a regression by its id, also one that is newer than the snapshot; see item_named."""
     await site.find(key)
     return item_named(site, key)
 
 
 @routes.get("/regressions/{id}", name="regression")
 async def show_one(request: web.Request) -> web.Response:
-    """Show one regression; its series and flame graphs come when the page is there."""
+    """Show one regression; its series and flame graphs are loaded afterwards."""
     site = site_of(request)
     item = await item_found(site, request.match_info["id"])
     event, updates = await site.read(read_course, site, item)
@@ -147,7 +147,7 @@ def read_event(site: Site, item: Item) -> dict[str, Any]:
         InvalidMessage: what is stored cannot be read.
         StoreUnavailable: the store did not answer.
     """
-    # With its time only a small part of the table is read.
+    # With the time of the event only a small part of the table is read.
     span = (item.change_time - 1.0, item.change_time + 1.0)
     rows = site.store.rows(
         RowQuery("regressions", item.service, *span, columns=("event",), equal={"id": item.id})
@@ -158,7 +158,7 @@ def read_event(site: Site, item: Item) -> dict[str, Any]:
 
 
 def read_course(site: Site, item: Item) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Read the event of a regression, and those that followed it; see read_event."""
+    """Read the event of a regression, and later events of it; see read_event."""
     updates = site.store.rows(
         RowQuery("updates", item.service, columns=("event",), equal={"regression": item.id})
     )
@@ -170,11 +170,11 @@ async def show_series(request: web.Request) -> web.Response:
     """Return the series of a regression as a figure, over a named span, or between ``start`` and ``end``."""
     site = site_of(request)
     item = item_named(site, request.match_info["id"])
-    given = request.query
-    span = given.get("span", "scan")
+    query = request.query
+    span = query.get("span", "scan")
     if span not in SPANS:
         raise web.HTTPNotFound(reason="no such span")
-    zoom = (read_time(given, "start", 0.0), read_time(given, "end", 0.0))
+    zoom = (read_time(query, "start", 0.0), read_time(query, "end", 0.0))
 
     def draw() -> str | None:
         event = read_event(site, item)
@@ -194,7 +194,7 @@ async def show_series(request: web.Request) -> web.Response:
 
 @routes.get("/regressions/{id}/requests")
 async def show_requests(request: web.Request) -> web.Response:
-    """Return load, models and code of requests that cost more in a new release, as a part of the page."""
+    """Return load, models and code of costlier requests of a new release, as a part of the page."""
     site = site_of(request)
     item = item_named(site, request.match_info["id"])
 
@@ -231,17 +231,17 @@ async def show_flames(request: web.Request) -> web.Response:
         after_end = max(windows.end, item.change_time + workload.analysis_s + workload.extended_s)
         after = (item.change_time + workload.resolution_s, after_end)
         sides = Side(before, senders), Side(after, senders)
-        found = read_comparison(site.store, item.service, sides)
+        comparison = read_comparison(site.store, item.service, sides)
         return site.render(
             request,
             "flames.html",
-            flames=flames_of(found, item.service, element(item.metric_kind, item.metric), only),
-            found=found,
+            flames=flames_of(comparison, item.service, element(item.metric_kind, item.metric), only),
+            found=comparison,
             metric=item.metric,
             senders=senders,
             only=only,
-            choices=choices_of(found.strata.strata),
-            endpoints=annotated(found.stacks),
+            choices=choices_of(comparison.strata.strata),
+            endpoints=annotated(comparison.stacks),
             page=f"/regressions/{item.id}",
         )
 

@@ -47,7 +47,7 @@ class Stage:
 
 
 def funnel_of(steps: Sequence[str]) -> list[Stage]:
-    """Return the funnel of candidates by the steps that dropped them; empty where one was reported.
+    """Return the funnel of candidates by the step that dropped each; empty for reported ones.
 
     Steps that dropped nothing are left out.
     """
@@ -61,7 +61,7 @@ def funnel_of(steps: Sequence[str]) -> list[Stage]:
 
 
 def read_day(text: str, last_scan: float | None, now: float) -> tuple[date, float]:
-    """Return a day and its start, epoch seconds: the one that is given, or that of the last scan.
+    """Return a day and its start, epoch seconds: the given day, or that of the last scan.
 
     Raises:
         ConfigError: the text is no day, or one that no message can have.
@@ -78,17 +78,19 @@ def read_day(text: str, last_scan: float | None, now: float) -> tuple[date, floa
 
 @routes.get("/services")
 async def show_list(request: web.Request) -> web.Response:
-    """Show all services, those with something to do first."""
+    """Show all services, those that need action first."""
     site = site_of(request)
     snapshot = site.board.snapshot
     counts = snapshot.open_items()
-    shown = sorted(snapshot.services, key=lambda one: (-counts[one.name], not one.gaps, one.name))
+    shown = sorted(
+        snapshot.services, key=lambda service: (-counts[service.name], not service.gaps, service.name)
+    )
     return site.render(request, "services.html", services=shown, counts=counts)
 
 
 @routes.get("/services/{service}")
 async def show_one(request: web.Request) -> web.Response:
-    """Show one service: its workloads, open regressions, and the funnel of a day down to what was dropped."""
+    """Show one service: its workloads, open regressions, and a day's funnel with dropped candidates."""
     site = site_of(request)
     state = _service(site, request.match_info["service"])
     day, start = read_day(request.query.get("day", ""), state.last_scan, site.sources.clock())
@@ -114,14 +116,14 @@ async def show_one(request: web.Request) -> web.Response:
         step=step,
         dropped=[{**row, "ratio": is_gcpu(row["metric_kind"])} for row in dropped[:LINES]],
         more=max(0, len(dropped) - LINES),
-        workloads=[one for one in site.sources.workloads.values() if one.series == "gcpu"],
-        scanned_by={one.name for one in state.workloads},
+        workloads=[workload for workload in site.sources.workloads.values() if workload.series == "gcpu"],
+        scanned_by={workload.name for workload in state.workloads},
     )
 
 
 @routes.get("/services/{service}/detectable")
 async def show_detectable(request: web.Request) -> web.Response:
-    """Say which sizes the service's traffic lets a workload see, as a part of the page."""
+    """Show the sizes that a workload detects in the service's traffic, as a part of the page."""
     site = site_of(request)
     state = _service(site, request.match_info["service"])
     workload = site.workload(request.query.get("workload", ""))
@@ -137,7 +139,7 @@ async def show_detectable(request: web.Request) -> web.Response:
 
 @routes.get("/services/{service}/candidates/{id}")
 async def show_candidate(request: web.Request) -> web.Response:
-    """Show what became of one candidate, step by step."""
+    """Show the story of one candidate, step by step."""
     site = site_of(request)
     entry = await site.read(_read_entry, site, request.match_info["service"], request.match_info["id"])
     candidate = entry.candidate
@@ -159,12 +161,12 @@ async def show_series(request: web.Request) -> web.Response:
     def draw() -> str | None:
         entry = _read_entry(site, request.match_info["service"], request.match_info["id"])
         workload, candidate = site.workload(entry.scan.workload), entry.candidate
-        found = series_of(site.store, entry, workload)
-        if found is None or not np.isfinite(found[0].values).any():
+        series = series_of(site.store, entry, workload)
+        if series is None or not np.isfinite(series[0].values).any():
             return None
         windows = windows_of(entry.scan, workload)
         levels = (candidate.change_time, candidate.before, candidate.after)
-        figure = series_figure(found[0], windows, *levels, interval=candidate.change_time_interval)
+        figure = series_figure(series[0], windows, *levels, interval=candidate.change_time_interval)
         figure.update_yaxes(rangemode="normal")
         figure.update_xaxes(title=None)
         return figure_json(figure)

@@ -1,4 +1,4 @@
-"""Settings of a workload: two side by side over the last month, and precision and thresholds by verdicts."""
+"""Settings of a workload: two side by side over a month, and precision and thresholds by verdicts."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ routes = web.RouteTableDef()
 SPAN_S = 30 * DAY_S
 MOST_LINES = 500
 KEEPS = (1.0, 0.95, 0.9)
-"""Shares of the right events that proposed thresholds keep at least: points on the ROC curve."""
+"""Smallest shares of right events that proposed thresholds keep: points on the ROC curve."""
 
 _BOUNDS = ("threshold", "chance", "other_threshold", "other_chance")
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the store has of a workload: the list under two settings, and what answers say of its events."""
+    """Data of a workload: the list under two settings, and answers to its events."""
 
     lines: tuple[Line, ...] = ()
     rocs: tuple[Roc, ...] = ()
@@ -48,31 +48,31 @@ class _Found:
 
 @routes.get("/settings", name="settings")
 async def show_settings(request: web.Request) -> web.Response:
-    """Show two settings of a workload, by those of the URL; what they come to is a part of the page."""
-    site, asked = site_of(request), request.query
+    """Show two settings of a workload, from the URL; their effect is loaded afterwards."""
+    site, parameters = site_of(request), request.query
     scanning = sorted({item.workload for item in site.board.snapshot.items} & set(site.sources.workloads))
-    name = asked.get("workload", "") or next(iter(scanning), "")
-    query = {**asked, "workload": name}
+    name = parameters.get("workload", "") or next(iter(scanning), "")
+    query = {**parameters, "workload": name}
     return site.render(
         request,
         "settings.html",
         workloads=scanning,
         workload=name,
-        services=[one.name for one in site.board.snapshot.services],
-        service=asked.get("service", ""),
-        tried=_tried(site.workload(name), asked) if name else None,
+        services=[service.name for service in site.board.snapshot.services],
+        service=parameters.get("service", ""),
+        tried=_tried(site.workload(name), parameters) if name else None,
         query=urlencode(query),
     )
 
 
 @routes.get("/settings/compared")
 async def show_compared(request: web.Request) -> web.Response:
-    """Return the list under the two settings of the URL as a part of the page, lines first that differ."""
-    site, asked = site_of(request), request.query
-    workload = site.workload(asked.get("workload", ""))
-    tried = _tried(workload, asked)
-    found = await site.draw(_read, site, workload, asked.get("service") or None, tried)
-    shown = sorted(found.lines, key=lambda line: not line.differs)  # stable: the latest change first
+    """Return the list under the two settings of the URL as a part of the page, differing lines first."""
+    site, query = site_of(request), request.query
+    workload = site.workload(query.get("workload", ""))
+    tried = _tried(workload, query)
+    data = await site.draw(_read, site, workload, query.get("service") or None, tried)
+    shown = sorted(data.lines, key=lambda line: not line.differs)  # stable: the latest change stays first
     return site.render(
         request,
         "settings_compared.html",
@@ -82,9 +82,9 @@ async def show_compared(request: web.Request) -> web.Response:
         reported=sum(line.first.fate == "reported" for line in shown),
         fewer=tally(fewer(shown)),
         more=tally(more(shown)),
-        curves=[(each.setting, each.area, _curve(each)) for each in found.rocs if each.points],
-        precision=found.precision,
-        proposals=found.proposals,
+        curves=[(each.setting, each.area, _curve(each)) for each in data.rocs if each.points],
+        precision=data.precision,
+        proposals=data.proposals,
     )
 
 
@@ -92,7 +92,11 @@ def _read(site: Site, workload: Workload, service: str | None, tried: tuple[Sett
     now = site.sources.clock()
     lines = gather_comparison(site.store, workload, service, (now - SPAN_S, now), tried)
     answered = gather_answered(site.store, service)
-    judged = [one for each in answered if (one := each.judged) and one.reported.workload == workload.name]
+    judged = [
+        judged_event
+        for answer in answered
+        if (judged_event := answer.judged) and judged_event.reported.workload == workload.name
+    ]
     now_set = setting_of(workload)
     present = {workload.name: (now_set.measure, now_set.threshold)}
     return _Found(
@@ -103,22 +107,22 @@ def _read(site: Site, workload: Workload, service: str | None, tried: tuple[Sett
 def _proposals(
     judged: Sequence[Judged], present: Mapping[str, tuple[Measure, float]]
 ) -> tuple[Proposal, ...]:
-    """Return what is proposed for each service, for each share of KEEPS that makes a difference."""
+    """Return the proposals for each service, for each share of KEEPS that makes a difference."""
     every = [
-        each for keep in KEEPS for each in propose_thresholds(judged, present, ThresholdConfig(keep=keep))
+        item for keep in KEEPS for item in propose_thresholds(judged, present, ThresholdConfig(keep=keep))
     ]
-    found: dict[str, dict[float | None, Proposal]] = {}
-    for each in every:
-        found.setdefault(each.service, {}).setdefault(each.proposed, each)
-    for proposals in found.values():
+    by_service: dict[str, dict[float | None, Proposal]] = {}
+    for item in every:
+        by_service.setdefault(item.service, {}).setdefault(item.proposed, item)
+    for proposals in by_service.values():
         if len(proposals) > 1:
             proposals.pop(None, None)
-    return tuple(each for proposals in found.values() for each in proposals.values())
+    return tuple(item for proposals in by_service.values() for item in proposals.values())
 
 
-def _tried(workload: Workload, asked: Mapping[str, str]) -> tuple[Setting, Setting]:
-    """Return the setting on the left, the present one unless the URL has another, and that on the right."""
-    bounds = {name: _bound(name, asked.get(name, "")) for name in _BOUNDS}
+def _tried(workload: Workload, query: Mapping[str, str]) -> tuple[Setting, Setting]:
+    """Return both tried settings: the left is the present one unless the URL has another."""
+    bounds = {name: _bound(name, query.get(name, "")) for name in _BOUNDS}
     return (
         setting_of(workload, bounds["threshold"], bounds["chance"]),
         setting_of(workload, bounds["other_threshold"], bounds["other_chance"]),
@@ -137,7 +141,7 @@ def _bound(name: str, text: str) -> float | None:
     return bound
 
 
-def _curve(found: Roc) -> str:
+def _curve(curve: Roc) -> str:
     """Return a curve as the points of an SVG polyline in a square of 100: wrong ones right, right ones up."""
-    steps = [(0.0, 0.0), *((point.passed, point.kept) for point in found.points)]
+    steps = [(0.0, 0.0), *((point.passed, point.kept) for point in curve.points)]
     return " ".join(f"{x * 100:.1f},{100 - y * 100:.1f}" for x, y in steps)

@@ -1,4 +1,4 @@
-"""Trials: the list of experiments, one experiment with its work, and what models did on A/A tests."""
+"""Trials: the list of experiments, one experiment with its details, and models' errors on A/A tests."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ BADGES: Mapping[str, str] = {
     "pass": "fixed",
     "running": "expected",
 }
-"""Verdict → state of a regression whose colours its badge has."""
+"""Verdict → state of a regression whose badge colours it uses."""
 
 MOST_DRAWN = 6
-"""Metrics of an experiment whose work is shown at once, those that fail first; that of others if asked."""
+"""Metrics whose details are shown at once, failed ones first; others on request."""
 
 MOST_LINES = 300
-"""Metrics in the table of models."""
+"""Most metrics in the table of models."""
 
 RECENT_S = 90 * DAY_S
-"""How far back that table looks; a metric's own page has all of its choices."""
+"""Age of choices up to which the table shows them; a metric's own page has all of its choices."""
 
 _WORDS: Mapping[str, Any] = {"difference": difference, "interval": interval, "badges": BADGES}
 
 
 @routes.get("/trials")
 async def show_list(request: web.Request) -> web.Response:
-    """Show the experiments that the URL asks for."""
+    """Show the experiments that the URL selects."""
     site = site_of(request)
     query = read_query(request.query)
     page = await site.read(read_list, site.store, query, site.sources.clock())
@@ -83,7 +83,7 @@ async def show_models(request: web.Request) -> web.Response:
 
 @routes.get("/trials/models/course.json")
 async def show_course(request: web.Request) -> web.Response:
-    """Return what models did on the A/A tests of one metric as a figure."""
+    """Return models' errors on the A/A tests of one metric as a figure."""
     site = site_of(request)
     service, metric = (_needed(request, name) for name in ("service", "metric"))
     number = _number(request, "number", 0)
@@ -97,18 +97,18 @@ async def show_course(request: web.Request) -> web.Response:
 
 @routes.get("/trials/differences.json")
 async def show_differences(request: web.Request) -> web.Response:
-    """Return how the trials of an experiment differ by one metric as a figure."""
+    """Return the differences of an experiment's trials by one metric as a figure."""
     site = site_of(request)
     service, name, metric = (_needed(request, name) for name in ("service", "experiment", "metric"))
 
     def draw() -> str | None:
-        found = read_experiment(site.store, service, name)
-        if found is None or found.event is None or found.standing is None:
+        experiment = read_experiment(site.store, service, name)
+        if experiment is None or experiment.event is None or experiment.standing is None:
             return None
-        judged = [one for one in found.event["data"]["metrics"] if one["metric"] == metric]
+        judged = [row for row in experiment.event["data"]["metrics"] if row["metric"] == metric]
         if not judged:
             return None
-        figure = draw_differences(gather_differences(site.store, found.standing, metric), judged[0])
+        figure = draw_differences(gather_differences(site.store, experiment.standing, metric), judged[0])
         return None if figure is None else figure_json(figure)
 
     return await _figure(site, draw)
@@ -116,23 +116,31 @@ async def show_differences(request: web.Request) -> web.Response:
 
 @routes.get("/trials/{service}/{experiment:.+}")
 async def show_one(request: web.Request) -> web.Response:
-    """Show one experiment: what it says of each metric, and by what."""
+    """Show one experiment: the verdict on each metric, and its basis."""
     site = site_of(request)
     service, name = request.match_info["service"], request.match_info["experiment"]
     revision = _number(request, "revision", None)
-    found = await site.read(read_experiment, site.store, service, name, revision)
-    if found is None:
+    experiment = await site.read(read_experiment, site.store, service, name, revision)
+    if experiment is None:
         raise web.HTTPNotFound(reason="no such experiment, or no such revision of its verdict")
     return site.render(
-        request, "trial.html", page=found, **_shown(found, request.query.get("metric", "")), **_WORDS
+        request,
+        "trial.html",
+        page=experiment,
+        **_shown(experiment, request.query.get("metric", "")),
+        **_WORDS,
     )
 
 
 def _shown(page: ExperimentPage, metric: str) -> dict[str, Any]:
-    """Return what the page of an experiment is made of, the work of one metric or of the first few."""
+    """Return the variables of an experiment's page, with details of one metric or of the first few."""
     data = page.event["data"] if page.event else None
     metrics = data["metrics"] if data else []
-    worked = [one for one in metrics if one["metric"] == metric] if metric else metrics[:MOST_DRAWN]
+    worked = (
+        [metric_row for metric_row in metrics if metric_row["metric"] == metric]
+        if metric
+        else metrics[:MOST_DRAWN]
+    )
     return {
         "data": data,
         "metrics": metrics,
