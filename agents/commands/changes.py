@@ -145,13 +145,13 @@ def changes(
     )
     watch = Branch(repository, branch) if branch else Tags(repository, pattern) if pattern else None
     if watch and interval_s is not None:
-        known = State(None if dry_run else state, watch.name, service)
+        state_file = State(None if dry_run else state, watch.name, service)
         with until_stopped() as stop:
-            follow(watch, known, publisher.publish, interval_s=interval_s, stop=stop)
+            follow(watch, state_file, publisher.publish, interval_s=interval_s, stop=stop)
         return
-    found = _once(repository, watch, rev, revisions)
-    publisher.publish(found)
-    if not found:
+    described = _once(repository, watch, rev, revisions)
+    publisher.publish(described)
+    if not described:
         click.echo("no commits in this range", err=True)
 
 
@@ -175,15 +175,17 @@ class _Publisher:
         described = []
         with progress_lines("changes", counted(len(deployments), "commit")) as advance:
             for first in range(0, len(deployments), _AT_ONCE):
-                for each in self._describe(deployments[first : first + _AT_ONCE]):
-                    described.append(each)
+                for deployment in self._describe(deployments[first : first + _AT_ONCE]):
+                    described.append(deployment)
                     advance()
         if self.routes and deployments:
             described = self._with_routes(described, deployments[-1].commit.sha)
         if not self.dry_run:
-            publish_once([change_message(each.change) for each in described], self.settings, self.topics)
-        for each in described:
-            _show(each, as_json=self.as_json)
+            publish_once(
+                [change_message(deployment.change) for deployment in described], self.settings, self.topics
+            )
+        for deployment in described:
+            _show(deployment, as_json=self.as_json)
 
     def _describe(self, deployments: Sequence[Deployment]) -> Iterator[Described]:
         self.repository.read_ahead([deployment.commit for deployment in deployments])
@@ -209,11 +211,11 @@ class _Publisher:
         return reaches.describe(described)
 
 
-def _check_selection(given: Sequence[str | None], interval_s: float | None, state: Path | None) -> None:
+def _check_selection(selectors: Sequence[str | None], interval_s: float | None, state: Path | None) -> None:
     """Refuse options that do not go together; ``given`` are --rev, --range, --branch and --tags."""
-    if sum(value is not None for value in given) > 1:
+    if sum(value is not None for value in selectors) > 1:
         raise click.UsageError("give one of --rev, --range, --branch and --tags")
-    _, _, branch, pattern = given
+    _, _, branch, pattern = selectors
     if interval_s is not None and branch is None and pattern is None:
         raise click.UsageError("--follow needs --branch or --tags")
     if state and interval_s is None:

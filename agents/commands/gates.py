@@ -59,12 +59,12 @@ def gates(source: Path, readers: tuple[str, ...], out: Path) -> None:
         except (ValueError, SyntaxError, RecursionError, MemoryError, OSError) as error:
             skipped += 1
             click.echo(f"skipped: {_plain(path.relative_to(source))}: {_reason(error)}", err=True)
-    found = map_gates(modules, readers)
-    write_output(out, write_gates(found.subroutines).encode())
+    gate_map = map_gates(modules, readers)
+    write_output(out, write_gates(gate_map.subroutines).encode())
     read = f"{files - skipped} of {files} files read" if skipped else f"{files} files read"
-    click.echo(f"{_plain(out)}: {len(found.subroutines)} gates ({read})")
-    if found.unresolved:
-        click.echo(_unresolved(found.unresolved), err=True)
+    click.echo(f"{_plain(out)}: {len(gate_map.subroutines)} gates ({read})")
+    if gate_map.unresolved:
+        click.echo(_unresolved(gate_map.unresolved), err=True)
 
 
 def _python_files(source: Path) -> Iterator[Path]:

@@ -242,9 +242,9 @@ def _follow(path: Path, settings: Settings, counting: Counting, state: StateFile
         finally:
             delivery = publisher.close(CLOSE_S)
             follower.close(system_clock())
-    if kept := len(outbox.unconfirmed):
-        said = "are kept for the next start" if state else "were not published"
-        click.echo(f"{counted(kept, 'message')} {said}", err=True)
+    if waiting := len(outbox.unconfirmed):
+        outcome = "are kept for the next start" if state else "were not published"
+        click.echo(f"{counted(waiting, 'message')} {outcome}", err=True)
     if delivery.dropped.messages:
         click.echo(f"{counted(delivery.dropped.messages, 'message')} were refused", err=True)
     _check(follower.tally, path)

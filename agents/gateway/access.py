@@ -42,17 +42,17 @@ def authorization_of(headers: Mapping[str, str]) -> str | None:
 def find_client(clients: Sequence[Client], authorization: str | None) -> Client | None:
     """Return whose token a header holds, as a bearer token or as the password of any user; None: nobody's."""
     header = _as_bearer(authorization or "")
-    found = [client for client in clients if is_authorised(header, client.token)]
-    return found[0] if found else None
+    matching = [client for client in clients if is_authorised(header, client.token)]
+    return matching[0] if matching else None
 
 
 def _as_bearer(header: str) -> str:
     """Return Basic's password as a bearer token."""
-    scheme, _, given = header.strip().partition(" ")
+    scheme, _, credentials = header.strip().partition(" ")
     if scheme.lower() != "basic":
         return header
     try:
-        decoded = base64.b64decode(given.strip(), validate=True).decode("utf-8")
+        decoded = base64.b64decode(credentials.strip(), validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
         return ""
     return f"Bearer {decoded.partition(':')[2]}"

@@ -108,7 +108,7 @@ class Result:
     @property
     def wrong(self) -> tuple[Skipped, ...]:
         """What of it is wrong."""
-        return tuple(each for each in self.skipped if each.is_wrong)
+        return tuple(skipped for skipped in self.skipped if skipped.is_wrong)
 
 
 @dataclass(frozen=True, slots=True)

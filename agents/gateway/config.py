@@ -53,8 +53,8 @@ def load_rules(path: Path | None, token: str | None, *, max_message_bytes: int) 
         ConfigError: the file and the key that is wrong; never a secret.
     """
     file = validate(_File, read_yaml(path), str(path)) if path else _File()
-    given: dict[str, tuple[str, ...]] = dict(file.labels.items())
-    names = LabelNames({**DEFAULT_NAMES, **given}, file.keep)
+    spellings: dict[str, tuple[str, ...]] = dict(file.labels.items())
+    names = LabelNames({**DEFAULT_NAMES, **spellings}, file.keep)
     clients = [
         Client(name, _secret(client.secret_file, f"{path}: clients.{name}"), client.services, _rates(client))
         for name, client in file.clients.items()
@@ -75,8 +75,8 @@ def _check_tokens(clients: Sequence[Client], path: Path | None) -> None:
     names: dict[str | None, str] = {}
     for client in clients:
         if before := names.get(client.token):
-            others = "http_token_file" if client.name == EVERYBODY else f"clients.{client.name}"
-            raise ConfigError(f"{path}: clients.{before} has the same token as {others}")
+            key = "http_token_file" if client.name == EVERYBODY else f"clients.{client.name}"
+            raise ConfigError(f"{path}: clients.{before} has the same token as {key}")
         names[client.token] = client.name
 
 

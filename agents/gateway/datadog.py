@@ -100,10 +100,10 @@ def _tags(text: Any) -> dict[str, str]:
 
 def _moment(event: Mapping[str, Any], name: str) -> float:
     try:
-        found = datetime.fromisoformat(event[name])
+        moment = datetime.fromisoformat(event[name])
     except (KeyError, TypeError, ValueError):
         raise InvalidMessage(f"event: {name} should be a time, as 2026-01-01T00:00:00Z") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _file(name: str, data: bytes, event: _Event, request: Request, setup: Setup) -> Decoded:

@@ -129,8 +129,8 @@ def add_fleet_routes(app: web.Application, fleet: Fleet, intake: Intake) -> None
 
     async def rules(sent: web.Request) -> web.Response:
         headers = {"ETag": fleet.rules.etag, "Cache-Control": "no-cache"}
-        known = {tag.strip().removeprefix("W/") for tag in sent.headers.get("If-None-Match", "").split(",")}
-        if fleet.rules.etag in known:
+        etags = {tag.strip().removeprefix("W/") for tag in sent.headers.get("If-None-Match", "").split(",")}
+        if fleet.rules.etag in etags:
             return web.Response(status=304, headers=headers)
         return web.Response(body=fleet.rules.content, content_type="application/yaml", headers=headers)
 

@@ -63,14 +63,14 @@ def find_origin(labels: Mapping[str, str], names: LabelNames, *, peer: str = "")
     _check(labels)
 
     def value(meaning: str) -> str:
-        return next((found for name in names.names[meaning] if (found := labels.get(name, "").strip())), "")
+        return next((text for name in names.names[meaning] if (text := labels.get(name, "").strip())), "")
 
     service = service_name(value("service"))
-    kept = {name: labels[name] for name in names.keep if labels.get(name)}
+    labels_kept = {name: labels[name] for name in names.keep if labels.get(name)}
     if region := value("region"):
-        kept["region"] = region
+        labels_kept["region"] = region
     host = re.sub(r"\s+", "-", value("host") or peer or "unknown")[:_MAX_HOST]
-    return Origin(service, host, value("release"), value("endpoint"), kept)
+    return Origin(service, host, value("release"), value("endpoint"), labels_kept)
 
 
 def service_name(text: str) -> str:

@@ -47,19 +47,19 @@ def _answers() -> Mapping[str, Any]:
 def decode(request: Request, setup: Setup) -> Decoded:
     """Read the profiles of every resource of a request, a protocol buffer or its JSON."""
     data = _read(request)
-    found = []
+    resources = []
     whole = xxhash.xxh3_128_hexdigest(request.body)  # a profile alone has no names: they stand in a table
     for number, (attributes, reading) in enumerate(resource_readings(data)):
         if not counts_cpu(reading.measure):
             text = f"{reading.measure.type}: not CPU"
-            found.append(Decoded(skipped=(Skipped("not_cpu", text, is_wrong=False),)))
+            resources.append(Decoded(skipped=(Skipped("not_cpu", text, is_wrong=False),)))
             continue
         try:
             pushed = Pushed(b"", attributes, identity=f"{whole}/{number}")
-            found.append(reading_parts(reading, pushed, request, setup))
+            resources.append(reading_parts(reading, pushed, request, setup))
         except InvalidMessage as error:
-            found.append(Decoded(skipped=(Skipped("malformed", str(error)),)))
-    return joined(found)
+            resources.append(Decoded(skipped=(Skipped("malformed", str(error)),)))
+    return joined(resources)
 
 
 def _read(request: Request) -> Any:

@@ -35,9 +35,12 @@ def decode(request: Request, setup: Setup) -> Decoded:
     key = profile_key(Source(profile.service, profile.host))
     parts = (
         Part(
-            Outgoing("profiles", key, one.value), profile.service, one.samples, f"{key}/{profile.id}/{number}"
+            Outgoing("profiles", key, part.value),
+            profile.service,
+            part.samples,
+            f"{key}/{profile.id}/{number}",
         )
-        for number, one in enumerate(encoded)
+        for number, part in enumerate(encoded)
     )
     return Decoded(tuple(parts), skipped)
 

@@ -118,20 +118,20 @@ def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: Set
         skipped.append(Skipped("oversized_stacks", f"{lost} samples of oversized stacks"))
     parts = (
         Part(
-            Outgoing("profiles", profile_key(source), one.value),
+            Outgoing("profiles", profile_key(source), part.value),
             origin.service,
-            one.samples,
+            part.samples,
             f"{profile.id}/{number}",
         )
-        for number, one in enumerate(encoded)
+        for number, part in enumerate(encoded)
     )
     return Decoded(tuple(parts), tuple(skipped))
 
 
 def joined(decoded: Sequence[Decoded]) -> Decoded:
     """Return what several profiles of one request make."""
-    parts = tuple(part for one in decoded for part in one.parts)
-    return Decoded(parts, tuple(skipped for one in decoded for skipped in one.skipped))
+    parts = tuple(part for profile in decoded for part in profile.parts)
+    return Decoded(parts, tuple(skipped for profile in decoded for skipped in profile.skipped))
 
 
 def _unpacked(data: bytes, setup: Setup) -> bytes:

@@ -108,10 +108,10 @@ class RatePlans:
         plans: dict[str, ServicePlan] = {}
         rates: dict[str, RatePlan] = {}
         for service in sorted(seen)[:MOST_SERVICES]:
-            found = seen[service]
-            busy = self._busy.setdefault(service, _Busy(statistics.fmean(found.cpus)))
-            busy.take(statistics.fmean(found.cpus), lasted_s)
-            rates[service], plans[service] = self._plan(service, found, busy.cpus * len(found.cpus), now)
+            demand = seen[service]
+            busy = self._busy.setdefault(service, _Busy(statistics.fmean(demand.cpus)))
+            busy.take(statistics.fmean(demand.cpus), lasted_s)
+            rates[service], plans[service] = self._plan(service, demand, busy.cpus * len(demand.cpus), now)
         self._rates, self.plans = rates, plans
         self._busy = {service: self._busy[service] for service in plans}
 
@@ -144,13 +144,15 @@ class RatePlans:
         for body in statuses:
             status = orjson.loads(body)  # checked when it came; a model of each would take seconds
             for service, demand in status["planned"].items():
-                each = seen.setdefault(service, _Seen())
+                service_seen = seen.setdefault(service, _Seen())
                 threshold = demand["threshold"]
-                each.thresholds.append(threshold if threshold in self._needed_per_s else self._default)
-                each.cpus.append(demand["cpus"])
-                each.affordable_hz.append(_affordable_hz(status, service))
+                service_seen.thresholds.append(
+                    threshold if threshold in self._needed_per_s else self._default
+                )
+                service_seen.cpus.append(demand["cpus"])
+                service_seen.affordable_hz.append(_affordable_hz(status, service))
                 if demand["rate_hz"]:
-                    each.rates_hz.append(demand["rate_hz"])
+                    service_seen.rates_hz.append(demand["rate_hz"])
         return seen
 
 

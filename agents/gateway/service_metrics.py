@@ -96,9 +96,9 @@ class ServiceMetrics:
         if len(self._families) > MAX_FAMILIES:
             self._families.clear()
         content_type = request.headers.get("content-type", "")
-        found = read_remote_write(request.body, self._families, content_type=content_type)
-        decoded = self._decoded(found, request, self._replicas)
-        return replace(decoded, headers=_written(found)) if V2_TYPE in content_type else decoded
+        readings = read_remote_write(request.body, self._families, content_type=content_type)
+        decoded = self._decoded(readings, request, self._replicas)
+        return replace(decoded, headers=_written(readings)) if V2_TYPE in content_type else decoded
 
     def _decode_otlp(self, request: Request, _setup: Setup) -> Decoded:
         read = read_otlp_json if request.media_type == JSON else read_otlp_metrics
@@ -116,16 +116,16 @@ class ServiceMetrics:
         labelled = tuple(_labelled(reading, target) for reading in page.readings)
         return self._decoded(Readings(labelled, page.invalid, page.first_invalid), request)
 
-    def _decoded(self, found: Readings, request: Request, replicas: Replicas | None = None) -> Decoded:
+    def _decoded(self, every: Readings, request: Request, replicas: Replicas | None = None) -> Decoded:
         """Return readings to be converted; what is invalid is wrong if there is nothing else."""
         skipped: tuple[Skipped, ...] = ()
-        if found.invalid:
-            text = f"{found.first_invalid} ({found.invalid} in all)"
-            skipped = (Skipped("malformed", text, is_wrong=not found.readings),)
-        services = {self._map.service_of(dict(reading.labels)) for reading in found.readings} - {""}
+        if every.invalid:
+            text = f"{every.first_invalid} ({every.invalid} in all)"
+            skipped = (Skipped("malformed", text, is_wrong=not every.readings),)
+        services = {self._map.service_of(dict(reading.labels)) for reading in every.readings} - {""}
 
         def take(client: str) -> None:
-            readings = replicas.admit(found.readings, client, request.now) if replicas else found.readings
+            readings = replicas.admit(every.readings, client, request.now) if replicas else every.readings
             self._conversion.take(readings, request.now)
 
         return Decoded(
@@ -141,9 +141,9 @@ def _labelled(reading: Reading, target: Mapping[str, str]) -> Reading:
     return replace(reading, labels=tuple(sorted({**own, **target}.items())))
 
 
-def _written(found: Readings) -> Mapping[str, str]:
+def _written(readings: Readings) -> Mapping[str, str]:
     """Return what version 2.0 asks a receiver to answer; without it, senders take all for lost."""
-    written = {"Samples": found.samples, "Histograms": found.histograms, "Exemplars": 0}
+    written = {"Samples": readings.samples, "Histograms": readings.histograms, "Exemplars": 0}
     return {f"X-Prometheus-Remote-Write-{name}-Written": str(count) for name, count in written.items()}
 
 

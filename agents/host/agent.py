@@ -109,7 +109,7 @@ class HostAgent:
         now = self._edges.clock()
         self._scan = scan = self._discovery.scan()
         failing = self._samplings.waiting(now)
-        eligible = [found for found in scan.found if found.key not in failing]
+        eligible = [process for process in scan.found if process.key not in failing]
         chosen, waiting = choose(eligible, self._samplings.keys, self._config.processes)
         self._waiting = len(waiting)
         if waiting and not self._reported_waiting:
@@ -184,16 +184,16 @@ class HostAgent:
     def _demands(self) -> Mapping[str, Demand]:
         """Return what is to be said of the services whose rates are planned and that are sampled now."""
         demands: dict[str, Demand] = {}
-        for found in self._scan.found if self._scan else ():
-            how, service = found.target.how, found.target.identity.service
-            if not how.planned or found.key not in self._samplings.keys:
+        for process in self._scan.found if self._scan else ():
+            how, service = process.target.how, process.target.identity.service
+            if not how.planned or process.key not in self._samplings.keys:
                 continue
             before = demands.get(service)
             thresholds = [how.threshold, *([before.threshold] if before else [])]
             named = [threshold for threshold in thresholds if threshold is not None]
             demands[service] = Demand(
                 min(named) if named else None,
-                found.cpu_share + (before.cpus if before else 0.0),
+                process.cpu_share + (before.cpus if before else 0.0),
                 self._planned_hz.get(service, 0.0),
             )
         return demands

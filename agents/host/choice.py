@@ -21,9 +21,9 @@ def choose(
         most: That may be sampled at once.
     """
 
-    def weight(each: Found) -> tuple[float, bool, tuple[int, float]]:
-        is_sampled = each.key in sampled
-        return (-each.cpu_share * (STAYS if is_sampled else 1.0), not is_sampled, each.key)
+    def weight(process: Found) -> tuple[float, bool, tuple[int, float]]:
+        is_sampled = process.key in sampled
+        return (-process.cpu_share * (STAYS if is_sampled else 1.0), not is_sampled, process.key)
 
     ordered = sorted(found, key=weight)
     return ordered[:most], ordered[most:]

@@ -62,7 +62,7 @@ class Scan:
     @property
     def keys(self) -> frozenset[tuple[int, float]]:
         """All processes that a rule takes."""
-        return frozenset(each.key for each in self.found)
+        return frozenset(process.key for process in self.found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +97,18 @@ class Discovery:
     def scan(self) -> Scan:
         """Return all processes as they are now."""
         uptime_s = self._reader.uptime_s()
-        known: dict[int, _Known] = {}
+        processes: dict[int, _Known] = {}
         for pid in self._reader.pids():
-            if each := self._look_at(pid, uptime_s):
-                known[pid] = each
-        self._known = known
+            if process := self._look_at(pid, uptime_s):
+                processes[pid] = process
+        self._known = processes
         self._turn = (self._turn + 1) % TURNS
-        own = {pid for pid in known if self._own_pid in (pid, *_ancestors(pid, known))}
+        own = {pid for pid in processes if self._own_pid in (pid, *_ancestors(pid, processes))}
         for pid in own:  # read in every scan, by pid: they are few
             stat = self._reader.stat(pid)
-            if stat and stat.started == known[pid].stat.started:
-                known[pid] = replace(known[pid], stat=stat)
-        return _scan_of(uptime_s, known, own)
+            if stat and stat.started == processes[pid].stat.started:
+                processes[pid] = replace(processes[pid], stat=stat)
+        return _scan_of(uptime_s, processes, own)
 
     def _look_at(self, pid: int, uptime_s: float) -> _Known | None:
         before = self._known.get(pid)
@@ -135,36 +135,38 @@ class Discovery:
         return before.target is not None or pid % TURNS == self._turn or _is_young(before, before.seen_s)
 
 
-def _is_young(known: _Known, uptime_s: float) -> bool:
-    return uptime_s - known.stat.started < YOUNG_S
+def _is_young(process: _Known, uptime_s: float) -> bool:
+    return uptime_s - process.stat.started < YOUNG_S
 
 
 def _cpu_share(cpu_s: float, lasted_s: float) -> float:
     return cpu_s / lasted_s if lasted_s > 0 else 0.0
 
 
-def _ancestors(pid: int, known: Mapping[int, _Known]) -> Sequence[int]:
+def _ancestors(pid: int, processes: Mapping[int, _Known]) -> Sequence[int]:
     """Return what started a process, the nearest first; parents that are not known end it."""
-    found: list[int] = []
-    parent = known[pid].stat.parent
-    while parent in known and parent not in found:
-        found.append(parent)
-        parent = known[parent].stat.parent
-    return found
+    parents: list[int] = []
+    parent = processes[pid].stat.parent
+    while parent in processes and parent not in parents:
+        parents.append(parent)
+        parent = processes[parent].stat.parent
+    return parents
 
 
-def _scan_of(uptime_s: float, known: Mapping[int, _Known], own: set[int]) -> Scan:
-    found, passed, covered = [], [], 0
-    with_children = {pid for pid, each in known.items() if each.target and each.target.how.subprocesses}
-    for pid, each in known.items():
-        if pid in own or each.decision is None:
+def _scan_of(uptime_s: float, processes: Mapping[int, _Known], own: set[int]) -> Scan:
+    sampled, passed, covered = [], [], 0
+    with_children = {
+        pid for pid, process in processes.items() if process.target and process.target.how.subprocesses
+    }
+    for pid, process in processes.items():
+        if pid in own or process.decision is None:
             continue
-        target = each.decision.target
+        target = process.decision.target
         if target is None:
-            passed.append(Passed(pid, each.command, each.decision))
-        elif with_children and not with_children.isdisjoint(_ancestors(pid, known)):
+            passed.append(Passed(pid, process.command, process.decision))
+        elif with_children and not with_children.isdisjoint(_ancestors(pid, processes)):
             covered += 1
         else:
-            found.append(Found((pid, each.stat.started), target, each.cpu_share, each.command))
-    own_cpu_s = sum(known[pid].stat.cpu_s + known[pid].stat.children_cpu_s for pid in own)
-    return Scan(uptime_s, tuple(found), tuple(passed), own_cpu_s, covered)
+            sampled.append(Found((pid, process.stat.started), target, process.cpu_share, process.command))
+    own_cpu_s = sum(processes[pid].stat.cpu_s + processes[pid].stat.children_cpu_s for pid in own)
+    return Scan(uptime_s, tuple(sampled), tuple(passed), own_cpu_s, covered)

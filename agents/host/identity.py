@@ -37,21 +37,21 @@ def resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
     specification, "Resource SDK"); what is no pair of key and value is left out.
     """
     pairs = (pair.partition("=") for pair in environment.get(RESOURCE_VARIABLE, "").split(","))
-    said = {key.strip(): unquote(value.strip()) for key, equals, value in pairs if equals}
-    found = {
-        name: next(said[key] for key in keys if said.get(key))
+    attributes = {key.strip(): unquote(value.strip()) for key, equals, value in pairs if equals}
+    identity = {
+        name: next(attributes[key] for key in keys if attributes.get(key))
         for name, keys in _ATTRIBUTES.items()
-        if any(said.get(key) for key in keys)
+        if any(attributes.get(key) for key in keys)
     }
     if service := environment.get(SERVICE_VARIABLE, "").strip():
-        found["service"] = service
-    return found
+        identity["service"] = service
+    return identity
 
 
 def pod_uid(cgroup: str) -> str:
     """Return the uid of the Kubernetes pod whose cgroup it is, with hyphens; empty if it is none."""
-    found = _POD.search(cgroup)
-    return found[1].replace("_", "-") if found else ""
+    match = _POD.search(cgroup)
+    return match[1].replace("_", "-") if match else ""
 
 
 def container_id(cgroup: str) -> str:

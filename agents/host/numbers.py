@@ -67,16 +67,16 @@ class HostNumbers:
                 shown = self._services.of(service)
                 rates[shown] = max(rate_hz, rates.get(shown, 0.0))
         delivery = state.delivery
-        found: list[Sample] = [
+        rows: list[Sample] = [
             (telemetry.AGENT_PROCESSES, {"state": name}, count) for name, count in state.processes.items()
         ]
-        found += [(telemetry.AGENT_SAMPLES, {"service": name}, count) for name, count in counted.items()]
-        found += [(telemetry.AGENT_RATE_HZ, {"service": name}, rate) for name, rate in rates.items()]
-        found += [(telemetry.AGENT_COST, {}, state.cost_share), (telemetry.AGENT_BUDGET, {}, state.budget)]
+        rows += [(telemetry.AGENT_SAMPLES, {"service": name}, count) for name, count in counted.items()]
+        rows += [(telemetry.AGENT_RATE_HZ, {"service": name}, rate) for name, rate in rates.items()]
+        rows += [(telemetry.AGENT_COST, {}, state.cost_share), (telemetry.AGENT_BUDGET, {}, state.budget)]
         for outcome, tally in (("published", delivery.published), ("dropped", delivery.dropped)):
-            found.append((telemetry.AGENT_MESSAGES, {"outcome": outcome}, tally.messages))
-        found.append((telemetry.AGENT_WAITING, {}, delivery.unsent.messages))
-        return [*found, (telemetry.AGENT_SPOOL, {}, state.spooled_bytes)]
+            rows.append((telemetry.AGENT_MESSAGES, {"outcome": outcome}, tally.messages))
+        rows.append((telemetry.AGENT_WAITING, {}, delivery.unsent.messages))
+        return [*rows, (telemetry.AGENT_SPOOL, {}, state.spooled_bytes)]
 
 
 def summary(state: State) -> str:

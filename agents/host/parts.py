@@ -80,4 +80,6 @@ def encode_part(part: Part, host: str, max_bytes: int) -> Encoded:
     profile = build_profile(part.stacks, source=source, start=part.start, end=part.end)
     encoded, lost = encode_within(replace(profile, id=uuid4().hex), max_bytes)
     key = profile_key(source)
-    return Encoded(tuple((Outgoing("profiles", key, each.value), each.samples) for each in encoded), lost)
+    return Encoded(
+        tuple((Outgoing("profiles", key, message.value), message.samples) for message in encoded), lost
+    )

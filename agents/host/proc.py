@@ -109,8 +109,8 @@ class ProcReader:
 
     def _user_id(self, pid: int) -> int:
         lines = self._read(f"{pid}/status").splitlines()
-        found = next((line.split() for line in lines if line.startswith("Uid:")), [])
-        return int(found[2]) if len(found) > 2 else 0  # the effective one
+        fields = next((line.split() for line in lines if line.startswith("Uid:")), [])
+        return int(fields[2]) if len(fields) > 2 else 0  # the effective one
 
     def _user(self, user_id: int) -> str:
         if user_id not in self._users:

@@ -50,8 +50,8 @@ class Condition:
     @property
     def patterns(self) -> tuple[re.Pattern[str], ...]:
         """All patterns."""
-        given = (self.command, self.executable, self.cgroup, self.container, *self.environment.values())
-        return tuple(pattern for pattern in given if pattern is not None)
+        conditions = (self.command, self.executable, self.cgroup, self.container, *self.environment.values())
+        return tuple(pattern for pattern in conditions if pattern is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +145,10 @@ def match(condition: Condition, facts: ProcessFacts) -> dict[str, str] | None:
     for pattern, text in texts:
         if pattern is None:
             continue
-        found = pattern.search(text)
-        if not found:
+        groups_match = pattern.search(text)
+        if not groups_match:
             return None
-        groups |= {name: value or "" for name, value in found.groupdict().items()}
+        groups |= {name: value or "" for name, value in groups_match.groupdict().items()}
     return groups
 
 
@@ -164,8 +164,8 @@ KNOWN_NAMES = frozenset({"service", "release", "region", "pod", "container"})
 def fill(text: str, environment: Mapping[str, str], known: Mapping[str, str]) -> str:
     """Put what a process says into a text; what it does not say is empty."""
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1]
+    def value(reference: re.Match[str]) -> str:
+        name = reference[1]
         return environment.get(name[len(_ENV) :], "") if name.startswith(_ENV) else known.get(name, "")
 
     return _TEMPLATE.sub(value, text).strip()
@@ -174,7 +174,7 @@ def fill(text: str, environment: Mapping[str, str], known: Mapping[str, str]) ->
 def _decide_by(rule: Rule, number: int, facts: ProcessFacts, groups: Mapping[str, str]) -> Decision:
     if rule.ignore:
         return Decision(None, "ignored", number)
-    known = {
+    captured = {
         "pod": pod_uid(facts.cgroup),
         "container": container_id(facts.cgroup),
         **resource_attributes(facts.environment),
@@ -182,14 +182,14 @@ def _decide_by(rule: Rule, number: int, facts: ProcessFacts, groups: Mapping[str
     }
 
     def filled(text: str) -> str:
-        found = fill(text, facts.environment, known)
-        return "".join(character if character.isprintable() else "?" for character in found)[:MAX_TEXT]
+        filled_text = fill(text, facts.environment, captured)
+        return "".join(character if character.isprintable() else "?" for character in filled_text)[:MAX_TEXT]
 
     service = filled(rule.service)
     if not SERVICE.fullmatch(service):
         return Decision(None, "invalid_service" if service else "no_service", number, service)
     labels = {name: filled(text) for name, text in rule.labels.items()}
     labels |= {"region": filled(rule.region), "pod": filled(rule.pod)}
-    given = tuple(sorted((name, value) for name, value in labels.items() if value))
-    identity = Identity(service, filled(rule.release), given)
+    filled_labels = tuple(sorted((name, value) for name, value in labels.items() if value))
+    identity = Identity(service, filled(rule.release), filled_labels)
     return Decision(Target(number, identity, rule.how, filled(rule.endpoint)), None, number, service)

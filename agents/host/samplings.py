@@ -55,17 +55,17 @@ class Samplings:
             now: Epoch seconds.
         """
         self._reap(now)
-        wanted = {found.key: found for found in chosen}
+        wanted = {process.key: process for process in chosen}
         for key, sampling in list(self._running.items()):
             if key not in wanted or wanted[key].target != sampling.found.target:
                 sampling.stop()
                 self._ending.append(self._running.pop(key))
         self._backoffs = {key: backoff for key, backoff in self._backoffs.items() if key in present}
         busy = {sampling.found.key for sampling in self._ending}
-        for key, found in wanted.items():
+        for key, process in wanted.items():
             backoff = self._backoffs.get(key)
             if key not in self._running and key not in busy and not (backoff and backoff.until > now):
-                self._running[key] = ProcessSampling(found, self._settings)
+                self._running[key] = ProcessSampling(process, self._settings)
                 self._running[key].start()
 
     def stop(self, timeout_s: float) -> None:

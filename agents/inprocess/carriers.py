@@ -38,7 +38,7 @@ def attach(carrier: Carrier, labels: Labels) -> None:
 def detach(carrier: Carrier, labels: Labels) -> None:
     """Take labels off a carrier."""
     table = _table(carrier)
-    remaining = tuple(each for each in table.get(carrier, ()) if each is not labels)
+    remaining = tuple(attached for attached in table.get(carrier, ()) if attached is not labels)
     if remaining:
         table[carrier] = remaining
     else:

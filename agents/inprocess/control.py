@@ -72,12 +72,12 @@ def start(
         wall: Count waiting threads too.
         budget: Largest share of one CPU that sampling may take.
     """
-    given = {name: value for name, value in locals().items() if value is not None}
+    arguments = {name: value for name, value in locals().items() if value is not None}
     if _process.run:
         log.warning("the sampler runs already")
         return True
     try:
-        _start(read_options(given, os.environ))
+        _start(read_options(arguments, os.environ))
     except Exception as error:  # an application goes on without its samples
         log.warning("not sampling: %s", error)
         return False

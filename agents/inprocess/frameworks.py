@@ -88,8 +88,8 @@ class StarletteMiddleware:
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         """Answer a request."""
         if sampling.on and scope["type"] != "lifespan":
-            asked = dict(scope)  # routers of mounted applications change the scope itself
-            put_late(sys._getframe(), lambda: _label(starlette_endpoint(asked, scope)))
+            outer = dict(scope)  # routers of mounted applications change the scope itself
+            put_late(sys._getframe(), lambda: _label(starlette_endpoint(outer, scope)))
         await self._app(scope, receive, send)
 
 

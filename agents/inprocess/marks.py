@@ -118,11 +118,11 @@ def labels_of(frame: FrameType) -> tuple[Label, ...]:
 
 def labels_above(frame: FrameType | None) -> tuple[Label, ...]:
     """Return the labels of a frame and of all that called it, the nearest first, each once."""
-    found: dict[Label, None] = {}
+    labels: dict[Label, None] = {}
     while frame:
-        found.update(dict.fromkeys(labels_of(frame)))
+        labels.update(dict.fromkeys(labels_of(frame)))
         frame = frame.f_back
-    return tuple(found)
+    return tuple(labels)
 
 
 def under_labels(fn: Callable[P, R], labels: tuple[Label, ...]) -> Callable[P, R]:

@@ -80,12 +80,12 @@ class Gateway:
         """
         import http.client  # imported in the sender's thread: most of what starting would cost
 
-        kept = self._connection is not None
+        reused = self._connection is not None
         try:
             status, reason, after_s = self._post(value)
         except (OSError, http.client.HTTPException) as error:
             self._close()
-            if kept:  # closed by the other side while nothing was sent: no outage yet
+            if reused:  # closed by the other side while nothing was sent: no outage yet
                 return self.deliver(value)
             raise TryLater(f"{self._address[0]}: {error or type(error).__name__}") from None
         if 200 <= status < 300:

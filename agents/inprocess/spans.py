@@ -79,8 +79,8 @@ class SpanProcessor:
         parent = span.parent
         if parent is None or parent.is_remote:
             root = _Root(span, *_baggage_of(parent_context))
-        elif known := self._running.get(parent.span_id):
-            root = known[0]
+        elif running := self._running.get(parent.span_id):
+            root = running[0]
         else:
             return  # its parent has ended, or began before the sampler
         carrier = current_carrier()

@@ -46,9 +46,11 @@ class StackReader:
             running = running_tasks()
             now: dict[int, FrameType] = {}
             try:
-                stacks = [self.read(frames[each], each, running) for each in threads if each in frames]
+                stacks = [
+                    self.read(frames[thread], thread, running) for thread in threads if thread in frames
+                ]
                 now = sys._current_frames()
-                if all(now.get(each) is frames.get(each) for each in threads):
+                if all(now.get(thread) is frames.get(thread) for thread in threads):
                     break
             finally:
                 # They hold the frame of this function, which holds them: what they refer to would live on.
@@ -98,12 +100,12 @@ class StackReader:
 
     def _add(self, texts: list[str], frame: FrameType) -> None:
         code = frame.f_code
-        known = self._texts.get(id(code))
-        if known is None:
+        cached = self._texts.get(id(code))
+        if cached is None:
             if len(self._texts) >= _CACHED_CODES:
                 self._texts.clear()
-            known = self._texts[id(code)] = (code, frame_text(code))
-        texts.append(known[1])
+            cached = self._texts[id(code)] = (code, frame_text(code))
+        texts.append(cached[1])
         _add_labels(texts, labels_of(frame))
 
 

@@ -76,17 +76,17 @@ def _awaiter(future: Any, depth: int) -> Any:
     """Return the task that awaits a future, through at most a few other futures; None if there is none."""
     if depth > 5:
         return None
-    for each in getattr(future, "_asyncio_awaited_by", None) or ():
-        return each if _is_task(each) else _awaiter(each, depth + 1)
+    for waiter in getattr(future, "_asyncio_awaited_by", None) or ():
+        return waiter if _is_task(waiter) else _awaiter(waiter, depth + 1)
     callbacks = [callback for callback, _context in getattr(future, "_callbacks", None) or ()]
     for callback in callbacks or list(getattr(future, "_done_callbacks", ())):
         owner = getattr(callback, "__self__", None)
-        for each in (owner, getattr(owner, "_parent_task", None)):
-            if _is_task(each):
-                return each
+        for waiter in (owner, getattr(owner, "_parent_task", None)):
+            if _is_task(waiter):
+                return waiter
         for between in _futures_of(callback):
-            if between is not future and (found := _awaiter(between, depth + 1)):
-                return found
+            if between is not future and (awaiter := _awaiter(between, depth + 1)):
+                return awaiter
     return None
 
 
@@ -98,7 +98,7 @@ def _futures_of(callback: Any) -> list[Any]:
             held.append(cell.cell_contents)
         except ValueError:  # an empty cell
             continue
-    return [each for each in held if hasattr(each, "_callbacks") and not _is_task(each)]
+    return [value for value in held if hasattr(value, "_callbacks") and not _is_task(value)]
 
 
 def _is_task(value: Any) -> bool:

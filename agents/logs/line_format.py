@@ -108,7 +108,7 @@ def line_format(text: str, first_line: str = "", keys: Mapping[str, str] | None 
     if name:
         return LineFormat(name, _common)
     if "$" in text:
-        return _custom(text, _VARIABLE, lambda found: _NGINX.get(found[1], ("", 0.0)))
+        return _custom(text, _VARIABLE, lambda placeholder: _NGINX.get(placeholder[1], ("", 0.0)))
     if "%" in text:
         # In the configuration it stands between quotes, so that those within have a backslash.
         return _custom(text.replace('\\"', '"').replace("\\t", "\t"), _DIRECTIVE, _apache)
@@ -118,12 +118,12 @@ def line_format(text: str, first_line: str = "", keys: Mapping[str, str] | None 
 
 
 def _common(line: str) -> Fields | None:
-    found = _COMMON.match(line)
-    return (*found.groups(), "") if found else None  # type: ignore[return-value]
+    match = _COMMON.match(line)
+    return (*match.groups(), "") if match else None  # type: ignore[return-value]
 
 
-def _apache(found: re.Match[str]) -> tuple[str, float]:
-    argument, directive = found[1], found[2]
+def _apache(match: re.Match[str]) -> tuple[str, float]:
+    argument, directive = match[1], match[2]
     if (
         directive == "t"
         and argument
@@ -139,11 +139,11 @@ def _custom(
     """Return a format of which each variable reaches up to what stands behind it."""
     pattern, position, unit_s = "", 0, 1.0
     seen: set[str] = set()
-    for found in variable.finditer(text):
-        pattern += re.escape(text[position : found.start()])
-        position = found.end()
-        says, scale = meaning(found)
-        if variable is _DIRECTIVE and says == "time" and not found[1]:
+    for placeholder in variable.finditer(text):
+        pattern += re.escape(text[position : placeholder.start()])
+        position = placeholder.end()
+        says, scale = meaning(placeholder)
+        if variable is _DIRECTIVE and says == "time" and not placeholder[1]:
             pattern += r"\[(?P<time>[^\]]+)\]"
         else:
             end = text[position : position + 1]
@@ -163,24 +163,24 @@ def _by_groups(pattern: re.Pattern[str], names: set[str]) -> Parse:
     match = pattern.match
     method = "method" if "request" not in names and "method" in names else ""
     wanted = ("time", "request" if "request" in names else "target", "status", "duration")
-    given = tuple(name for name in wanted if name in names)
+    groups = tuple(name for name in wanted if name in names)
     lacking = [index for index, name in enumerate(wanted) if name not in names]
 
     def parse(line: str) -> Fields | None:
-        found = match(line)
-        if not found:
+        fields_match = match(line)
+        if not fields_match:
             return None
-        fields = list(found.group(*given))
+        fields = list(fields_match.group(*groups))
         for index in lacking:
             fields.insert(index, "")
         if "request" not in names:
-            fields[1] = f"{found[method] if method else '-'} {fields[1]}"
+            fields[1] = f"{fields_match[method] if method else '-'} {fields[1]}"
         return fields[0], fields[1], fields[2], fields[3]
 
     def parse_whole(line: str) -> Fields | None:
-        found = match(line)
+        fields_match = match(line)
         # For speed: one call for all four.
-        return found.group("time", "request", "status", "duration") if found else None  # type: ignore[return-value]
+        return fields_match.group("time", "request", "status", "duration") if fields_match else None  # type: ignore[return-value]
 
     return parse_whole if {"time", "request", "status", "duration"} <= names else parse
 
@@ -231,10 +231,10 @@ def _json(keys: Mapping[str, str]) -> LineFormat:
 
     def value(line: dict[str, object], says: str) -> str:
         for key in candidates[says]:
-            if (found := line.get(key)) is not None and not isinstance(found, dict | list):
+            if (member := line.get(key)) is not None and not isinstance(member, dict | list):
                 is_scaled = says == "duration" and unit_s == 1.0
                 scale = _unit_s(key) if is_scaled else 1.0
-                return str(found) if scale == 1.0 else _scaled(found, scale)
+                return str(member) if scale == 1.0 else _scaled(member, scale)
         return ""
 
     def parse(text: str) -> Fields | None:

@@ -50,8 +50,8 @@ class Counting:
         """Return the format of a log that begins with these lines, and see ``names`` before they count."""
         format_ = self.format_of(head)
         if names:
-            found = [fields for line in head[:LEARNT] if (fields := format_.parse(line))]
-            self.types.learn([request for _, request, status, _ in found if status not in NO_ROUTE])
+            parsed = [fields for line in head[:LEARNT] if (fields := format_.parse(line))]
+            self.types.learn([request for _, request, status, _ in parsed if status not in NO_ROUTE])
         return format_
 
 
@@ -74,17 +74,17 @@ class LogFollower:
         self._kept = 0  # messages that are
         self._saved_at = 0.0
         self._is_failing = False
-        kept = state.read() if state else None
-        position = kept.position if kept else None
-        self._log = FollowedLog(path, position, is_new=kept is not None)
+        saved = state.read() if state else None
+        position = saved.position if saved else None
+        self._log = FollowedLog(path, position, is_new=saved is not None)
         self._head = self._log.head()
-        self._learns = not (kept and kept.types.types)
-        if kept:
-            counting.types.restore(kept.types)
+        self._learns = not (saved and saved.types.types)
+        if saved:
+            counting.types.restore(saved.types)
         self.tally = RequestTally(counting.options, self._format(), counting.types)
-        if kept:
-            self._unsaved = self.tally.restore(kept.tally)
-            for message in kept.outbox:
+        if saved:
+            self._unsaved = self.tally.restore(saved.tally)
+            for message in saved.outbox:
                 outbox.put(Pending(Outgoing(message.topic, message.key, message.value.encode())))
         if state:
             self._write()

@@ -131,9 +131,9 @@ class OpenLog:
 
     def read(self) -> list[str]:
         """Return lines, about a megabyte at most; one that has no end yet is kept back."""
-        found = self._next_bytes()
-        self.is_at_end = len(found) < CHUNK_BYTES
-        whole, end, rest = found.rpartition(b"\n")
+        content = self._next_bytes()
+        self.is_at_end = len(content) < CHUNK_BYTES
+        whole, end, rest = content.rpartition(b"\n")
         data = self._rest + whole
         if end:
             self._pass(data, self._behind + whole + end, self._rest_bytes + len(whole) + 1)

@@ -122,7 +122,7 @@ class RequestTally:
                 PeriodState(period=period, cells={type_: cell.state() for type_, cell in cells.items()})
                 for period, cells in self._cells.items()
             ),
-            parts=tuple(each for each in self._parts.items() if each[0] >= self._closed),
+            parts=tuple(part for part in self._parts.items() if part[0] >= self._closed),
             seen=tuple(sorted(self._seen)),
             closed=self._closed,
             is_begun=self._is_begun,
@@ -138,8 +138,8 @@ class RequestTally:
         self._closed, self._is_begun = state.closed, state.is_begun
         self._latest_s = -math.inf if state.latest_s is None else state.latest_s
         restored = {
-            each.period: {type_: _Cell.of(cell) for type_, cell in each.cells.items()}
-            for each in state.periods
+            saved_period.period: {type_: _Cell.of(cell) for type_, cell in saved_period.cells.items()}
+            for saved_period in state.periods
         }
         if (state.host, state.release) == (self._options.host, self._options.release):
             self._cells = restored
@@ -149,8 +149,8 @@ class RequestTally:
             first = min(restored)
             del restored[first]
             self._is_begun, self._closed = True, max(self._closed, first + 1)
-        others = replace(self._options, host=state.host, release=state.release)
-        messages = [self._requests(period, restored[period], others) for period in sorted(restored)]
+        sender = replace(self._options, host=state.host, release=state.release)
+        messages = [self._requests(period, restored[period], sender) for period in sorted(restored)]
         for period in restored:
             self._parts[period] = self._parts.get(period, 0) + 1
         return messages
@@ -223,17 +223,17 @@ class RequestTally:
         columns = {"time": [period * self._options.period_s for period, _ in counted]}
         times: dict[str, list[float]] = {}
         for type_ in sorted(self._seen):
-            each = [cells.get(type_, _NO_REQUESTS) for _, cells in counted]
-            columns[type_] = [float(cell.requests) for cell in each]
-            times[time_column(type_)] = [_typical_s(cell) for cell in each]
+            type_cells = [cells.get(type_, _NO_REQUESTS) for _, cells in counted]
+            columns[type_] = [float(cell.requests) for cell in type_cells]
+            times[time_column(type_)] = [_typical_s(cell) for cell in type_cells]
         has_times = any(math.isfinite(value) for column in times.values() for value in column)
         return columns | times if has_times else columns
 
     def summary(self) -> str:
         """Return one line: what was counted, and what was not."""
         text = f"{self.requests:,} requests of {len(self._seen)} types in {self.lines:,} lines"
-        others = (self.others, "have no type of their own")
-        for many, which in (others, (self.late, "came after their period was closed")):
+        untyped = (self.others, "have no type of their own")
+        for many, which in (untyped, (self.late, "came after their period was closed")):
             text += f"; {many:,} {which}" if many else ""
         if self.invalid:
             named = ", ".join(map(str, self.invalid_lines))
@@ -360,7 +360,7 @@ _NO_REQUESTS = _Cell()
 
 
 def _counts(type_: str, cell: _Cell) -> TypeCounts:
-    responses = tuple(cell.statuses.get(each[0], 0) for each in RESPONSE_CLASSES)
+    responses = tuple(cell.statuses.get(response_class[0], 0) for response_class in RESPONSE_CLASSES)
     return TypeCounts(type_, cell.requests, responses, tuple(sorted(_sketch(cell).items())))
 
 

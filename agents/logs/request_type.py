@@ -57,24 +57,24 @@ class RequestTypes:
 
     def of(self, request: str) -> str:
         """Return the type of a request such as ``GET /cart/17?x=1 HTTP/1.1``."""
-        found = self._known.get(request)
-        if found is None:
+        type_ = self._known.get(request)
+        if type_ is None:
             folded = self._folded(request)
-            found = self._known.get(folded)
-            if found is None:
-                found = self._known[folded] = self._admitted(self._named(folded))
+            type_ = self._known.get(folded)
+            if type_ is None:
+                type_ = self._known[folded] = self._admitted(self._named(folded))
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
-            self._known[request] = found
-        return found
+            self._known[request] = type_
+        return type_
 
     def of_unanswered(self, request: str) -> str:
         """Return the type of a request with a status of NO_ROUTE: one that there is, or OTHER."""
         folded = self._folded(request)
         if folded.startswith("="):
             return self.of(request)
-        found = self._known.get(folded) or self._named(folded, is_new=False)
-        return found if found in self._types else OTHER
+        type_ = self._known.get(folded) or self._named(folded, is_new=False)
+        return type_ if type_ in self._types else OTHER
 
     def state(self) -> TypesState:
         """Return what names depend on, besides rules and ``most``."""
@@ -144,5 +144,5 @@ class RequestTypes:
         return name
 
 
-def _spelt(found: re.Match[str]) -> str:
-    return f"/:{found.lastgroup}"
+def _spelt(match: re.Match[str]) -> str:
+    return f"/:{match.lastgroup}"

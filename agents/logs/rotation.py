@@ -48,11 +48,11 @@ def _rotated(path: Path, live: OpenLog | None) -> list[OpenLog]:
     """Return the rotated files of a log, open, in the order in which they were last written."""
     stem, suffix = re.escape(path.stem), re.escape(path.suffix)
     pattern = re.compile(rf"{stem}{_WITHIN}{suffix}{_BEHIND}(\.gz)?")
-    found = {file.name: file for file in _files(path.parent) if pattern.fullmatch(file.name)}
-    found.pop(path.name, None)
+    files = {file.name: file for file in _files(path.parent) if pattern.fullmatch(file.name)}
+    files.pop(path.name, None)
     opened = []
-    for file in sorted(found.values(), key=_written)[-MOST_ROTATED:]:
-        if file.name.endswith(".gz") and file.name.removesuffix(".gz") in found:
+    for file in sorted(files.values(), key=_written)[-MOST_ROTATED:]:
+        if file.name.endswith(".gz") and file.name.removesuffix(".gz") in files:
             continue  # it is being compressed
         with contextlib.suppress(ConfigError):  # not for us to read
             rotated = OpenLog.open(Path(file.path), is_rotated=True)

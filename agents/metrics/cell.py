@@ -54,19 +54,19 @@ class Cell:
             self.exponential = self.exponential.plus(value) if self.exponential else value
             self._count(part, value.count, is_error)
         elif part == "bucket":
-            found = self.buckets.setdefault(reading.at, [0.0, 0.0])
-            found[0] += value
-            found[1] += 1
+            sums = self.buckets.setdefault(reading.at, [0.0, 0.0])
+            sums[0] += value
+            sums[1] += 1
             if reading.at == math.inf:
                 self._count(part, value, is_error)
         elif part == "quantile":
-            found = self.ranks.setdefault(reading.at, [0.0, 0.0])
-            found[0] += value * seconds
-            found[1] += seconds
+            sums = self.ranks.setdefault(reading.at, [0.0, 0.0])
+            sums[0] += value * seconds
+            sums[1] += seconds
         elif part == "gauge":
-            found = self.levels.setdefault(hash(reading.labels), [0.0, 0.0])
-            found[0] += value * seconds
-            found[1] += seconds
+            sums = self.levels.setdefault(hash(reading.labels), [0.0, 0.0])
+            sums[0] += value * seconds
+            sums[1] += seconds
         else:
             self._count(part, value, is_error)
 
@@ -107,12 +107,14 @@ class Cell:
             # A bound that not all hosts have says nothing of all of them.
             series = max(count for _, count in self.buckets.values())
             at_most = {bound: total for bound, (total, count) in self.buckets.items() if count == series}
-            found = [(rank, bucket_quantile(rank, at_most)) for rank in rule.quantiles]
+            quantiles = [(rank, bucket_quantile(rank, at_most)) for rank in rule.quantiles]
         elif self.exponential is not None:
-            found = [(rank, self.exponential.quantile(rank)) for rank in rule.quantiles]
+            quantiles = [(rank, self.exponential.quantile(rank)) for rank in rule.quantiles]
         else:
-            found = [(rank, total / seconds) for rank, (total, seconds) in self.ranks.items() if seconds > 0]
-        for rank, value in found:
+            quantiles = [
+                (rank, total / seconds) for rank, (total, seconds) in self.ranks.items() if seconds > 0
+            ]
+        for rank, value in quantiles:
             if math.isfinite(value):
                 yield CellValue(f".p{rank * 100:g}", value, metadata)
 

@@ -73,26 +73,26 @@ class Conversion:
 
     def close(self, now: float) -> list[MetricPoints]:
         """Return the points of what is complete at a time of the clock, and forget what is idle."""
-        found: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]] = {}
+        complete: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]] = {}
         for service, intervals in list(self._services.items()):
             for start, target, cell in intervals.close(now):
                 if not abs(cell.value) <= MAX_METRIC:  # nor NaN: no message holds it
                     continue
                 name = cut_name(f"{target.name}{cell.ending}{target.values}", MAX_METRIC_NAME)
-                points = found.setdefault((service, name), (target, cell.metadata, []))
+                points = complete.setdefault((service, name), (target, cell.metadata, []))
                 points[2].append((start, cell.value))
             if now - intervals.arrived > max(IDLE_S, 2 * self._map.wait):
                 del self._services[service]
         while self._series and next(iter(self._series.values())).seen < now - IDLE_S:
             self._series.popitem(last=False)
-        return list(_points(found))
+        return list(_points(complete))
 
     def _find(self, reading: Reading) -> _Series | None:
         """Return what is known of a reading's series, None if it is not wanted or there is no room."""
         key = (reading.name, reading.labels, reading.part, reading.at)
-        if (known := self._series.get(key)) is not None:
+        if (series_of_key := self._series.get(key)) is not None:
             self._series.move_to_end(key)
-            return known
+            return series_of_key
         target = self._targets.find(reading.name, reading.labels)
         if target is None or not target.service:
             self.counts["unwanted" if target is None else "no_service"] += 1
@@ -125,22 +125,22 @@ class Conversion:
             return
         self.counts["taken"] += 1
         series.last = Last(reading.time, reading.value, reading.start)
-        kept = True
+        in_time = True
         if reading.part in ("gauge", "quantile"):
             recent = last is not None and reading.time - last.time <= LONGEST_GAP_S
             since = last.time if last and recent else reading.time - 1e-3
-            kept = intervals.add(series.target, reading, reading.value, since, series.unit)
+            in_time = intervals.add(series.target, reading, reading.value, since, series.unit)
         elif (increase := increase_of(last, reading)) is not None:
             self.counts["resets"] += increase.is_reset
-            kept = intervals.add(series.target, reading, increase.value, increase.since, series.unit)
-        if not kept and reading.time < intervals.watermark - self._map.wait:
+            in_time = intervals.add(series.target, reading, increase.value, increase.since, series.unit)
+        if not in_time and reading.time < intervals.watermark - self._map.wait:
             self.counts["late"] += 1
 
 
 def _points(
-    found: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]],
+    complete: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]],
 ) -> Iterator[MetricPoints]:
-    for (service, name), (target, metadata, points) in found.items():
+    for (service, name), (target, metadata, points) in complete.items():
         times, values = np.array(sorted(points)).T
         yield MetricPoints(
             service, name, times, values, target.rule.setup, metadata.unit, metadata.kind, metadata.direction

@@ -53,28 +53,28 @@ class Exponential:
     def plus(self, other: Exponential) -> Exponential:
         """Return the observations of both, at the lower scale of the two."""
         scale = min(self.scale, other.scale)
-        one, two = self.at_scale(scale), other.at_scale(scale)
+        own, theirs = self.at_scale(scale), other.at_scale(scale)
         return Exponential(
             scale,
-            one.zero + two.zero,
-            max(one.zero_threshold, two.zero_threshold),
-            _added(one.positive, two.positive, 1.0),
-            _added(one.negative, two.negative, 1.0),
+            own.zero + theirs.zero,
+            max(own.zero_threshold, theirs.zero_threshold),
+            _added(own.positive, theirs.positive, 1.0),
+            _added(own.negative, theirs.negative, 1.0),
         )
 
     def minus(self, earlier: Exponential) -> Exponential | None:
         """Return what came since an earlier state; None if it began to count anew in between."""
         scale = min(self.scale, earlier.scale)
-        one, two = self.at_scale(scale), earlier.at_scale(scale)
-        found = Exponential(
+        own, theirs = self.at_scale(scale), earlier.at_scale(scale)
+        difference = Exponential(
             scale,
-            one.zero - two.zero,
-            max(one.zero_threshold, two.zero_threshold),
-            _added(one.positive, two.positive, -1.0),
-            _added(one.negative, two.negative, -1.0),
+            own.zero - theirs.zero,
+            max(own.zero_threshold, theirs.zero_threshold),
+            _added(own.positive, theirs.positive, -1.0),
+            _added(own.negative, theirs.negative, -1.0),
         )
-        counts = (found.zero, *found.positive.values(), *found.negative.values())
-        return found if min(counts) >= 0 else None
+        counts = (difference.zero, *difference.positive.values(), *difference.negative.values())
+        return difference if min(counts) >= 0 else None
 
     def times(self, factor: float) -> Exponential:
         """Return a share of the observations."""
@@ -124,17 +124,17 @@ def buckets_from(offset: int, counts: list[float]) -> dict[int, float]:
 
 
 def _merged(counts: Mapping[int, float], shift: int) -> dict[int, float]:
-    found: dict[int, float] = {}
+    merged: dict[int, float] = {}
     for index, count in counts.items():
-        found[index >> shift] = found.get(index >> shift, 0.0) + count
-    return found
+        merged[index >> shift] = merged.get(index >> shift, 0.0) + count
+    return merged
 
 
-def _added(one: Mapping[int, float], two: Mapping[int, float], sign: float) -> dict[int, float]:
-    found = dict(one)
-    for index, count in two.items():
-        found[index] = found.get(index, 0.0) + sign * count
-    return found
+def _added(counts: Mapping[int, float], added: Mapping[int, float], sign: float) -> dict[int, float]:
+    total = dict(counts)
+    for index, count in added.items():
+        total[index] = total.get(index, 0.0) + sign * count
+    return total
 
 
 def _between(low: float, high: float, share: float) -> float:

@@ -64,8 +64,8 @@ class MetricRule(StrictModel):
 
     def is_error(self, labels: Mapping[str, str]) -> bool | None:
         """Return whether a series counts errors; None if it has no label that would say so."""
-        said = [_matches(labels[label], globs) for label, globs in self.errors.items() if label in labels]
-        return any(said) if said else None
+        matches = [_matches(labels[label], globs) for label, globs in self.errors.items() if label in labels]
+        return any(matches) if matches else None
 
 
 class MetricMap(StrictModel):

@@ -44,21 +44,21 @@ class Replicas:
             client: Who sent it: another client's cluster of the same name is another one.
             now: Epoch seconds.
         """
-        found, decided = [], dict[tuple[str, str], bool]()
+        admitted, decided = [], dict[tuple[str, str], bool]()
         for reading in readings:
             cluster, replica = _labels_of(reading.labels)
             if not cluster or not replica:
-                found.append(reading)
+                admitted.append(reading)
                 continue
             if (cluster, replica) not in decided:
                 decided[cluster, replica] = self._is_elected((client, cluster), replica, now)
             if decided[cluster, replica]:
-                found.append(
-                    replace(reading, labels=tuple(each for each in reading.labels if each[0] != REPLICA))
+                admitted.append(
+                    replace(reading, labels=tuple(label for label in reading.labels if label[0] != REPLICA))
                 )
             else:
                 self.counts["replica"] += 1
-        return found
+        return admitted
 
     def _is_elected(self, key: tuple[str, str], replica: str, now: float) -> bool:
         elected = self._elected.get(key)

@@ -69,7 +69,7 @@ def read_files(paths: Sequence[Path], request: Import) -> list[Imported]:
         ConfigError: a file cannot be read, is of no known format, holds no stack at all, or ends after
             the latest moment.
     """
-    found = []
+    files = []
     for index, path in enumerate(paths):
         with file_errors(path):
             written = request.now if str(path) == STDIN else path.stat().st_mtime
@@ -78,8 +78,8 @@ def read_files(paths: Sequence[Path], request: Import) -> list[Imported]:
         if start + length_s > request.latest:
             where = path if first is None else "--start"
             raise ConfigError(f"{where}: would end at {to_iso(start + length_s)}, which is still to come")
-        found.append(_read(path, request, start))
-    return found
+        files.append(_read(path, request, start))
+    return files
 
 
 def profile_key(source: Source) -> str:

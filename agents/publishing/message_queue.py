@@ -137,9 +137,9 @@ class MessageQueue:
                     self._report(error)
             while self._memory:
                 self._evict()
-            kept = self._spool.waiting
+            waiting = self._spool.waiting
             self._spool.close()
-            return kept
+            return waiting
 
     @property
     def dropped(self) -> Tally:

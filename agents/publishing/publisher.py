@@ -103,9 +103,9 @@ class BackgroundPublisher:
             self._cancel()
             self._thread.join(2 * STALLED_S)
         self._queue.put_back()
-        kept = self._queue.close()
+        spooled = self._queue.close()
         delivery = self.delivery
-        return replace(delivery, unsent=delivery.unsent.minus(kept), kept=kept)
+        return replace(delivery, unsent=delivery.unsent.minus(spooled), kept=spooled)
 
     @property
     def delivery(self) -> Delivery:

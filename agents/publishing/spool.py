@@ -226,8 +226,8 @@ class Spool:
             if self._reading is None:
                 self._reading = segment.path.open("rb")
             self._reading.seek(segment.position)
-            if found := read_record(self._reading, segment.size - segment.position):
-                pending, size = found
+            if record := read_record(self._reading, segment.size - segment.position):
+                pending, size = record
                 self._taken = (segment.path, segment.position)
                 segment.position += size
                 segment.unread = segment.unread.minus(Tally(1, pending.samples))

@@ -176,11 +176,11 @@ class Sampler:
 
     def _start(self, over: Callable[[], bool]) -> Run:
         """Start a run and wait until it samples; one that does not, in time or before ``over``, is ended."""
-        asked = self._clock()
+        started = self._clock()
         run = self._kernel.start(self._process.pid, lambda: self._wakes.put(None))
-        self._wait(lambda: run.ready > 0 or run.exited is not None or over(), asked + START_S)
+        self._wait(lambda: run.ready > 0 or run.exited is not None or over(), started + START_S)
         if run.ready:
-            self._lead_s = min(max(run.ready - asked, 0.0), self._interval_s / 2)
+            self._lead_s = min(max(run.ready - started, 0.0), self._interval_s / 2)
         else:
             run.kill()
             self._wait(lambda: run.exited is not None, self._clock() + STOP_S)

@@ -79,7 +79,7 @@ def said_by_closing(closing: Closing) -> Said:
     Raises:
         InvalidMessage: its labels say different things.
     """
-    by_label = {_LABELS[name] for one in closing.labels if (name := _normal(one)) in _LABELS}
+    by_label = {_LABELS[name] for label in closing.labels if (name := _normal(label)) in _LABELS}
     if len(by_label) > 1:
         raise InvalidMessage(f"labels say {' and '.join(sorted(by_label))}")
     verdict = next(iter(by_label), _REASONS.get(closing.reason, "acknowledged"))
@@ -92,7 +92,7 @@ def is_news(closing: Closing, said: Said, state: VerdictKind | None, resolved: b
     Smidgen closes what is resolved, and so does who sees that it is: without a label that says nothing. Nor
     does it take back what a person said of the event in words.
     """
-    if any(_normal(one) in _LABELS for one in closing.labels):
+    if any(_normal(label) in _LABELS for label in closing.labels):
         return True
     return not resolved and (state is None or state in _SAYS_LESS.get(said.verdict, ()))
 

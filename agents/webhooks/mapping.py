@@ -38,8 +38,8 @@ class _Rule(StrictModel):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        given = (self.branch, self.tag, self.environment, self.gate)
-        if sum(value is not None for value in given) != 1:
+        conditions = (self.branch, self.tag, self.environment, self.gate)
+        if sum(value is not None for value in conditions) != 1:
             raise ValueError("give one of branch, tag, environment and gate")
         return self
 
@@ -149,12 +149,12 @@ class Source:
 
     def services(self, occasion: Occasion, name: str) -> tuple[str, ...]:
         """Return the services that a branch, tag or environment of this name deploys."""
-        found = (
+        matching = (
             service
             for kind, glob, service in self.rules
             if kind == occasion and fnmatch.fnmatchcase(name, glob)
         )
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(matching))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +247,10 @@ def _rule(rule: _Rule) -> tuple[Occasion, str, str]:
 def _folder(clone: Path | None, file: Path, where: str) -> Path | None:
     if clone is None:
         return None
-    found = file.parent / clone.expanduser()
-    if not found.is_dir():
-        raise ConfigError(f"{where}.repository_path: {found}: no such folder")
-    return found
+    folder = file.parent / clone.expanduser()
+    if not folder.is_dir():
+        raise ConfigError(f"{where}.repository_path: {folder}: no such folder")
+    return folder
 
 
 def _secret(repository: _Signing, environ: Mapping[str, str], where: str) -> str:

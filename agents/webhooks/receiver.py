@@ -58,8 +58,8 @@ class Receiver:
         event = headers.get("X-GitHub-Event" if forge == "github" else "X-Gitlab-Event", "")
         if forge == "github" and event == "ping":
             return Answer(200, "pong")
-        known = github.EVENTS if forge == "github" else gitlab.EVENTS
-        if event not in known and not (self._replies and event in ANSWER_EVENTS[forge]):
+        events = github.EVENTS if forge == "github" else gitlab.EVENTS
+        if event not in events and not (self._replies and event in ANSWER_EVENTS[forge]):
             return Answer(204)
         key = _delivery(forge, headers, body)
         if key in self._done:

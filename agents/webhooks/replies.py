@@ -85,13 +85,13 @@ def read_answer(written: str) -> Said | None:
     """
     lines = [line for line in written.splitlines() if not line.lstrip().startswith(">")]
     own = "\n".join(lines).strip()
-    found = _COMMAND.match(own) or _WORD.match(own)
-    if not found:
+    match = _COMMAND.match(own) or _WORD.match(own)
+    if not match:
         if _CALLED.match(own):
             raise InvalidMessage("no verdict")
         return None
-    verdict = cast("VerdictKind", found[1].lower().replace(" ", "-"))
-    rest = (found[2] or "").strip()
+    verdict = cast("VerdictKind", match[1].lower().replace(" ", "-"))
+    rest = (match[2] or "").strip()
     event = subject = ""
     if verdict in ("duplicate", "cause"):
         if not (named := _SUBJECT.match(rest)):

@@ -93,8 +93,8 @@ class LabelModel:
         )
         try:
             with _OPENER.open(request, timeout=TIMEOUT_S) as answer:
-                found = json.loads(answer.read(MOST_ANSWER))
-            return str(found["choices"][0]["message"]["content"])
+                reply = json.loads(answer.read(MOST_ANSWER))
+            return str(reply["choices"][0]["message"]["content"])
         except (OSError, ValueError, urllib.error.URLError) as error:
             raise ModelUnavailable(f"{self.endpoint}: {error}") from None
         except (KeyError, IndexError, TypeError):

@@ -33,16 +33,16 @@ class RequestTable:
     @classmethod
     def read(cls, path: Path) -> RequestTable:
         """Read a file whose series have the same times."""
-        found = read_series(path, plain=True)
-        starts = found[0].timestamps
+        all_series = read_series(path, plain=True)
+        starts = all_series[0].timestamps
         if starts is None:
             raise ConfigError(f"{path}: has no column of times")
-        for series in found:
+        for series in all_series:
             if series.timestamps is None or not np.array_equal(series.timestamps, starts):
-                raise ConfigError(f"{path}: {series.metric}: has other times than {found[0].metric}")
+                raise ConfigError(f"{path}: {series.metric}: has other times than {all_series[0].metric}")
         if len(starts) < 2:
             raise ConfigError(f"{path}: has {len(starts)} period, and two at least are needed")
-        return cls(path, starts, {series.metric: series.levels for series in found})
+        return cls(path, starts, {series.metric: series.levels for series in all_series})
 
     @property
     def width_s(self) -> float:
@@ -103,5 +103,5 @@ def _metric(side: RequestTable, extra: Sequence[Series], name: str) -> tuple[Flo
             times = series.timestamps[np.isfinite(series.levels)]
             values = align(side.starts, side.width_s, series.timestamps, series.levels)
             return values, periods_a_point(side.width_s, times)
-    known = (*side.columns, *(series.metric for series in extra))
-    raise ConfigError(f"--metric: no series {name!r}; there are {listed(known, name)}")
+    names = (*side.columns, *(series.metric for series in extra))
+    raise ConfigError(f"--metric: no series {name!r}; there are {listed(names, name)}")

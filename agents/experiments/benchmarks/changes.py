@@ -69,17 +69,17 @@ def find_changes(
         threshold: Relative change that matters.
         confidence: That the change lies between its first and last commit.
     """
-    shifts = [(one, segment(one.levels)) for one in series]
-    p_values = [shift.p_value for _, found in shifts for shift in found]
-    without = sum(not found for _, found in shifts)
+    shifts = [(item, segment(item.levels)) for item in series]
+    p_values = [shift.p_value for _, shifts_found in shifts for shift in shifts_found]
+    without = sum(not shifts_found for _, shifts_found in shifts)
     adjusted = iter(stats.false_discovery_control(p_values + [1.0] * without).tolist() if p_values else ())
     changes = [
-        _change(one, found, number, next(adjusted), confidence)
-        for one, found in shifts
-        for number in range(len(found))
+        _change(item, shifts_found, number, next(adjusted), confidence)
+        for item, shifts_found in shifts
+        for number in range(len(shifts_found))
     ]
-    kept = [one for one in changes if one.p_value <= alpha and abs(one.relative) >= threshold]
-    return sorted(kept, key=lambda one: (one.index, -abs(one.relative), one.series.name))
+    significant = [item for item in changes if item.p_value <= alpha and abs(item.relative) >= threshold]
+    return sorted(significant, key=lambda item: (item.index, -abs(item.relative), item.series.name))
 
 
 def _change(
@@ -88,9 +88,9 @@ def _change(
     shift = shifts[number]
     begin = shifts[number - 1].index if number else 0
     end = shifts[number + 1].index if number + 1 < len(shifts) else len(series.levels)
-    known = begin + np.flatnonzero(~np.isnan(series.levels[begin:end]))
-    values = series.levels[known]
-    split = int(np.searchsorted(known, shift.index))
+    measured = begin + np.flatnonzero(~np.isnan(series.levels[begin:end]))
+    values = series.levels[measured]
+    split = int(np.searchsorted(measured, shift.index))
     noise = _noise(values, split)
     # Between two commits, never amid one: which commit begins the new level has a posterior of its own.
     allowed = np.ones(len(values) - 1, dtype=np.bool_)
@@ -99,18 +99,18 @@ def _change(
     likely = 1 + likeliest(mass, confidence)
     first, last = min(int(likely.min()), split) - 1, max(int(likely.max()), split)
     of_commits = np.zeros(len(series.levels))
-    of_commits[known[1:]] = mass
+    of_commits[measured[1:]] = mass
     old, new = suspect_range(values, split, up=shift.after > shift.before)
     return BenchmarkChange(
         series,
         shift.index,
-        int(known[first]),
-        int(known[last]),
+        int(measured[first]),
+        int(measured[last]),
         shift.before,
         shift.after,
         p_value,
         of_commits,
-        (int(known[min(first, old)]), int(known[max(last, new)])),
+        (int(measured[min(first, old)]), int(measured[max(last, new)])),
     )
 
 
@@ -120,9 +120,9 @@ def _noise(values: FloatArray, split: int) -> tuple[float, float]:
     spread = float(np.median(np.abs(left))) * 1.4826
     if not spread:
         spread = float(left.std())
-    kept = np.clip(left, -3 * spread, 3 * spread)
-    squares = float((kept**2).sum())
-    follows = float((kept[1:] * kept[:-1]).sum()) / squares if squares else 0.0
+    clipped = np.clip(left, -3 * spread, 3 * spread)
+    squares = float((clipped**2).sum())
+    follows = float((clipped[1:] * clipped[:-1]).sum()) / squares if squares else 0.0
     correlation = min(max(follows, 0.0), _MOST_CORRELATED)
     degrees = max(len(values) - 2, 1)
     variance = squares / degrees * (1 + correlation) / (1 - correlation)

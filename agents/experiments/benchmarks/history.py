@@ -122,18 +122,18 @@ def arrange(runs: Sequence[Run], order: Sequence[str] = ()) -> History:
     values: dict[tuple[str, str], list[list[float]]] = {}
     better: dict[tuple[str, str], bool] = {}
     for run in runs:
-        for one in run.results.measurements:
-            key = one.name, one.unit
-            better[key] = one.more_is_better
-            values.setdefault(key, [[] for _ in commits])[column[run.commit]] += one.values
+        for measurement in run.results.measurements:
+            key = measurement.name, measurement.unit
+            better[key] = measurement.more_is_better
+            values.setdefault(key, [[] for _ in commits])[column[run.commit]] += measurement.values
     series = tuple(
         Series(
             name,
             unit,
             better[name, unit],
-            np.array([np.median(each) if each else np.nan for each in found]),
+            np.array([np.median(repetitions) if repetitions else np.nan for repetitions in columns]),
         )
-        for (name, unit), found in values.items()
+        for (name, unit), columns in values.items()
     )
     return History(tuple(commits), np.array([times[commit] for commit in commits]), series)
 
@@ -141,12 +141,12 @@ def arrange(runs: Sequence[Run], order: Sequence[str] = ()) -> History:
 def _files(path: Path) -> Iterable[Path]:
     if not path.is_dir():
         return [path]
-    found = []
+    paths = []
     with file_errors(path):
         for folder, folders, names in os.walk(path):
             folders[:] = [name for name in folders if not name.startswith(".") or name in HIDDEN_RESULTS]
-            found += [Path(folder) / name for name in names]
-        return sorted(one for one in found if one.is_file())
+            paths += [Path(folder) / name for name in names]
+        return sorted(file for file in paths if file.is_file())
 
 
 def _read(path: Path) -> Run | None:
@@ -158,16 +158,16 @@ def _read(path: Path) -> Run | None:
         content = Content.of(path, data)
     except ConfigError:
         return None
-    found = find_format(content)
-    if not found:
+    format_ = find_format(content)
+    if not format_:
         return None
-    results = found.read(content)
-    return Run(path, found.name, results, results.commit or _named(path) or str(path))
+    results = format_.read(content)
+    return Run(path, format_.name, results, results.commit or _named(path) or str(path))
 
 
 def _named(path: Path) -> str:
     """Return the commit that a file or a folder above it is named after."""
-    return next((sha for one in _names(path) if (sha := commit_of(one))), "")
+    return next((sha for name in _names(path) if (sha := commit_of(name))), "")
 
 
 def _names(path: Path) -> tuple[str, ...]:
@@ -179,10 +179,10 @@ def _resolved(run: Run, order: Sequence[str], position: dict[str, int]) -> str:
 
     One abbreviation in a hundred is digits alone: where the order has such a commit, it is no date.
     """
-    named = (one for name in _names(run.path) for one in commits_of(name) if one.isdigit())
+    named = (digits for name in _names(run.path) for digits in commits_of(name) if digits.isdigit())
     for commit in (run.commit, *named):
         if commit in position:
             return commit
-        if found := next((sha for sha in order if commit and sha.startswith(commit)), ""):
-            return found
+        if whole := next((sha for sha in order if commit and sha.startswith(commit)), ""):
+            return whole
     return ""

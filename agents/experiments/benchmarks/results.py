@@ -110,7 +110,7 @@ def format_names() -> tuple[str, ...]:
 
 def find_format(content: Content) -> Format | None:
     """Return the format of a file."""
-    return next((one for one in _registry.values() if one.recognises(content)), None)
+    return next((format_ for format_ in _registry.values() if format_.recognises(content)), None)
 
 
 @dataclass(slots=True)
@@ -123,11 +123,15 @@ class Entries:
     def add(self, name: object, unit: object, values: object) -> None:
         """Take an entry if it has a name and numbers, all of them 0 or within ``SIZES``."""
         numbers = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
-        known = [float(one) for one in numbers if isinstance(one, int | float) and not isinstance(one, bool)]
-        fits = all(one == 0 or SIZES[0] <= one <= SIZES[1] for one in known)
-        usable = len(known) == len(numbers) > 0 and fits
+        floats = [
+            float(number)
+            for number in numbers
+            if isinstance(number, int | float) and not isinstance(number, bool)
+        ]
+        fits = all(number == 0 or SIZES[0] <= number <= SIZES[1] for number in floats)
+        usable = len(floats) == len(numbers) > 0 and fits
         if isinstance(name, str) and name and usable:
-            self.found.append(Measurement(name, unit if isinstance(unit, str) else "", tuple(known)))
+            self.found.append(Measurement(name, unit if isinstance(unit, str) else "", tuple(floats)))
         else:
             self.invalid += 1
 
@@ -138,14 +142,14 @@ class Entries:
 
 def objects(values: object) -> Iterator[Mapping[str, Any]]:
     """Yield entries of a list; what is no object is an empty one."""
-    for each in values if isinstance(values, list) else []:
-        yield each if isinstance(each, dict) else {}
+    for value in values if isinstance(values, list) else []:
+        yield value if isinstance(value, dict) else {}
 
 
 def part(document: object, name: str) -> Mapping[str, Any]:
     """Return an object within an object, empty if there is none."""
-    found = document.get(name) if isinstance(document, dict) else None
-    return found if isinstance(found, dict) else {}
+    member = document.get(name) if isinstance(document, dict) else None
+    return member if isinstance(member, dict) else {}
 
 
 def with_parameters(name: object, parameters: object) -> object:
@@ -162,7 +166,7 @@ def commit_of(text: object) -> str:
     '0f3c2a9'
     """
     # Digits alone are more often a date or the number of a build.
-    return next((one for one in commits_of(text) if not one.isdigit() or len(one) >= 40), "")
+    return next((commit for commit in commits_of(text) if not commit.isdigit() or len(commit) >= 40), "")
 
 
 def commits_of(text: object) -> list[str]:

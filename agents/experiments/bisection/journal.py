@@ -58,13 +58,13 @@ class Journal:
             whole = content.rfind(b"\n") + 1  # what follows was being written when its writer ended
             self._file.truncate(whole)
         header = {"bisection": FORMAT, **asdict(self.task)}
-        found = list(self._parsed(content[:whole]))
-        if not found:
+        entries = list(self._parsed(content[:whole]))
+        if not entries:
             self._write(header)
-        elif found[0] != header:
-            differs = [name for name in header if found[0].get(name) != header[name]]
+        elif entries[0] != header:
+            differs = [name for name in header if entries[0].get(name) != header[name]]
             raise ConfigError(f"--state: {self.path}: is of another bisection; {', '.join(differs)} differ")
-        self.lines = found[1:]
+        self.lines = entries[1:]
         return self
 
     def __exit__(
@@ -92,16 +92,16 @@ class Journal:
     def _parsed(self, content: bytes) -> Iterator[dict[str, Any]]:
         for number, line in enumerate(content.splitlines(), 1):
             try:
-                found = orjson.loads(line)
+                entry = orjson.loads(line)
             except orjson.JSONDecodeError:
-                found = None
-            if not isinstance(found, dict) or (number > 1 and not _is_entry(found)):
+                entry = None
+            if not isinstance(entry, dict) or (number > 1 and not _is_entry(entry)):
                 raise ConfigError(f"--state: {self.path}: line {number}: is not of a bisection")
-            yield found
+            yield entry
 
 
 def _is_entry(line: Mapping[str, Any]) -> bool:
     kinds = {"built": bool, "value": float | int, "skipped": str}
     seconds = isinstance(line.get("seconds"), float | int)
-    found = [name for name, kind in kinds.items() if name in line and isinstance(line[name], kind)]
-    return isinstance(line.get("commit"), str) and seconds and len(found) == 1
+    members = [name for name, kind in kinds.items() if name in line and isinstance(line[name], kind)]
+    return isinstance(line.get("commit"), str) and seconds and len(members) == 1

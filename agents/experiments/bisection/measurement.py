@@ -80,9 +80,13 @@ def _results(finished: Finished, path: Path, benchmark: str | None) -> Measure:
         series = arrange(read_results([path]).runs).series
     except ConfigError as error:
         return _none(str(error))
-    named = [one for one in series if benchmark is None or one.name == benchmark]
+    named = [
+        benchmark_series
+        for benchmark_series in series
+        if benchmark is None or benchmark_series.name == benchmark
+    ]
     if len(named) != 1:
-        names = listed(sorted({one.name for one in series}), benchmark or "")
+        names = listed(sorted({benchmark_series.name for benchmark_series in series}), benchmark or "")
         return _none(f"{path.name}: not one benchmark{f' {benchmark}' if benchmark else ''}, but {names}")
     return Measure(float(np.nanmedian(named[0].levels)))
 

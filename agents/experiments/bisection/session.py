@@ -104,13 +104,13 @@ def skipped(journal: Journal) -> dict[str, str]:
 
 
 def _record(journal: Journal, number: dict[str, int], ready: set[int]) -> Record:
-    known = [line for line in journal.lines if line["commit"] in number]
-    built = [line for line in known if "built" in line or line.get("of") == "build"]
+    lines = [line for line in journal.lines if line["commit"] in number]
+    built = [line for line in lines if "built" in line or line.get("of") == "build"]
     return Record(
-        [(number[line["commit"]], float(line["value"])) for line in known if "value" in line],
-        frozenset(number[line["commit"]] for line in known if "skipped" in line),
+        [(number[line["commit"]], float(line["value"])) for line in lines if "value" in line],
+        frozenset(number[line["commit"]] for line in lines if "skipped" in line),
         [float(line["seconds"]) for line in built],
-        [float(line["seconds"]) for line in known if line not in built],
+        [float(line["seconds"]) for line in lines if line not in built],
         frozenset(ready),
     )
 

@@ -41,9 +41,11 @@ class Finished:
         """Why it failed, in a few words."""
         if self.code is None:
             return f"took longer than {self.seconds:.0f} s"
-        said = next((line.strip() for line in reversed((self.errors or self.output).split("\n")) if line), "")
+        message = next(
+            (line.strip() for line in reversed((self.errors or self.output).split("\n")) if line), ""
+        )
         ended = f"exit code {self.code}" if self.code >= 0 else f"signal {-self.code}"
-        return f"{ended}: {said[:_MOST_REASON]}" if said else ended
+        return f"{ended}: {message[:_MOST_REASON]}" if message else ended
 
 
 def run_shell(command: str, folder: Path, timeout_s: float) -> Finished:

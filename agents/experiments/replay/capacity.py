@@ -89,7 +89,7 @@ async def load_at(
 
 def load_of(rate: float, replayed: Replayed) -> Load:
     """Return how the single side of a replay held, without its warm-up."""
-    counted = [one.served[0] for one in replayed.exchanges if not one.request.warm_up]
+    counted = [exchange.served[0] for exchange in replayed.exchanges if not exchange.request.warm_up]
     latencies = np.array([served.latency_s for served in counted])
     bad = sum(not served.status or served.status >= 500 for served in counted)
     return Load(rate, float(np.percentile(latencies, 99)), bad / len(counted), pace_of(replayed).lag_p99_s)
@@ -120,8 +120,8 @@ def compare_knees(a: Sequence[float], b: Sequence[float], alpha: float = 0.05) -
     differences: FloatArray = ((np.array(b) - np.array(a)) / mean)[None]
     if len(a) < 2:
         return Comparison(mean, float(np.mean(b)), float(differences.mean()), -math.inf, math.inf, 1.0)
-    found = paired_t_test(differences, alpha)
-    figures = (found.difference, found.low, found.high, found.p_value)
+    test = paired_t_test(differences, alpha)
+    figures = (test.difference, test.low, test.high, test.p_value)
     return Comparison(mean, float(np.mean(b)), *(float(figure[0]) for figure in figures))
 
 

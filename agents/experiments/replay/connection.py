@@ -283,9 +283,9 @@ class Pool:
         Raises:
             OSError: the side cannot be reached.
         """
-        found = self.free()
-        if found:
-            return found
+        waiting = self.free()
+        if waiting:
+            return waiting
         if self._open >= self._most:
             waiter: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)

@@ -84,7 +84,7 @@ def make_downstream(
     What neither answers is a 502, and counted.
     """
     app = web.Application()
-    patterns = [(re.compile(fnmatch.translate(one.match)), one) for one in answers]
+    patterns = [(re.compile(fnmatch.translate(answer.match)), answer) for answer in answers]
 
     async def session(_: web.Application) -> AsyncIterator[None]:
         app[_SESSION] = open_session()
@@ -93,8 +93,8 @@ def make_downstream(
 
     async def handle(request: web.Request) -> web.StreamResponse:
         counts.count(request)
-        asked = f"{request.method} {request.path}"
-        canned = next((one for pattern, one in patterns if pattern.match(asked)), None)
+        call = f"{request.method} {request.path}"
+        canned = next((answer for pattern, answer in patterns if pattern.match(call)), None)
         if canned:
             await request.read()
             await asyncio.sleep(canned.delay_s)
@@ -102,8 +102,8 @@ def make_downstream(
         if not upstream:
             counts.unmatched += 1
             return web.Response(status=502, text="no canned answer\n")
-        found, _ = await pass_on(app[_SESSION], request, upstream, headers=_host_of(upstream))
-        return found
+        response, _ = await pass_on(app[_SESSION], request, upstream, headers=_host_of(upstream))
+        return response
 
     app.cleanup_ctx.append(session)
     app.router.add_route("*", "/{path:.*}", handle)

@@ -88,10 +88,10 @@ class Result:
         self.rows.add(trial, replayed, calls)
         self.paces.append(pace_of(replayed))
         first = len(self.exchanges)
-        for number, one in enumerate(measured(replayed)):
+        for number, exchange in enumerate(measured(replayed)):
             for side, count in enumerate(counts):
-                self.calls[side][first + number] += count.by_request[one.index]
-            self.exchanges.append(Exchange(one.request, first + number, one.served))
+                self.calls[side][first + number] += count.by_request[exchange.index]
+            self.exchanges.append(Exchange(exchange.request, first + number, exchange.served))
         for side, count in enumerate(counts):
             self.called[side].update(count.by_endpoint)
 

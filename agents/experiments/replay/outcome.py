@@ -42,8 +42,8 @@ def pace_of(replayed: Replayed) -> Pace:
     """Return how well all requests were sent, warm-up among them."""
     exchanges = replayed.exchanges
     planned_s = exchanges[-1].request.offset_s - exchanges[0].request.offset_s
-    lags = np.array([served.lag_s for one in exchanges for served in one.served])
-    skews = np.array([abs(one.served[-1].sent - one.served[0].sent) for one in exchanges])
+    lags = np.array([served.lag_s for exchange in exchanges for served in exchange.served])
+    skews = np.array([abs(exchange.served[-1].sent - exchange.served[0].sent) for exchange in exchanges])
     gaps = max(1, len(exchanges) - 1)
     return Pace(
         len(exchanges),
@@ -56,7 +56,7 @@ def pace_of(replayed: Replayed) -> Pace:
 
 def measured(replayed: Replayed) -> list[Exchange]:
     """Return the exchanges without warm-up."""
-    return [one for one in replayed.exchanges if not one.request.warm_up]
+    return [exchange for exchange in replayed.exchanges if not exchange.request.warm_up]
 
 
 def outcomes(
@@ -68,22 +68,22 @@ def outcomes(
         exchanges: Of both sides.
         calls: Downstream calls of each side by the index of the request.
     """
-    found: dict[str, EndpointOutcome] = defaultdict(EndpointOutcome)
-    for one in exchanges:
-        outcome = found[one.request.endpoint]
+    by_endpoint: dict[str, EndpointOutcome] = defaultdict(EndpointOutcome)
+    for exchange in exchanges:
+        outcome = by_endpoint[exchange.request.endpoint]
         outcome.requests += 1
-        for side, served in enumerate(one.served):
+        for side, served in enumerate(exchange.served):
             outcome.failed[side] += not served.status
             outcome.server_errors[side] += served.status >= 500
             if served.status:
                 outcome.latencies_s[side].append(served.latency_s)
         for side, by_index in enumerate(calls):
-            outcome.calls[side] += by_index.get(one.index, 0)
-        a, b = one.served
+            outcome.calls[side] += by_index.get(exchange.index, 0)
+        a, b = exchange.served
         if a.status and b.status:
             outcome.status_differs += a.status != b.status
             outcome.body_differs += a.status == b.status and a.digest != b.digest
-    return dict(sorted(found.items()))
+    return dict(sorted(by_endpoint.items()))
 
 
 def percentile_ms(latencies_s: Sequence[float], share: float) -> float | None:
@@ -93,11 +93,11 @@ def percentile_ms(latencies_s: Sequence[float], share: float) -> float | None:
 
 def cpu_per_request(replayed: Replayed, side: int) -> FloatArray:
     """Return the CPU milliseconds of a request in each slice, NaN where they are not known: (slices,)."""
-    found = []
+    milliseconds = []
     for before, after in zip(replayed.slices, replayed.slices[1:], strict=False):
         used = (before.cpu_s[side], after.cpu_s[side])
         if used[0] is None or used[1] is None or after.requests == before.requests:
-            found.append(np.nan)
+            milliseconds.append(np.nan)
         else:
-            found.append(1000 * (used[1] - used[0]) / (after.requests - before.requests))
-    return np.array(found)
+            milliseconds.append(1000 * (used[1] - used[0]) / (after.requests - before.requests))
+    return np.array(milliseconds)

@@ -97,27 +97,27 @@ def choose(requests: Sequence[NamedRequest], choice: Choice) -> tuple[list[Named
     Raises:
         ConfigError: a glob matches nothing, or nothing is left.
     """
-    known = sorted({one.endpoint for one in requests})
+    endpoints = sorted({request.endpoint for request in requests})
     for glob in (*choice.endpoints, *choice.allowed, *(name for name, _ in choice.mix)):
-        if not any(matches(endpoint, (glob,)) for endpoint in known):
-            raise ConfigError(f"{glob}: matches no endpoint; there are {listed(known, glob)}")
+        if not any(matches(endpoint, (glob,)) for endpoint in endpoints):
+            raise ConfigError(f"{glob}: matches no endpoint; there are {listed(endpoints, glob)}")
     blocked = Blocked()
-    kept, unselected = [], 0
-    for one in requests:
-        if choice.endpoints and not matches(one.endpoint, choice.endpoints):
+    selected, unselected = [], 0
+    for request in requests:
+        if choice.endpoints and not matches(request.endpoint, choice.endpoints):
             unselected += 1
-        elif one.request.method not in SAFE_METHODS and not matches(one.endpoint, choice.allowed):
-            blocked.unsafe[one.endpoint] += 1
+        elif request.request.method not in SAFE_METHODS and not matches(request.endpoint, choice.allowed):
+            blocked.unsafe[request.endpoint] += 1
         else:
-            kept.append(one)
+            selected.append(request)
     if choice.mix:
-        kept = _mixed(kept, choice)
-    if not kept:
+        selected = _mixed(selected, choice)
+    if not selected:
         raise ConfigError(
             "no request is left to replay; methods that may change something are blocked unless --allow "
             f"names their endpoint: {listed(sorted(blocked.unsafe))}"
         )
-    return kept, Blocked(blocked.unsafe, unselected)
+    return selected, Blocked(blocked.unsafe, unselected)
 
 
 def at_rate(
@@ -133,7 +133,7 @@ def at_rate(
         began: How many earlier plans have sent.
     """
     every = list(islice(cycle(chosen), began % len(chosen), began % len(chosen) + warm_up + count))
-    return [(index / rate, one, index < warm_up) for index, one in enumerate(every)]
+    return [(index / rate, request, index < warm_up) for index, request in enumerate(every)]
 
 
 def at_recorded_times(chosen: Sequence[NamedRequest], speed: float, count: int, warm_up: int) -> Schedule:
@@ -146,7 +146,10 @@ def at_recorded_times(chosen: Sequence[NamedRequest], speed: float, count: int, 
         raise ConfigError(f"--warm-up {warm_up}: the recording has {len(chosen)} requests, which leaves none")
     every = chosen[: warm_up + count] if count else chosen
     first = every[0].request.time
-    return [((one.request.time - first) / speed, one, index < warm_up) for index, one in enumerate(every)]
+    return [
+        ((request.request.time - first) / speed, request, index < warm_up)
+        for index, request in enumerate(every)
+    ]
 
 
 Schedule = list[tuple[float, NamedRequest, bool]]
@@ -158,16 +161,16 @@ def planned(schedule: Schedule, rewriting: Rewriting) -> list[PlannedRequest]:
     return [
         PlannedRequest(
             offset_s=offset,
-            endpoint=one.endpoint,
-            method=one.request.method,
-            target=one.request.target,
-            headers=_headers(one.request.headers, rewriting),
-            body=one.request.body,
-            session=one.request.session,
+            endpoint=request.endpoint,
+            method=request.request.method,
+            target=request.request.target,
+            headers=_headers(request.request.headers, rewriting),
+            body=request.request.body,
+            session=request.request.session,
             warm_up=warm_up,
-            source=one.number,
+            source=request.number,
         )
-        for offset, one, warm_up in schedule
+        for offset, request, warm_up in schedule
     ]
 
 
@@ -183,10 +186,10 @@ def matches(endpoint: str, globs: Iterable[str]) -> bool:
 def _mixed(requests: Sequence[NamedRequest], choice: Choice) -> list[NamedRequest]:
     """Draw as many requests as there are with the shares of a mix, each group in recorded order."""
     groups: dict[str, list[NamedRequest]] = defaultdict(list)
-    for one in requests:
-        glob = next((glob for glob, _ in choice.mix if matches(one.endpoint, (glob,))), None)
+    for request in requests:
+        glob = next((glob for glob, _ in choice.mix if matches(request.endpoint, (glob,))), None)
         if glob is not None:
-            groups[glob].append(one)
+            groups[glob].append(request)
     shares = [(glob, share) for glob, share in choice.mix if groups[glob]]
     if not shares:
         return []
@@ -199,5 +202,5 @@ def _mixed(requests: Sequence[NamedRequest], choice: Choice) -> list[NamedReques
 
 def _headers(recorded: Sequence[tuple[str, str]], rewriting: Rewriting) -> tuple[tuple[str, str], ...]:
     put = {name.lower() for name, _ in rewriting.headers}
-    kept = [(name, value) for name, value in recorded if name.lower() not in _LEFT_OUT | put]
-    return (*kept, *((name, value) for name, value in rewriting.headers if value))
+    passed_on = [(name, value) for name, value in recorded if name.lower() not in _LEFT_OUT | put]
+    return (*passed_on, *((name, value) for name, value in rewriting.headers if value))

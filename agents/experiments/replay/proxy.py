@@ -85,21 +85,21 @@ async def pass_on(
     body = _chunks(request, ticket) if request.body_exists else None
     address = URL(upstream.rstrip("/") + request.raw_path, encoded=True)
     try:
-        asked = session.request(request.method, address, headers=sent, data=body, allow_redirects=False)
-        async with asked as found:
-            answer = web.StreamResponse(status=found.status, reason=found.reason)
-            answer.headers.extend(end_to_end(found.headers))
+        exchange = session.request(request.method, address, headers=sent, data=body, allow_redirects=False)
+        async with exchange as response:
+            answer = web.StreamResponse(status=response.status, reason=response.reason)
+            answer.headers.extend(end_to_end(response.headers))
             await answer.prepare(request)
-            await _send_back(found, answer)
-            return answer, found.status
+            await _send_back(response, answer)
+            return answer, response.status
     except (aiohttp.ClientError, TimeoutError) as error:
         return web.Response(status=502, text=f"no answer from the service: {type(error).__name__}\n"), 0
 
 
-async def _send_back(found: aiohttp.ClientResponse, answer: web.StreamResponse) -> None:
+async def _send_back(response: aiohttp.ClientResponse, answer: web.StreamResponse) -> None:
     """Send the chunks of an answer on; one that breaks off breaks off here, too."""
     try:
-        async for chunk in found.content.iter_any():
+        async for chunk in response.content.iter_any():
             await answer.write(chunk)
     except (aiohttp.ClientError, TimeoutError):
         raise ConnectionResetError("the service's answer broke off") from None

@@ -123,14 +123,14 @@ class Recorder:
         kind, _, name = self._config.session.partition(":")
         if not name:
             return ""
-        found = ""
+        session = ""
         if kind == "header":
-            found = next((value for key, value in headers if key.lower() == name.lower()), "")
+            session = next((value for key, value in headers if key.lower() == name.lower()), "")
         else:
             cookies = (value for key, value in headers if key.lower() == "cookie")
             pairs = (part.strip().partition("=") for value in cookies for part in value.split(";"))
-            found = next((value for key, _, value in pairs if key == name), "")
-        return self._config.redaction.digest(found).removeprefix("redacted-") if found else ""
+            session = next((value for key, _, value in pairs if key == name), "")
+        return self._config.redaction.digest(session).removeprefix("redacted-") if session else ""
 
     def take(self, priority: float, request: RecordedRequest, lost: str = "") -> None:
         """Queue a request that is complete, or count why it is lost. It never raises."""
@@ -179,11 +179,11 @@ class Recorder:
         except Exception as error:  # a full disk, too: the service has to go on
             self._failed(error)
 
-    def _put(self, one: tuple[float, RecordedRequest] | str) -> None:
-        if isinstance(one, str):
-            self._write_drawn(Drawn(cut=self._sampler.cut(one)))
+    def _put(self, item: tuple[float, RecordedRequest] | str) -> None:
+        if isinstance(item, str):
+            self._write_drawn(Drawn(cut=self._sampler.cut(item)))
             return
-        priority, request = one
+        priority, request = item
         try:
             redacted = _redacted(request, self._config.redaction)
         except Unreadable:

@@ -103,11 +103,11 @@ def read_recording(path: Path) -> Recording:
             data = gunzip(data, MAX_FILE_BYTES)
         except UnpackError as error:
             raise ConfigError(f"{path}: {error}") from None
-    found = decode_recording(data, str(path))
-    if not found.requests:
-        why = f"; line {found.first_invalid}" if found.invalid else ""
+    recording = decode_recording(data, str(path))
+    if not recording.requests:
+        why = f"; line {recording.first_invalid}" if recording.invalid else ""
         raise ConfigError(f"{path}: holds no requests{why}")
-    return found
+    return recording
 
 
 def decode_recording(data: bytes, name: str) -> Recording:

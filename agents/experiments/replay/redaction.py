@@ -46,8 +46,8 @@ class Redaction:
 
     def digest(self, value: str) -> str:
         """Return a text that is the same for the same value and key, and says nothing of the value."""
-        found = hashlib.blake2b(value.encode(), digest_size=_DIGEST_BYTES, key=self.key)
-        return f"redacted-{found.hexdigest()}"
+        keyed_hash = hashlib.blake2b(value.encode(), digest_size=_DIGEST_BYTES, key=self.key)
+        return f"redacted-{keyed_hash.hexdigest()}"
 
     def of_headers(self, headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
         """Return headers with redacted values."""
@@ -84,10 +84,10 @@ class Redaction:
         return orjson.dumps(redacted) if redacted != content else body
 
     def _parameter(self, part: str) -> str:
-        found = parse_qsl(part, keep_blank_values=True)
-        if not found or found[0][0].lower() not in self.fields:
+        pairs = parse_qsl(part, keep_blank_values=True)
+        if not pairs or pairs[0][0].lower() not in self.fields:
             return part
-        return urlencode([(found[0][0], self.digest(found[0][1]))])
+        return urlencode([(pairs[0][0], self.digest(pairs[0][1]))])
 
     def _form(self, body: bytes) -> bytes:
         text = body.decode()

@@ -188,15 +188,15 @@ class Replayer:
         task.add_done_callback(self._tasks.discard)
 
     def _free(self) -> list[Connection] | None:
-        found: list[Connection] = []
+        connections: list[Connection] = []
         for pool in self._pools:
             connection = pool.free()
             if connection is None:
-                for other, one in zip(self._pools, found, strict=False):
-                    other.release(one)
+                for pool_used, taken in zip(self._pools, connections, strict=False):
+                    pool_used.release(taken)
                 return None
-            found.append(connection)
-        return found
+            connections.append(connection)
+        return connections
 
     async def _send_later(self, pair: _Pair, before: asyncio.Future[None] | None) -> None:
         if before:
@@ -235,9 +235,9 @@ class Replayer:
         head = self._heads[side].get(request.source)
         if head is None:
             address = self._pools[side].address
-            kept = [pair for pair in request.headers if pair[0].lower() != "traceparent"]
+            headers = [pair for pair in request.headers if pair[0].lower() != "traceparent"]
             target = address.prefix + request.target
-            head = request_head(request.method, target, address.authority, kept, len(request.body))
+            head = request_head(request.method, target, address.authority, headers, len(request.body))
             self._heads[side][request.source] = head
         return head + trace + request.body
 

@@ -91,9 +91,9 @@ class Sampler:
 
     def end(self) -> Drawn:
         """Return what an interval has drawn, and begin the next one."""
-        kept, seen = self._reservoir.take()
-        weight = seen / max(1, len(kept)) / self._config.share
-        return Drawn(tuple(replace(request, weight=weight) for request in kept))
+        requests, seen = self._reservoir.take()
+        weight = seen / max(1, len(requests)) / self._config.share
+        return Drawn(tuple(replace(request, weight=weight) for request in requests))
 
 
 class Reservoir:
@@ -126,9 +126,11 @@ class Reservoir:
 
     def take(self) -> tuple[list[RecordedRequest], int]:
         """Return the requests that are kept, by time, with the number seen; it is empty then."""
-        kept = sorted((r for unit in self._units.values() for r in unit), key=lambda request: request.time)
+        requests = sorted(
+            (r for unit in self._units.values() for r in unit), key=lambda request: request.time
+        )
         seen, self._seen, self._requests, self._bytes, self._units = self._seen, 0, 0, 0, {}
-        return kept, seen
+        return requests, seen
 
     def cut_session(self, session: str) -> tuple[str, ...]:
         """Remember that a session is not whole, and drop what there is of it."""

@@ -49,23 +49,23 @@ def summarise(recording: Recording, rules: Sequence[tuple[str, str]] = ()) -> Re
     duration_s = requests[-1].time - requests[0].time
     came = sum(request.weight for request in requests)
     by_endpoint = defaultdict(list)
-    for one in name_endpoints(requests, rules):
-        by_endpoint[one.endpoint].append(one.request)
+    for item in name_endpoints(requests, rules):
+        by_endpoint[item.endpoint].append(item.request)
     endpoints = [
         EndpointSummary(
             endpoint=endpoint,
-            recorded=len(found),
-            share=sum(request.weight for request in found) / came if came else 0.0,
-            rate=sum(request.weight for request in found) / duration_s if duration_s else float("nan"),
-            p50_ms=1000 * float(np.median([request.duration_s for request in found])),
-            errors=sum(request.status >= 500 or not request.status for request in found) / len(found),
-            safe=all(request.method in SAFE_METHODS for request in found),
+            recorded=len(recorded),
+            share=sum(request.weight for request in recorded) / came if came else 0.0,
+            rate=sum(request.weight for request in recorded) / duration_s if duration_s else float("nan"),
+            p50_ms=1000 * float(np.median([request.duration_s for request in recorded])),
+            errors=sum(request.status >= 500 or not request.status for request in recorded) / len(recorded),
+            safe=all(request.method in SAFE_METHODS for request in recorded),
         )
-        for endpoint, found in by_endpoint.items()
+        for endpoint, recorded in by_endpoint.items()
     ]
     sessions = Counter(request.session for request in requests if request.session)
     return RecordingSummary(
-        tuple(sorted(endpoints, key=lambda one: (-one.share, one.endpoint))),
+        tuple(sorted(endpoints, key=lambda item: (-item.share, item.endpoint))),
         len(requests),
         came,
         duration_s,

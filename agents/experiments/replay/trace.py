@@ -20,5 +20,5 @@ class Trace:
 
     def index_of(self, traceparent: str) -> int | None:
         """Return the number of the request that a call is for; None if it says none of this run."""
-        found = _HEADER.fullmatch(traceparent.strip().lower())
-        return int(found[2], 16) if found and found[1] == self.run else None
+        match = _HEADER.fullmatch(traceparent.strip().lower())
+        return int(match[2], 16) if match and match[1] == self.run else None

@@ -113,7 +113,7 @@ class FleetClient:
         try:
             request = urllib.request.Request(self.url + path, body, sent)
             with _OPENER.open(request, timeout=TIMEOUT_S) as answer:
-                found: bytes = answer.read(most + 1)
+                content: bytes = answer.read(most + 1)
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == 304:
@@ -125,6 +125,6 @@ class FleetClient:
             raise GatewayUnavailable(f"{self.url}: {reason}") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise GatewayUnavailable(f"{self.url}: {str(error) or type(error).__name__}") from None
-        if len(found) > most:
+        if len(content) > most:
             raise GatewayUnavailable(f"{self.url}: its answer is larger than {most} bytes")
-        return found
+        return content

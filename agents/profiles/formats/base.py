@@ -158,9 +158,9 @@ def choose_value(names: Iterable[str], wanted: str, usual: str) -> str:
     Raises:
         ConfigError: the wanted one is none of them.
     """
-    known = tuple(dict.fromkeys(names))
-    if wanted and wanted not in known:
-        raise ConfigError(f"has no value {wanted!r}: there are {', '.join(known) or 'none'}")
+    available = tuple(dict.fromkeys(names))
+    if wanted and wanted not in available:
+        raise ConfigError(f"has no value {wanted!r}: there are {', '.join(available) or 'none'}")
     return wanted or usual
 
 

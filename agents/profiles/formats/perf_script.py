@@ -102,13 +102,13 @@ def _frames(lines: Sequence[str], event: str) -> list[str] | None:
     texts = list(lines[1:])
     if not texts and (single := _SINGLE.fullmatch(event)):
         texts = [f" {single['frame']}"]
-    found: list[str] = []
+    stack: list[str] = []
     for text in texts:
         frames = _frame_of(text)
         if frames is None:
             return None
-        found += frames
-    return found
+        stack += frames
+    return stack
 
 
 def _frame_of(text: str) -> tuple[str, ...] | None:
@@ -126,7 +126,7 @@ def _read_frame(text: str) -> tuple[str, ...] | None:
     outer, *inlined = frame.removesuffix("_[j]").split(_INLINED)  # as Java's map files have them
     if not outer or not all(inlined):
         return (frame,)
-    return (*(f"{each}_[i]" for each in reversed(inlined)), f"{outer}_[j]")
+    return (*(f"{function}_[i]" for function in reversed(inlined)), f"{outer}_[j]")
 
 
 def _frame(symbol: str, binary: str) -> str:

@@ -113,9 +113,9 @@ class ProfileSource:
         """
         number, rest, skipping = 1, "", False
         for text in self._texts():
-            first, *others = text.split("\n")
+            first, *following_lines = text.split("\n")
             rest = rest if skipping else rest + first
-            for following in others:
+            for following in following_lines:
                 yield number, rest
                 number, rest, skipping = number + 1, following, False
             if len(rest) > MAX_LINE:

@@ -103,7 +103,9 @@ def writer_for(name: str, path: str) -> Writer:
     Raises:
         ConfigError: there is no such format.
     """
-    name = name or next((found for ending, found in _ENDINGS.items() if path.endswith(ending)), "collapsed")
+    name = name or next(
+        (format_ for ending, format_ in _ENDINGS.items() if path.endswith(ending)), "collapsed"
+    )
     if name not in WRITERS:
         raise ConfigError(f"--to: should be one of {', '.join(WRITERS)}, not {name!r}")
     return WRITERS[name]
@@ -193,9 +195,9 @@ def _number(weight: float) -> float:
 
 def _speedscope_frame(frame: str) -> dict[str, str | int]:
     name, file, line = split_frame(frame)
-    found: dict[str, str | int] = {"name": name.encode(errors="replace").decode()}
+    fields: dict[str, str | int] = {"name": name.encode(errors="replace").decode()}
     if file:
-        found["file"] = file.encode(errors="replace").decode()
+        fields["file"] = file.encode(errors="replace").decode()
     if line:
-        found["line"] = line
-    return found
+        fields["line"] = line
+    return fields

@@ -46,8 +46,8 @@ class JavaProcess:
         """Have async-profiler do something in the JVM; return what is wrong, empty if nothing is."""
         command = (self.binary, action, *options, "-o", "collapsed", "-f", f"/tmp/{self.file}", str(self.pid))
         done = run_bounded(command, max_bytes=_MOST_SAID, timeout_s=COMMAND_S)
-        said = f"{done.errors}\n{done.data.decode(errors='replace')}".strip()
-        return done.cut or (said or f"{BINARY} ended with code {done.code}" if done.code else "")
+        message = f"{done.errors}\n{done.data.decode(errors='replace')}".strip()
+        return done.cut or (message or f"{BINARY} ended with code {done.code}" if done.code else "")
 
 
 class AsyncProfiler:
@@ -169,10 +169,10 @@ def find_asprof() -> str:
     Raises:
         SamplerError: it is not installed.
     """
-    found = shutil.which(os.environ.get(VARIABLE) or BINARY)
-    if not found:
+    path = shutil.which(os.environ.get(VARIABLE) or BINARY)
+    if not path:
         raise SamplerError(
             f"async-profiler is not installed: put its {BINARY} on PATH, "
             f"or name it by {VARIABLE}=/path/{BINARY}"
         )
-    return found
+    return path

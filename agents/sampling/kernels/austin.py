@@ -86,7 +86,7 @@ def find_austin() -> str:
     Raises:
         SamplerError: there is none.
     """
-    found = shutil.which(NAME, path=str(Path(sys.executable).parent)) or shutil.which(NAME)
-    if not found:
+    path = shutil.which(NAME, path=str(Path(sys.executable).parent)) or shutil.which(NAME)
+    if not path:
         raise SamplerError("austin is not installed: pip install austin-dist")
-    return found
+    return path

@@ -65,15 +65,15 @@ def runtimes(seen: SeenProcess) -> tuple[Runtime, ...]:
     if not seen.program:
         return ()
     names = (seen.program, *seen.mapped)
-    found = [
+    runtimes_seen = [
         runtime
         for name in names
         for runtime, pattern in _INTERPRETERS.items()
         if pattern.fullmatch(name)
     ]  # fmt: skip
-    if not found or seen.perf_map:
-        found.append(Runtime.COMPILED)
-    return tuple(dict.fromkeys(found))
+    if not runtimes_seen or seen.perf_map:
+        runtimes_seen.append(Runtime.COMPILED)
+    return tuple(dict.fromkeys(runtimes_seen))
 
 
 def suitable(kernels: Mapping[str, tuple[Runtime, ...]], present: Iterable[Runtime]) -> tuple[str, ...]:
@@ -99,5 +99,5 @@ def _own_pid(folder: Path, pid: int) -> str:
         status = (folder / "status").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return str(pid)
-    found = re.search(r"^NSpid:.*?(\d+)$", status, re.MULTILINE)
-    return found[1] if found else str(pid)
+    match = re.search(r"^NSpid:.*?(\d+)$", status, re.MULTILINE)
+    return match[1] if match else str(pid)

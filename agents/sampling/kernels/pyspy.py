@@ -126,6 +126,6 @@ def find_py_spy() -> str:
         SamplerError: there is none.
     """
     for folder in (str(Path(sys.executable).parent), sysconfig.get_path("scripts"), None):
-        if found := shutil.which(NAME, path=folder):
-            return found
+        if path := shutil.which(NAME, path=folder):
+            return path
     raise SamplerError("py-spy is not installed: pip install py-spy")

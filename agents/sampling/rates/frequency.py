@@ -78,8 +78,8 @@ def fit_theta(windows: Sequence[FloatArray], *, share: float = 0.95, top: int = 
     """
     if len(windows) < 2:
         raise ValueError("a threshold needs two windows at least")
-    found = [compare_samples(*pair, top).corrected for pair in itertools.pairwise(windows)]
-    return max(float(np.quantile(found, share)), 0.0)
+    differences = [compare_samples(*pair, top).corrected for pair in itertools.pairwise(windows)]
+    return max(float(np.quantile(differences, share)), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ class FrequencyState:
     @property
     def shares(self) -> FloatArray:
         """The share of each function in the profile as it is now: (functions,)."""
-        known = self.known
-        return np.asarray(known / max(known.sum(), 1e-300))
+        counts = self.known
+        return np.asarray(counts / max(counts.sum(), 1e-300))
 
 
 def first_state(config: FrequencyConfig) -> FrequencyState:
@@ -165,8 +165,8 @@ def _changed_since(reference: FloatArray, windows: Sequence[FloatArray], config:
     """Return how many of the last windows differ from all before them, 0 if none do."""
     for span in sorted({1, len(windows)}):
         early = _sum([reference, *windows[: len(windows) - span]])
-        found = compare_samples(early, _sum(windows[-span:]), config.top)
-        if found.corrected > config.theta and found.p_value < config.significance:
+        comparison = compare_samples(early, _sum(windows[-span:]), config.top)
+        if comparison.corrected > config.theta and comparison.p_value < config.significance:
             return span
     return 0
 

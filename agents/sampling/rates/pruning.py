@@ -141,8 +141,8 @@ def try_pruning(
         pruned = thin_stacks(stacks, share, offset) if share else stacks
         aggregate(pruned)
         times.append(time.process_time() - began)
-    truth, found = _own_samples(stacks), _own_samples(pruned)
-    exact, left = (np.array([own[name] for name in truth], dtype=np.float64) for own in (truth, found))
+    truth, estimate = _own_samples(stacks), _own_samples(pruned)
+    exact, left = (np.array([own[name] for name in truth], dtype=np.float64) for own in (truth, estimate))
     return Trial(share, min(times), percentage_error(exact, left))
 
 

@@ -101,8 +101,8 @@ class Repository:
         ids = [commit.sha for commit in commits]
         listed = self._read((*_LISTING, "--root", "--stdin"), stdin=stdin)
         if not _why_cut(listed):
-            found = split_listings(listed.data.decode("utf-8", errors="replace"))
-            self._listings = {sha: parse_files(found.get(sha, "")) for sha in ids}
+            listings = split_listings(listed.data.decode("utf-8", errors="replace"))
+            self._listings = {sha: parse_files(listings.get(sha, "")) for sha in ids}
         printed = self._read(
             (*_PATCH, "--root", "--stdin"), stdin=stdin, options=_PLAIN, max_bytes=MAX_PATCH_BYTES
         )
@@ -113,9 +113,9 @@ class Repository:
     def branch_tip(self, branch: str) -> str:
         """Return the commit of a local or else a remote-tracking branch: ``main`` or ``origin/main``."""
         for namespace in ("refs/heads/", "refs/remotes/"):
-            found = self._find(namespace + branch)
-            if found:
-                return found
+            tip = self._find(namespace + branch)
+            if tip:
+                return tip
         raise GitError(f"--branch: {self._path}: no branch {branch!r}")
 
     def tags(self, pattern: str) -> list[Tag]:
@@ -202,12 +202,12 @@ class Repository:
         Left out is what does not exist here, is larger than MAX_FILE_BYTES, or does not fit in MAX_READ_BYTES
         together with what stands before it.
         """
-        asked = [name for name in dict.fromkeys(objects) if name and "\n" not in name]
-        if not asked:
+        names = [name for name in dict.fromkeys(objects) if name and "\n" not in name]
+        if not names:
             return {}
         wanted, total = [], 0
-        sizes = self._read(("cat-file", "--batch-check"), stdin=_lines(asked)).data
-        for name, size in zip(asked, parse_sizes(sizes), strict=False):
+        sizes = self._read(("cat-file", "--batch-check"), stdin=_lines(names)).data
+        for name, size in zip(names, parse_sizes(sizes), strict=False):
             if size is not None and size <= MAX_FILE_BYTES:
                 total += size
                 if total <= MAX_READ_BYTES:
@@ -228,10 +228,10 @@ class Repository:
         return parse_commits(shown)
 
     def _resolve(self, revision: str) -> str:
-        found = self._find(revision)
-        if not found:
+        sha = self._find(revision)
+        if not sha:
             raise GitError(f"{self._path}: no commit {revision!r}")
-        return found
+        return sha
 
     def _find(self, revision: str) -> str:
         if "\0" in revision:

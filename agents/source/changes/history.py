@@ -202,7 +202,7 @@ class _Reader:
     def python(self) -> set[str]:
         """Return the modified subroutines of Python files."""
         files = [file for file in self._sources if file.path.endswith(".py")]
-        found: set[str] = set()
+        subroutines: set[str] = set()
         broken, unread = [], []
         room = MAX_ALL_PARSED_BYTES
         for index, file in enumerate(files):
@@ -219,14 +219,14 @@ class _Reader:
                 broken.append(file.path)
             revision = self._commit.sha if file.new_path else self._commit.parent
             module = module_of(file.path, self._tree(revision), self._source_roots)
-            found.update(subroutine_name(module, scope) for scope in compared.modified)
+            subroutines.update(subroutine_name(module, scope) for scope in compared.modified)
         if broken:
             self.left_out.append(
                 f"the syntax of {_names(broken)}, not valid Python or too large: compared by indentation"
             )
         if unread:
             self.left_out.append(f"the subroutines of {_names(unread)}, too large or missing")
-        return found
+        return subroutines
 
     def others(self, patches: Patches) -> set[str]:
         """Return the touched subroutines of files in other languages."""
@@ -234,34 +234,36 @@ class _Reader:
         if not files or self._is_late(len(files)):
             return set()
         manifests = self._manifests(files)
-        asked = [
+        questions = [
             (file, language, Question(language.grammar, self._content[blob], lines))
             for file, language in files
             for blob, lines in zip(file.blobs, patches[file.blobs].touched, strict=True)
             if lines and blob in self._content
         ]
         answers = read_definitions(
-            [question for _, _, question in asked], timeout_s=self._deadline - time.monotonic()
+            [question for _, _, question in questions], timeout_s=self._deadline - time.monotonic()
         )
-        found: set[str] = set()
-        for (file, language, _), definitions in zip(asked, answers, strict=True):
+        subroutines: set[str] = set()
+        for (file, language, _), definitions in zip(questions, answers, strict=True):
             for definition in definitions or ():
                 module = module_of_source(language, file.path, definition.package, manifests)
-                found.update(language.spell(definition, module))
-        silent = [file.path for (file, _, _), answer in zip(asked, answers, strict=True) if answer is None]
+                subroutines.update(language.spell(definition, module))
+        silent = [
+            file.path for (file, _, _), answer in zip(questions, answers, strict=True) if answer is None
+        ]
         if silent:
             names = _names(list(dict.fromkeys(silent)))
             self.left_out.append(f"some subroutines of {names}, which could not be parsed in time")
-        return found
+        return subroutines
 
     def unread(self, files: Sequence[FileChange]) -> str:
         """Name the files with code in a language that is not read; empty where there are none."""
         changed = [file for file in files if file.blobs[0] != file.blobs[1]]
-        known = [(file, may_be_unread_code(file.path)) for file in changed]
-        asked = [file for file, code in known if code is None][:MAX_SCRIPTS]
-        content = self._repository.read([file.blobs[1] or file.blobs[0] for file in asked])
-        scripts = {f.path for f in asked if INTERPRETED.match(content.get(f.blobs[1] or f.blobs[0], b""))}
-        names = [file.path for file, code in known if code or file.path in scripts]
+        classified = [(file, may_be_unread_code(file.path)) for file in changed]
+        doubtful = [file for file, code in classified if code is None][:MAX_SCRIPTS]
+        content = self._repository.read([file.blobs[1] or file.blobs[0] for file in doubtful])
+        scripts = {f.path for f in doubtful if INTERPRETED.match(content.get(f.blobs[1] or f.blobs[0], b""))}
+        names = [file.path for file, code in classified if code or file.path in scripts]
         return f"the subroutines of {_names(names)}, in a language that is not read" if names else ""
 
     def _tree(self, revision: str) -> frozenset[str]:

@@ -68,7 +68,7 @@ def _spell_scala(definition: Definition, module: str) -> tuple[str, ...]:
     spelt = [
         replace(definition, scope=(*scope[:-1], f"{last}{end}")) for last in scope[-1:] for end in ("", "$")
     ]
-    return tuple(name for one in spelt or [definition] for name in _spell_java(one, module))
+    return tuple(name for class_ in spelt or [definition] for name in _spell_java(class_, module))
 
 
 def _spell_csharp(definition: Definition, module: str) -> tuple[str, ...]:

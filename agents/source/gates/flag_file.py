@@ -123,20 +123,20 @@ def watch(
     Raises:
         ConfigError: the state is wrong, or at the first look the file.
     """
-    known = file.remembered()
-    if known is None:
-        known = file.read()
-        file.remember(known)
+    previous = file.remembered()
+    if previous is None:
+        previous = file.read()
+        file.remember(previous)
     while True:
         try:
             now = file.read()
-            if flips := file.flips(known, now):
+            if flips := file.flips(previous, now):
                 publish(flips)
         except (ConfigError, BrokerUnavailable) as error:
             log.warning("%s; trying again in %g s", error, interval_s)
         else:
-            if now != known:
-                known = now
-                file.remember(known)
+            if now != previous:
+                previous = now
+                file.remember(previous)
         if stop.wait(interval_s):
             return

@@ -44,8 +44,8 @@ def map_gates(modules: Sequence[Module], readers: Sequence[str]) -> GateMap:
     search = _Search(modules)
     search.read_directly(readers)
     search.read_by_wrappers()
-    found = {gate: tuple(sorted(search.found[gate])) for gate in sorted(search.found)}
-    return GateMap(found, tuple(sorted(search.unresolved)))
+    subroutines = {gate: tuple(sorted(search.found[gate])) for gate in sorted(search.found)}
+    return GateMap(subroutines, tuple(sorted(search.unresolved)))
 
 
 class _Search:
@@ -58,7 +58,9 @@ class _Search:
             (m, function, call) for m in modules for function in m.functions for call in function.calls
         ]
         self._names = _Names(modules)
-        self._functions = _Functions([one for module in modules for one in module.functions], self._names)
+        self._functions = _Functions(
+            [definition for module in modules for definition in module.functions], self._names
+        )
         self._fixed: dict[Function, set[str]] = {}  # wrapper → the gates that it returns
         self._open: dict[Function, set[str]] = {}  # wrapper → its parameters that are gates
 
@@ -196,8 +198,12 @@ def _gate_argument(call: Call) -> Argument | None:
     """
     if call.arguments and not call.arguments[0].keyword:
         return None if call.arguments[0].is_other else call.arguments[0]
-    given = [one for one in call.arguments if not one.is_other and not one.keyword.startswith("default")]
-    named = [one for one in given if one.keyword.endswith(_GATE_KEYWORDS)] or given
+    arguments = [
+        argument
+        for argument in call.arguments
+        if not argument.is_other and not argument.keyword.startswith("default")
+    ]
+    named = [argument for argument in arguments if argument.keyword.endswith(_GATE_KEYWORDS)] or arguments
     if len(named) > 1:
         return _COMPUTED
     return named[0] if named else None

@@ -74,8 +74,8 @@ class CallGraph:
         """
         calls = {name: set(called) for name, called in self.calls.items()}
         for stack in stacks:
-            known = [name for name in stack if name in self.defined]
-            for caller, called in zip(known, known[1:], strict=False):
+            frames = [name for name in stack if name in self.defined]
+            for caller, called in zip(frames, frames[1:], strict=False):
                 calls.setdefault(caller, set()).add(called)
         return replace(self, calls={name: frozenset(called) for name, called in calls.items()})
 
@@ -89,18 +89,18 @@ def build_graph(units: Iterable[Unit]) -> tuple[CallGraph, Resolver]:
     for name, scope, uses in resolver.scopes():
         touched: set[str] = set()
         for chain in uses:
-            entity, found = resolver.used(chain, scope)
-            touched.update(found)
-            unresolved += entity is None and not found
+            entity, subroutines = resolver.used(chain, scope)
+            touched.update(subroutines)
+            unresolved += entity is None and not subroutines
         calls[name] = calls.get(name, frozenset()) | (touched - {name})
     defined: dict[str, tuple[str, int]] = {}
     members: dict[str, tuple[str, ...]] = {}
     for unit in modules.units.values():
         for function in unit.functions.values():
             defined.setdefault(function.name, (unit.path, function.line))
-        for each in unit.classes.values():
-            defined.setdefault(each.name, (unit.path, each.line))
-            members[each.name] = tuple(
-                function.name for function in unit.functions.values() if function.owner == each.qualified
+        for class_ in unit.classes.values():
+            defined.setdefault(class_.name, (unit.path, class_.line))
+            members[class_.name] = tuple(
+                function.name for function in unit.functions.values() if function.owner == class_.qualified
             )
     return CallGraph(calls, defined, members, unresolved), resolver

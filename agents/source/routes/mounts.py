@@ -52,8 +52,8 @@ class Mounts:
         """Return the whole prefixes of an object's routes, one for each way to be mounted."""
         if key is None:
             return [""]
-        found = list(dict.fromkeys(self._ways(key, frozenset())))
-        return found[:_MOST_WAYS] or [self._own.get(key, "")]
+        ways = list(dict.fromkeys(self._ways(key, frozenset())))
+        return ways[:_MOST_WAYS] or [self._own.get(key, "")]
 
     def paths(self, key: Key | None, *parts: str) -> Iterator[str]:
         """Yield the whole paths of a route of an object, one for each way to be mounted.

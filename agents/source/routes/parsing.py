@@ -27,11 +27,11 @@ def parse_others(sources: Mapping[str, bytes]) -> tuple[list[Parsed], dict[str, 
     questions = [({"path": path}, source) for path, source in sources.items()]
     parsed: list[Parsed] = []
     unread: dict[str, str] = {}
-    for path, given in zip(sources, parse_bounded(_ANSWER, questions, timeout_s=ALL_S), strict=True):
-        if given.failure:
-            unread[path] = given.failure
+    for path, answer in zip(sources, parse_bounded(_ANSWER, questions, timeout_s=ALL_S), strict=True):
+        if answer.failure:
+            unread[path] = answer.failure
         else:
-            parsed.append(_decoded(path, given.data))
+            parsed.append(_decoded(path, answer.data))
     return parsed, unread
 
 

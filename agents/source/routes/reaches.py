@@ -47,8 +47,8 @@ class Reaches:
 
         Those of which it is not known what they modify are returned as they are.
         """
-        changes = [each.change for each in described]
-        found: list[list[RouteReach]] = [[] for _ in changes]
+        changes = [change_described.change for change_described in described]
+        reaches: list[list[RouteReach]] = [[] for _ in changes]
         unknown: set[int] = set()
         for route in {route.name: route for route in self.application.routes}.values():
             parts = attribute_reach(self.request(route.name, route), changes)
@@ -56,14 +56,14 @@ class Reaches:
                 if part is None:
                     unknown.add(index)
                 elif part.chance >= 1.0:
-                    found[index].append(RouteReach(route.name))
+                    reaches[index].append(RouteReach(route.name))
                 else:
                     calls = self._calls(route, change)
                     reach = RouteReach(route.name, part.counted, part.nearness, part.rank, part.chance, calls)
-                    found[index].append(reach)
+                    reaches[index].append(reach)
         return [
-            each if index in unknown else _with_routes(each, found[index])
-            for index, each in enumerate(described)
+            change_described if index in unknown else _with_routes(change_described, reaches[index])
+            for index, change_described in enumerate(described)
         ]
 
     def _calls(self, route: Route, change: Change) -> tuple[RouteCall, ...]:
@@ -78,13 +78,13 @@ class Reaches:
 
 def _with_routes(described: Described, routes: Sequence[RouteReach]) -> Described:
     """Return a commit with as many routes as fit, the nearest first."""
-    size, kept = 0, []
-    for each in sorted(routes, key=lambda each: -each.nearness)[:MOST_ROUTES]:
-        size += len(orjson.dumps(each)) + 1
+    size, nearest = 0, []
+    for route in sorted(routes, key=lambda route: -route.nearness)[:MOST_ROUTES]:
+        size += len(orjson.dumps(route)) + 1
         if size > ROUTES_BYTES:
             break
-        kept.append(each)
-    lost = len(routes) - len(kept)
+        nearest.append(route)
+    lost = len(routes) - len(nearest)
     left_out = (f"{lost} of {len(routes)} routes",) if lost else ()
-    change = replace(described.change, routes=tuple(kept))
+    change = replace(described.change, routes=tuple(nearest))
     return replace(described, change=change, left_out=(*described.left_out, *left_out))
