@@ -21,7 +21,7 @@ from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import counted
 
-if TYPE_CHECKING:  # scipy takes a second to load, and a wrong option is to be refused at once
+if TYPE_CHECKING:  # scipy takes a second to load; a wrong option should be refused at once
     from agents.experiments.benchmarks import BenchmarkChange, History
     from agents.source.changes import Commit
 
@@ -32,7 +32,7 @@ Examples:
   smidgen benchmarks watch results --json
 """
 
-_MOST_COMMITS = 20_000  # of a repository, the newest
+_MOST_COMMITS = 20_000  # newest commits of a repository that are read
 _MOST_SUSPECTS = 5  # shown in the table
 _TITLE = 60  # characters of a commit's title in the table
 _SHORT = 12  # characters of a commit's id
@@ -48,7 +48,7 @@ class _Suspects:
     """The commits that may have made a change: those that were measured, or all of the repository's."""
 
     ids: Sequence[str]
-    posterior: Sequence[float]  # of commits that were not measured an equal part of that of the next one
+    posterior: Sequence[float]  # unmeasured commits share that of the next measured commit
     commits: Sequence[Commit]  # the same with author and title, where there is a repository
 
 

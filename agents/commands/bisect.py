@@ -24,7 +24,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.model.units import counted
 from pipeline.settings.config import load_settings
 
-if TYPE_CHECKING:  # scipy takes a second to load, and a wrong option is to be refused at once
+if TYPE_CHECKING:  # scipy takes a second to load; a wrong option should be refused at once
     from agents.experiments.bisection import Journal, Plan, Span, Suspects
     from pipeline.experiments.bisection import Standing
 

@@ -163,7 +163,7 @@ class _Publisher:
     topics: Topics
     repository: Repository
     service: str
-    time: float | str  # of the deployments: now, commit, or epoch seconds
+    time: float | str  # time of the deployments: now, commit, or epoch seconds
     source_roots: tuple[str, ...]
     gate_readers: tuple[str, ...]
     routes: bool
@@ -200,19 +200,19 @@ class _Publisher:
             )
 
     def _with_routes(self, described: list[Described], revision: str) -> list[Described]:
-        """Return commits with how near they come to the routes of the last one's application."""
+        """Return commits, each with its distance to the routes of the last commit's application."""
         from agents.source.routes import read_reaches
 
         try:
             reaches = read_reaches(self.repository, revision, self.source_roots)
-        except ConfigError as error:  # a deployment is announced all the same
+        except ConfigError as error:  # the deployment is announced without routes
             print_note(f"no routes: {error}")
             return described
         return reaches.describe(described)
 
 
 def _check_selection(selectors: Sequence[str | None], interval_s: float | None, state: Path | None) -> None:
-    """Refuse options that do not go together; ``given`` are --rev, --range, --branch and --tags."""
+    """Refuse options that exclude each other; ``selectors`` are --rev, --range, --branch and --tags."""
     if sum(value is not None for value in selectors) > 1:
         raise click.UsageError("give one of --rev, --range, --branch and --tags")
     _, _, branch, pattern = selectors

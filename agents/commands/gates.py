@@ -17,7 +17,7 @@ from pipeline.settings.gates import write_gates
 MAX_BYTES = 2_000_000
 """Largest file that is parsed: longer ones are generated, and hold data rather than code."""
 
-_NAMED = 5  # places that the line on unresolved gates names; the rest it counts
+_NAMED = 5  # positions that the line on unresolved gates names; it counts the rest
 
 _EXAMPLE = """\b
 Example:
@@ -68,7 +68,7 @@ def gates(source: Path, readers: tuple[str, ...], out: Path) -> None:
 
 
 def _python_files(source: Path) -> Iterator[Path]:
-    """Yield Python files in a fixed order, links to folders not followed: they may lead in circles."""
+    """Yield Python files in a fixed order, without following links to folders, which may form cycles."""
     for folder, folders, names in os.walk(source):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):

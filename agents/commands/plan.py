@@ -1,4 +1,4 @@
-"""``smidgen agent plan``: what sampling rate suffices for a regression of a size (FBDetect Appendix A.2)."""
+"""``smidgen agent plan``: the sampling rate that shows a regression of some size (FBDetect Appendix A.2)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload, load_workloads
 
 RATES_HZ = (1 / 60, 0.1, 1.0, 10.0, 100.0)
-"""Once a minute to what profilers do unless they are asked otherwise, in steps of about ten."""
+"""Rates from once a minute to the default of profilers, in steps of a factor of about ten."""
 
 _EXAMPLES = """\b
 Examples:
@@ -35,12 +35,12 @@ Examples:
 
 @dataclass(frozen=True, slots=True)
 class _Outlook:
-    """What one rate shows, with the least and the most noise."""
+    """Detectable sizes at one rate, with the least and the most noise."""
 
     rate_hz: float
-    after_analysis: tuple[float, float]  # gCPU that is detectable; infinite: nothing is
+    after_analysis: tuple[float, float]  # detectable gCPU; infinite: none is detectable
     after_extended: tuple[float, float]
-    after_s: tuple[float | None, float | None]  # until the threshold is detectable; None: never
+    after_s: tuple[float | None, float | None]  # seconds until the threshold is detectable; None: never
 
 
 @click.command(epilog=_EXAMPLES)

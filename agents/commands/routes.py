@@ -22,7 +22,7 @@ Examples:
 """
 
 _NAMED = 3
-"""Files that could not be read and are named; the rest is counted."""
+"""Most unreadable files that are named; the rest is counted."""
 
 
 @click.command(epilog=_EXAMPLES)

@@ -1,4 +1,4 @@
-"""``smidgen expect`` and ``smidgen mute``: what is not to be reported, said beforehand."""
+"""``smidgen expect`` and ``smidgen mute``: regressions that are announced and so not reported."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What both commands are given of a silence, and how it is to be published."""
+    """Options that both commands share: those of a silence, and how it is published."""
 
     service: str | None
     subroutine: str

@@ -105,7 +105,7 @@ def suggest(settings: Settings, revisions: str, repo: Path, as_json: bool, **opt
 def _decided(
     production: _Production, index: StackIndex, subroutines: Collection[str], budget: Budget
 ) -> dict[str, Any]:
-    """Return whether a change of some subroutines is worth an experiment, and all that this is by."""
+    """Return whether a change of some subroutines is worth an experiment, with the reasons."""
     from pipeline.experiments.selection import (
         Example,
         impact_of,
@@ -207,7 +207,7 @@ def _production(settings: Settings, options: dict[str, Any]) -> _Production:
 
 
 def _of_store(store: Store, service: str, until: tuple[float, float], span_s: float) -> _Production:
-    """Return what a store has of a service up to a time, and in so many days before it."""
+    """Return a service's stacks and changes from the store; ``until`` is the end and the days before it."""
     from pipeline.analysis.rootcause.ranking import first_announcements
     from pipeline.messages.inputs import change_from_row
 

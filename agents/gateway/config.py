@@ -42,11 +42,11 @@ class _File(StrictModel):
 
 
 def load_rules(path: Path | None, token: str | None, *, max_message_bytes: int) -> Rules:
-    """Read who may send how much, under which names of labels.
+    """Read clients, rates and names of labels.
 
     Args:
         path: The file; None has its defaults.
-        token: Of everybody, in a gateway without clients of its own; None asks for none.
+        token: Token of all senders, in a gateway without clients of its own; None asks for none.
         max_message_bytes: Most bytes of a message's value.
 
     Raises:
@@ -71,7 +71,7 @@ def load_rules(path: Path | None, token: str | None, *, max_message_bytes: int) 
 
 
 def _check_tokens(clients: Sequence[Client], path: Path | None) -> None:
-    """Refuse a token of two clients: nobody could say which of them sends."""
+    """Refuse a token that two clients share, since it would not identify the sender."""
     names: dict[str | None, str] = {}
     for client in clients:
         if before := names.get(client.token):

@@ -26,7 +26,7 @@ class RawSeries:
 
 @dataclass(frozen=True, slots=True)
 class SeriesForm:
-    """How a protocol writes series: the class of its request, and what reads either encoding of it."""
+    """A protocol's encoding of series: the class of its request, and readers of protocol buffers and JSON."""
 
     request: Callable[[], Any]
     of_protobuf: Callable[[Any], Iterator[RawSeries]]
@@ -40,7 +40,7 @@ class SeriesForm:
 
 
 def series_parts(series: Iterator[RawSeries], request: Request, setup: Setup) -> Decoded:
-    """Return the messages of all profiles; one that makes no sense does not take the others with it."""
+    """Return the messages of all profiles; invalid profiles are skipped and do not affect the others."""
     profiles = []
     for labelled in series:
         for data, identity in labelled.profiles:

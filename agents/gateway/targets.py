@@ -60,7 +60,7 @@ class Target:
     name: str
     url: str
     labels: tuple[tuple[str, str], ...]  # service and host among them
-    seconds: int = 10  # how long the service samples
+    seconds: int = 10  # seconds that the service samples
     interval_s: float = 60.0
     collects: Collected = "profile"
 

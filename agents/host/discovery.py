@@ -1,9 +1,9 @@
-"""Discovery: which processes there are, and what the rules say of each.
+"""Discovery: the processes of the host, and the decision of the rules on each.
 
 A scan lists all processes, but reads in full only those that it has not seen: rules look at a command
 line, an environment and a cgroup, which do not change. Exceptions are young processes, which may still
-become another program, and pids that were given again. A process that a rule takes is looked at in every
-scan; of the others a twelfth is, in turn.
+become another program, and reused pids. A process that a rule takes is looked at in every scan; of the
+others, a twelfth in turn.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from agents.host.proc import ProcessStat, ProcReader
 from agents.host.rules import Decision, Rule, Target, decide
 
 TURNS = 12
-"""Scans in which every process is looked at once."""
+"""Number of scans in which every process is looked at once."""
 
 YOUNG_S = 10.0
-"""Until this age a process is read again in every scan: between fork and exec it looks like its parent."""
+"""Up to this age a process is read anew in every scan: between fork and exec it looks like its parent."""
 
 SHOWN = 200
 """Characters of a command line that are kept."""
@@ -27,11 +27,11 @@ SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A process that a rule takes. ``key`` names it for ever, as pids are given again."""
+    """A process that a rule takes. ``key`` identifies it, since pids are reused."""
 
     key: tuple[int, float]  # pid, and when it started
     target: Target
-    cpu_share: float  # CPUs that it used since the scan before, or in its life so far
+    cpu_share: float  # CPUs used since the previous scan; in the first scan, since its start
     command: str = ""
 
     @property
@@ -55,9 +55,9 @@ class Scan:
 
     uptime_s: float
     found: tuple[Found, ...]
-    passed: tuple[Passed, ...]  # no threads of the operating system
-    own_cpu_s: float  # of the agent and everything that it started
-    covered: int = 0  # processes that are sampled with one that started them
+    passed: tuple[Passed, ...]  # without threads of the kernel
+    own_cpu_s: float  # of the agent and its descendants
+    covered: int = 0  # processes that are sampled with their ancestor
 
     @property
     def keys(self) -> frozenset[tuple[int, float]]:
@@ -69,18 +69,18 @@ class Scan:
 class _Known:
     stat: ProcessStat
     seen_s: float  # uptime when the stat was read
-    decision: Decision | None  # None: a thread of the operating system, which has no command
+    decision: Decision | None  # None: a thread of the kernel, which has no command
     command: str
     cpu_share: float = 0.0
 
     @property
     def target(self) -> Target | None:
-        """How it is sampled, if it is."""
+        """The target, if the process is sampled."""
         return self.decision.target if self.decision else None
 
 
 class Discovery:
-    """Scans of one ``/proc``. ``own_pid`` and what it started are never found."""
+    """Scans of one ``/proc``. ``own_pid`` and its descendants are never found."""
 
     def __init__(self, reader: ProcReader, rules: Sequence[Rule], *, own_pid: int | None = None) -> None:
         self._reader = reader
@@ -90,7 +90,7 @@ class Discovery:
         self._turn = 0
 
     def use(self, rules: Sequence[Rule]) -> None:
-        """Decide by other rules from the next scan on."""
+        """Use other rules from the next scan on."""
         self._rules = tuple(rules)
         self._known = {}
 
@@ -144,7 +144,7 @@ def _cpu_share(cpu_s: float, lasted_s: float) -> float:
 
 
 def _ancestors(pid: int, processes: Mapping[int, _Known]) -> Sequence[int]:
-    """Return what started a process, the nearest first; parents that are not known end it."""
+    """Return the ancestors of a process, the nearest first, up to the first unknown one."""
     parents: list[int] = []
     parent = processes[pid].stat.parent
     while parent in processes and parent not in parents:

@@ -1,4 +1,4 @@
-"""Identity of a process from what others wrote about it: OpenTelemetry's variables, and its cgroup."""
+"""Identity of a process from OpenTelemetry's variables and its cgroup."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ATTRIBUTES = {
     "region": ("cloud.region", "deployment.region"),
     "pod": ("k8s.pod.name",),
 }
-"""What each is called in OTEL_RESOURCE_ATTRIBUTES; the first that is there counts."""
+"""Keys in OTEL_RESOURCE_ATTRIBUTES by meaning; the first one present counts."""
 
 _POD = re.compile(
     r"pod([0-9a-f]{8}([-_])[0-9a-f]{4}\2[0-9a-f]{4}\2[0-9a-f]{4}\2[0-9a-f]{12}|[0-9a-f]{32})(?![0-9a-f])"
@@ -31,10 +31,10 @@ _CONTAINER_NAME = re.compile(
 
 
 def resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return service, release, region and pod as far as OpenTelemetry's variables say them.
+    """Return service, release, region and pod, as far as OpenTelemetry's variables name them.
 
     ``OTEL_SERVICE_NAME`` wins over ``service.name``. Values are percent-decoded (OpenTelemetry's
-    specification, "Resource SDK"); what is no pair of key and value is left out.
+    specification, "Resource SDK"); entries without key and value are left out.
     """
     pairs = (pair.partition("=") for pair in environment.get(RESOURCE_VARIABLE, "").split(","))
     attributes = {key.strip(): unquote(value.strip()) for key, equals, value in pairs if equals}

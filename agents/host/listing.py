@@ -1,4 +1,4 @@
-"""List of what the agent would sample now, by which rule, and why it would not sample the rest."""
+"""List of the processes that the agent would sample now, with rules; and reasons not to sample others."""
 
 from __future__ import annotations
 

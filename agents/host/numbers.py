@@ -13,12 +13,12 @@ from pipeline.telemetry import metrics as telemetry
 from pipeline.telemetry.instruments import LabelBound, Sample
 
 MOST_SERVICES = 100
-"""Services that are shown by name: names come from processes."""
+"""Most services that are shown by name: names come from processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a host says of a service whose rate is planned."""
+    """A host's demand of a service whose rate is planned."""
 
     threshold: float | None  # gCPU ratio; None: the controller's default
     cpus: float  # processors that it keeps busy
@@ -27,7 +27,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How it is with an agent after an interval."""
+    """State of an agent after an interval."""
 
     processes: Mapping[str, int]  # by sampled, waiting, failing, covered, passed
     rates_hz: Mapping[str, float] = field(default_factory=dict)  # by service

@@ -1,4 +1,4 @@
-"""Rules: which processes are sampled, for which service, and how. The first that matches counts."""
+"""Rules: the processes to sample, the service of each, and how. The first rule that matches counts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ REASONS: Mapping[Reason, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a process must be like; what is None counts for nothing. Patterns may match anywhere in a text."""
+    """Condition on a process; None sets no condition. Patterns may match anywhere in a text."""
 
     command: re.Pattern[str] | None = None
     executable: re.Pattern[str] | None = None
@@ -59,8 +59,8 @@ class How:
     """How processes are sampled."""
 
     rate_hz: float = DEFAULT_HZ
-    adaptive: bool = False  # it begins at this rate, and follows how much the profile changes
-    planned: bool = False  # it begins at this rate, and follows what the controller plans
+    adaptive: bool = False  # True: this is the first rate; later ones follow the profile's changes
+    planned: bool = False  # True: this is the first rate; later ones are the controller's
     threshold: float | None = None  # gCPU ratio that is planned for; None: the controller's default
     kernel: str = AUTO
     native: bool = False
@@ -91,7 +91,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What one message says of all its samples."""
+    """Properties that all samples of a message share."""
 
     service: str
     release: str = ""
@@ -110,16 +110,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a process: a target, or the reason why there is none."""
+    """Decision on a process: a target, or the reason why there is none."""
 
     target: Target | None
     reason: Reason | None = None
     rule: int = 0  # from 1; 0 is none
-    service: str = ""  # as found, even if it is no name
+    service: str = ""  # as found, even if it is no valid name
 
 
 def decide(facts: ProcessFacts, rules: Sequence[Rule]) -> Decision:
-    """Return what the first rule that matches says of a process."""
+    """Return the decision of the first rule that matches a process."""
     for number, rule in enumerate(rules, start=1):
         groups = match(rule.condition, facts)
         if groups is not None:
@@ -128,7 +128,7 @@ def decide(facts: ProcessFacts, rules: Sequence[Rule]) -> Decision:
 
 
 def match(condition: Condition, facts: ProcessFacts) -> dict[str, str] | None:
-    """Return the named groups of a condition's patterns, None if the process is not like it."""
+    """Return the named groups of a condition's patterns, None if the process does not meet it."""
     groups: dict[str, str] = {}
     if condition.user is not None and condition.user not in (facts.user, str(facts.user_id)):
         return None
@@ -153,16 +153,16 @@ def match(condition: Condition, facts: ProcessFacts) -> dict[str, str] | None:
 
 
 def names_in(text: str) -> set[str]:
-    """Return what a text takes from the process, but for its environment."""
+    """Return the variables that a text refers to, except those of the environment."""
     return {name for name in _TEMPLATE.findall(text) if not name.startswith(_ENV)}
 
 
 KNOWN_NAMES = frozenset({"service", "release", "region", "pod", "container"})
-"""What texts may take without a pattern."""
+"""Variables that texts may use without a pattern."""
 
 
 def fill(text: str, environment: Mapping[str, str], known: Mapping[str, str]) -> str:
-    """Put what a process says into a text; what it does not say is empty."""
+    """Replace the variables of a text by the values of a process; missing values are empty."""
 
     def value(reference: re.Match[str]) -> str:
         name = reference[1]

@@ -1,4 +1,4 @@
-"""The settings file of the host agent: rules, and the bounds of what it may take."""
+"""The settings file of the host agent: rules, and bounds of the agent's resources."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def parse_share(value: object, what: str = "a share of the host's CPU such as 1%
     """Read a share such as ``1%``.
 
     Raises:
-        ValueError: it is none, or not between 0 and 100 %; the text says ``what`` it should be.
+        ValueError: it is no share, or not between 0 and 100 %; the message names ``what`` it should be.
     """
     percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if not percent or not 0 < float(percent[1]) <= 100:
@@ -72,7 +72,7 @@ _Threshold = Annotated[float, BeforeValidator(lambda value: share_of(str(value))
 
 @dataclass(frozen=True, slots=True)
 class HostConfig:
-    """What a settings file says."""
+    """Content of a settings file."""
 
     rules: tuple[Rule, ...]
     interval_s: float = 10.0
@@ -85,11 +85,11 @@ class HostConfig:
     prune: float = 0.0  # largest error by which rare stacks are pruned; 0 prunes none
 
 
-_HOST, _RULE, _HOW = HostConfig(rules=()), Rule(), How()  # whose defaults are those of files
+_HOST, _RULE, _HOW = HostConfig(rules=()), Rule(), How()  # its defaults are those of settings files
 
 
 class _Match(StrictModel):
-    """What a process must be like."""
+    """Condition on a process."""
 
     command: _Pattern | None = None
     executable: _Pattern | None = None

@@ -70,7 +70,7 @@ async def aiohttp_middleware(request: Any, handler: Callable[[Any], Awaitable[An
     return await handler(request)
 
 
-aiohttp_middleware.__middleware_version__ = 1  # type: ignore[attr-defined]  # what web.middleware sets
+aiohttp_middleware.__middleware_version__ = 1  # type: ignore[attr-defined]  # set by web.middleware
 
 
 def aiohttp_endpoint(request: Any) -> str | None:

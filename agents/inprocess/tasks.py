@@ -1,8 +1,8 @@
-"""asyncio: which tasks run, who awaits them, and the frames of those who wait.
+"""asyncio: the tasks that run, the tasks that await them, and the frames of waiting tasks.
 
-A task's own stack ends at the event loop. Who awaits it stands in its callbacks: the task that awaits it
+A task's own stack ends at the event loop. Its callbacks hold what awaits it: the task that awaits it
 directly, a task group, or a future (of ``gather``, ``wait``, ``shield`` or ``wait_for``) that another task
-awaits, also one that a pool's thread settles. Python 3.14 says it itself. Of several who await one task
+awaits, also one that a pool's thread settles. Python 3.14 has an API for it. If several await one task,
 the first one counts.
 """
 
@@ -18,7 +18,7 @@ MAX_AWAITING = 50
 
 
 POOL_FRAMES = ("_WorkItem.run", "WorkerThread.run")
-"""Qualified names of the functions in which pools run what they were given."""
+"""Qualified names of the functions in which pools run their work."""
 
 
 def running_tasks() -> dict[FrameType, Any]:
@@ -91,7 +91,7 @@ def _awaiter(future: Any, depth: int) -> Any:
 
 
 def _futures_of(callback: Any) -> list[Any]:
-    """Return the plain futures that a callback will settle: it holds them in its closure or arguments."""
+    """Return the plain futures that a callback will settle, which it holds in its closure or arguments."""
     held = list(getattr(callback, "args", ()))
     for cell in getattr(callback, "__closure__", None) or ():
         try:

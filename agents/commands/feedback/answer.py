@@ -101,7 +101,7 @@ def _publish(answer: Verdict, settings: Settings, *, dry_run: bool) -> None:
 
 
 def _the_event(store: Store, prefix: str) -> Reported:
-    """Return the one event whose id begins so."""
+    """Return the one event whose id begins with ``prefix``."""
     events = find_reported(store, prefix) if prefix else []
     if len(events) == 1:
         return events[0]

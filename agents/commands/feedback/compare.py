@@ -1,4 +1,4 @@
-"""Two settings of a workload side by side in the list of what its scans found."""
+"""Comparison of two settings of a workload, by the candidates that its scans found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kept set of labelled series: a dataset folder for each service, with what people answered as truth."""
+"""Export of labelled series: a dataset folder for each service, with people's answers as truth."""
 
 from __future__ import annotations
 

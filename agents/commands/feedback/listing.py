@@ -1,4 +1,4 @@
-"""The list of answered events: what was said of each, by whom, and whether what was called fixed is gone."""
+"""List of answered events: verdict, author, and whether a regression called fixed is gone."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _said_of(answered: Answered) -> list[str]:
 def _parts(answered: Answered, fixes: dict[str, FixState], merged: Counter[str]) -> list[str]:
     reported = answered.reported
     verdict = answered.state or answered.cause
-    assert verdict is not None  # nobody else is listed
+    assert verdict is not None  # only answered events are listed
     words: list[str] = [verdict.verdict] if answered.state else []
     if answered.state and answered.state.verdict == "duplicate":
         words.append(f"of {answered.state.subject}")

@@ -1,4 +1,4 @@
-"""What answers say of settings: precision, and the thresholds that they propose."""
+"""Precision of reports by people's answers, and the thresholds that the answers propose."""
 
 from __future__ import annotations
 

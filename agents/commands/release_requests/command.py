@@ -39,10 +39,10 @@ from pipeline.releases.requests.mixed import mixed_judges
 EXIT_CODES = {"steady": 0, "slower": 1, "open": 3}
 
 RISE = 0.02
-"""Of a type's cost, of which is said how many periods would show it."""
+"""Relative rise of a type's cost for which the number of periods that would show it is printed."""
 
 _SHOWN = 10
-"""Types whose cost is shown."""
+"""Most types whose cost is shown."""
 
 _EXAMPLES = """\b
 Examples:
@@ -151,7 +151,7 @@ def compare_requests(
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What every metric says of two releases; by ``models`` and ``forests``, too, if they were asked for."""
+    """Comparison of two releases by every metric; by ``models`` and ``forests``, too, if requested."""
 
     releases: Mapping[str, Releases]
     found: Mapping[str, ReleaseComparison | NotCompared]
@@ -288,7 +288,7 @@ def _show(name: str, result: ReleaseComparison | NotCompared, alpha: float) -> N
 
 
 def _alone(releases: Releases) -> float:
-    """Return the share of the new release's requests whose types never came in the old one."""
+    """Return the share of the new release's requests whose types the old release never had."""
     never = ~(releases.old.counts > 0.0).any(axis=0)
     return float(releases.new.counts[:, never].sum() / releases.new.counts.sum())
 
@@ -324,7 +324,7 @@ def _changes(changes: Sequence[CostChange], old: dict[str, float]) -> Table:
 
 
 def _costs(comparison: ReleaseComparison, alpha: float) -> Table:
-    """Return the types that the new release's metric is made of most, and how soon a rise is seen."""
+    """Return the types with the largest parts of the new metric, and the periods that a rise needs."""
     load = dict(zip(comparison.compared.types, comparison.compared.new.counts.mean(axis=0), strict=True))
     level = float(comparison.compared.new.metric.mean())
     heavy = sorted(load, key=lambda type_: -comparison.costs.old[type_] * load[type_])[:_SHOWN]

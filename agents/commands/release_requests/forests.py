@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from pipeline.analysis.published.liao2021.forest import ForestComparison
 
 _SHOWN = 10
-"""Types that are shown of each kind."""
+"""Most types of each kind that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forests:
-    """What forests of both releases say of each metric.
+    """Comparison of both releases by forests, for each metric.
 
     Args:
         found: Name of the metric → what they say, and which types they know.
@@ -39,7 +39,7 @@ class Forests:
 
     @classmethod
     def of(cls, metrics: Mapping[str, Releases], alpha: float, seed: int) -> Forests:
-        """Fit them to each metric's periods; a minute for a metric at most.
+        """Fit the forests to each metric's periods; takes at most a minute for a metric.
 
         Raises:
             ConfigError: scikit-learn is not installed.
@@ -48,7 +48,7 @@ class Forests:
         return cls({name: _compared(releases, seed) for name, releases in metrics.items()}, alpha)
 
     def to_json(self, name: str) -> dict[str, Any]:
-        """Return what they say of a metric as JSON has it; ``left_out`` has what stands for a type."""
+        """Return a metric's comparison as JSON; ``left_out`` maps a type to the types that stand for it."""
         comparison = self.found[name]
         if isinstance(comparison, NotCompared):
             return {"compared": False, "why": str(comparison)}
@@ -63,7 +63,7 @@ class Forests:
         }
 
     def show(self, name: str) -> None:
-        """Print what they say of a metric, the types that come with deviance, and those that are left out."""
+        """Print a metric's comparison, the types that go with deviance, and the types that are left out."""
         comparison = self.found[name]
         name = escape_controls(name)
         if isinstance(comparison, NotCompared):

@@ -36,7 +36,7 @@ class MixedModels:
 
     @classmethod
     def of(cls, metrics: Mapping[str, Releases], config: CompareConfig) -> MixedModels:
-        """Fit one to each metric's periods."""
+        """Fit a mixed model to each metric's periods."""
         return cls(compare_mixed_releases(metrics, config), config.alpha)
 
     def slower(self, name: str) -> bool | None:
@@ -45,7 +45,7 @@ class MixedModels:
         return comparison.slower(self.alpha) if isinstance(comparison, MixedComparison) else None
 
     def to_json(self, name: str, costs: Costs) -> dict[str, Any]:
-        """Return a metric's model as JSON has it; ``decides`` says whether the exit code is by it."""
+        """Return a metric's model as JSON; ``decides`` says whether it determines the exit code."""
         comparison = self.found[name]
         if isinstance(comparison, NotCompared):
             return {"compared": False, "why": str(comparison)}
@@ -78,17 +78,17 @@ class MixedModels:
 
 
 def too_few(costs: Costs) -> bool:
-    """Return whether costs could not be compared for want of periods."""
+    """Return whether there are too few periods to compare costs."""
     return isinstance(costs, NotCompared) and costs.code == "few_periods"
 
 
 def shown_type(type_: str) -> str:
-    """Return a type as a terminal shows it."""
+    """Return a type, safe to print on a terminal."""
     return escape_controls(spelt(type_))
 
 
 def _table(comparison: MixedComparison, costs: Costs) -> Table:
-    """Return changes of cost by both methods, with 95 % intervals: of types that are named by one of them."""
+    """Return changes of cost by both methods, with 95 % intervals, for types that either method names."""
     by_costs, missing = {}, "–"
     if isinstance(costs, ReleaseComparison):
         changes = costs.costs.changes if costs.changed else ()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5
 _MOST = 50
-"""Suspects of one request that are shown, and that JSON has."""
+"""Most suspects of one request: on a terminal, and in JSON."""
 
 _ID = 12  # characters of a commit's id
 _SHOWN_METHODS = 3
@@ -40,7 +40,7 @@ class Finder:
         self.commits = len(self._release.commits)
 
     def find(self, change: CostChange) -> RequestFinding | None:
-        """Return the suspects of a rise; None of what is no rise, or of no single request."""
+        """Return the suspects of a rise; None if the change is no rise, or has no single request."""
         types = {name: chance for name, chance in change.likely.items() if name not in (BASE, EVERY)}
         if change.change <= 0 or not types:
             return None
@@ -67,7 +67,7 @@ class Finder:
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of source, and hand on what they make as ``finder``; None without them."""
+    """Add the options that name source; the command gets their Finder as ``finder``, None without them."""
 
     @click.option(
         "--repo", type=click.Path(path_type=Path), metavar="DIR", help="Git repository of the service."

@@ -122,7 +122,7 @@ def capacity(path: Path, output: Path | None, as_json: bool, **options: Any) -> 
 
 
 async def _knees(chosen: list[NamedRequest], options: dict[str, Any]) -> tuple[list[Knee], list[Knee]]:
-    """Return the knees of both sides in each repeat."""
+    """Return the knees of both sides, one each a repeat."""
     from agents.experiments.replay.capacity import Load, Objective, Steps, find_knee, load_at
     from agents.experiments.replay.connection import address_of_url
     from agents.experiments.replay.plan import Rewriting

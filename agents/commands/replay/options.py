@@ -143,7 +143,7 @@ _SELECTION: tuple[Decorator, ...] = (
 
 
 def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the flags that say what is sent, and where."""
+    """Add the flags for the requests and the addresses they are sent to."""
     for option in reversed(_SELECTION):
         command = option(command)
     return command
@@ -172,7 +172,7 @@ def read_chosen(path: Path, choice: Choice, rules: tuple[tuple[str, str], ...]) 
 
 
 def notes(path: Path, recording: Any) -> list[str]:
-    """Return what a reader should know of a recording besides its requests."""
+    """Return notes on a recording: invalid lines and sessions that are left out."""
     lines = []
     if recording.invalid:
         lines.append(f"{path}: {recording.invalid:,} lines are no requests; line {recording.first_invalid}")

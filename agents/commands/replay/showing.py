@@ -38,7 +38,7 @@ def is_finding(result: Result) -> bool:
 
 
 def show_result(result: Result) -> None:
-    """Print a row an endpoint, latencies in milliseconds, and how well the replay kept pace."""
+    """Print one row for each endpoint, latencies in milliseconds, and how well the replay kept pace."""
     table = Table("endpoint", *(Column(name, justify="right") for name in _FIGURES), box=SIMPLE)
     for endpoint, outcome in result.by_endpoint().items():
         table.add_row(

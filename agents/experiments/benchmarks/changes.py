@@ -1,4 +1,4 @@
-"""Which commits changed which benchmarks: change points of their series, and where each may lie."""
+"""Changes of benchmarks: change points of their series, and the commits at which each may lie."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.experiments.bisection import suspect_range
 from pipeline.model import FloatArray
 
 _MOST_CORRELATED = 0.9
-"""Largest correlation of neighbours that is believed of so few points."""
+"""Largest autocorrelation (lag 1) that is used: few points estimate it badly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class BenchmarkChange:
         p_value: Adjusted for all benchmarks (Benjamini and Hochberg 1995).
         posterior: (commits,) probability that each measured commit begins the new level; 0 of others.
         suspected: First and last commit by the percentiles of FBDetect §6.2, and no nearer to each other than
-            ``first`` and ``last``: between the levels of a rise over some commits lie points of neither.
+        ``first`` and ``last``: a rise over some commits has points between both levels.
     """
 
     series: Series
@@ -47,7 +47,7 @@ class BenchmarkChange:
 
     @property
     def relative(self) -> float:
-        """By how much the level changed, as a share of the one before; infinite from 0."""
+        """Change of the level, as a ratio to the level before; infinite if that is 0."""
         return (self.after - self.before) / self.before if self.before else float("inf")
 
     @property
@@ -61,13 +61,13 @@ def find_changes(
 ) -> list[BenchmarkChange]:
     """Return the changes of benchmarks, by commit, largest first.
 
-    Among those found at most ``alpha`` are false: a suite has many benchmarks, and each would give some.
+    Controls the false discovery rate at ``alpha``, since a suite tests many benchmarks.
 
     Args:
         series: All benchmarks over the same commits.
         alpha: False discovery rate.
         threshold: Relative change that matters.
-        confidence: That the change lies between its first and last commit.
+        confidence: Probability that the change lies between its first and last commit.
     """
     shifts = [(item, segment(item.levels)) for item in series]
     p_values = [shift.p_value for _, shifts_found in shifts for shift in shifts_found]
@@ -92,7 +92,7 @@ def _change(
     values = series.levels[measured]
     split = int(np.searchsorted(measured, shift.index))
     noise = _noise(values, split)
-    # Between two commits, never amid one: which commit begins the new level has a posterior of its own.
+    # A change lies between two commits; the posterior says which commit begins the new level.
     allowed = np.ones(len(values) - 1, dtype=np.bool_)
     profile = split_profile(values, np.ones(len(values)), allowed, "values", first=1)
     mass = posterior(profile.deviance, *noise)
@@ -115,7 +115,7 @@ def _change(
 
 
 def _noise(values: FloatArray, split: int) -> tuple[float, float]:
-    """Return the long-run variance around both levels, as of AR(1) noise, and its degrees of freedom."""
+    """Return the long-run variance around both levels, assuming AR(1) noise, and its degrees of freedom."""
     left = np.concatenate([part - np.median(part) for part in (values[:split], values[split:])])
     spread = float(np.median(np.abs(left))) * 1.4826
     if not spread:

@@ -1,4 +1,4 @@
-"""Results of many commits as a series a benchmark, in the order of commits."""
+"""Results of many commits: one series for each benchmark, in the order of commits."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Series:
     """One benchmark over commits.
 
     Args:
-        name: Of the benchmark, with its parameters.
-        unit: Of its values.
+        name: Name of the benchmark, with its parameters.
+        unit: Unit of its values.
         more_is_better: Whether a fall is the regression.
         levels: (commits,) the median of the repetitions, NaN where it was not run.
     """
@@ -56,7 +56,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one file says, and what its commit is called."""
+    """Results of one file, and the commit that they belong to."""
 
     path: Path
     format: str
@@ -73,7 +73,7 @@ class Reading:
 
     @property
     def invalid(self) -> int:
-        """Entries without a measurement, of all files."""
+        """Number of entries without a measurement in all files."""
         return sum(run.results.invalid for run in self.runs)
 
 
@@ -103,9 +103,9 @@ def arrange(runs: Sequence[Run], order: Sequence[str] = ()) -> History:
     """Put runs in the order of commits, and the repetitions of one commit together.
 
     Args:
-        runs: As files were named; of that order are those that nothing else puts in one.
+        runs: In the order in which files were named, which decides where nothing else does.
         order: Ids of commits, oldest first, such as git's. Without it commits are in the order of time, if
-            each file says it. Runs of commits that it lacks are left out.
+            each file has one. Runs of commits that ``order`` lacks are left out.
     """
     position = {sha: number for number, sha in enumerate(order)}
     if order:
@@ -175,9 +175,9 @@ def _names(path: Path) -> tuple[str, ...]:
 
 
 def _resolved(run: Run, order: Sequence[str], position: dict[str, int]) -> str:
-    """Return which commit a run is of, empty if the order lacks it.
+    """Return the commit of a run, empty if the order lacks it.
 
-    One abbreviation in a hundred is digits alone: where the order has such a commit, it is no date.
+    One abbreviated id in a hundred is digits alone: if ``order`` has such a commit, they are no date.
     """
     named = (digits for name in _names(run.path) for digits in commits_of(name) if digits.isdigit())
     for commit in (run.commit, *named):

@@ -81,7 +81,7 @@ def _asv(content: Content) -> Results:
             values = [values]
         combinations = _combinations(name, parameters if isinstance(parameters, list) else [])
         for combination, value in zip(combinations, values, strict=False):
-            if value is not None and value == value:  # None: it failed; NaN: it was left out
+            if value is not None and value == value:  # None: the benchmark failed; NaN: it was left out
                 entries.add(combination, "", value)
     return entries.results(document["commit_hash"], document.get("date"))
 
@@ -148,7 +148,7 @@ def _object(line: str) -> Mapping[str, Any]:
 
 
 def _has(*names: str, **kinds: type) -> Callable[[Content], bool]:
-    """Return what recognises an object with these members, of these types."""
+    """Return a function that recognises an object with these members, of these types."""
 
     def recognises(content: Content) -> bool:
         document = content.document
@@ -184,4 +184,4 @@ FORMATS = (
     Format("criterion", _is_criterion, _criterion),
     Format("cargo-criterion", lambda content: '"benchmark-complete"' in content.text, _cargo_criterion),
 )
-"""Of several that recognise a file the first reads it."""
+"""Formats in order: the first one that recognises a file reads it."""

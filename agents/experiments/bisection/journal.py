@@ -1,4 +1,4 @@
-"""The state file of a bisection: what is bisected, and then a line for each build and each measurement."""
+"""The state file of a bisection: its task, then a line for each build and each measurement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is bisected; a state file is of one task."""
+    """The task of a bisection; a state file belongs to one task."""
 
     first: str  # id of the version before the range
     last: str
@@ -31,7 +31,7 @@ class Task:
 class Journal:
     """Builds and measurements in order, kept in a file if there is one, so that another call can go on.
 
-    Each line has ``commit`` and either ``built``, ``value`` or ``skipped``, and what it took in ``seconds``.
+    Each line has ``commit``, one of ``built``, ``value`` and ``skipped``, and its duration in ``seconds``.
     """
 
     path: Path | None
@@ -40,7 +40,7 @@ class Journal:
     _file: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
-        """Open the file and read what it has.
+        """Open the file and read its lines.
 
         Raises:
             ConfigError: it cannot be read or written, is of another task, or in use.
@@ -55,7 +55,7 @@ class Journal:
                 raise ConfigError(f"--state: {self.path}: another bisection uses it") from None
             self._file.seek(0)
             content = self._file.read()
-            whole = content.rfind(b"\n") + 1  # what follows was being written when its writer ended
+            whole = content.rfind(b"\n") + 1  # the last line may be incomplete, if its writer was killed
             self._file.truncate(whole)
         header = {"bisection": FORMAT, **asdict(self.task)}
         entries = list(self._parsed(content[:whole]))
@@ -75,7 +75,7 @@ class Journal:
             self._file.close()
 
     def append(self, line: Mapping[str, Any]) -> None:
-        """Add what was done, and write it down at once."""
+        """Add a line and write it to the file at once."""
         self.lines.append(dict(line))
         self._write(line)
 

@@ -1,4 +1,4 @@
-"""Suspects of a regression as weights of commits: of an event, of `smidgen benchmarks watch`, or a list."""
+"""Suspects of a regression as weights of commits: from an event, `smidgen benchmarks watch`, or a list."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pipeline.model.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """Weights of commits by id, perhaps shortened, and the range ``A..B`` that they are of, if it is said."""
+    """Weights of commits by id, perhaps abbreviated, and their range ``A..B`` if it is known."""
 
     weights: Mapping[str, float]
     range: str | None = None
 
     def of(self, shas: Sequence[str]) -> dict[str, float]:
-        """Return the weights by the whole ids of commits; those of other commits are left out."""
+        """Return the weights by the full ids of ``shas``; weights of other commits are left out."""
         weights: dict[str, float] = {}
         for name, weight in self.weights.items():
             sha = next((commit for commit in shas if commit.startswith(name)), None)

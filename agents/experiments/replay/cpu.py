@@ -11,10 +11,10 @@ _USAGE = "usage_usec "
 
 
 def process_cpu(pid: int, proc: Path = Path("/proc")) -> Callable[[], float | None]:
-    """Return what reads the CPU seconds of a process and those that it has started, None once it has ended.
+    """Return a reader of the CPU seconds of a process and its descendants, None once the process has ended.
 
-    They come from ``schedstat`` of each thread, which counts nanoseconds; threads that have ended are missing
-    there, so one that a pool starts anew is not seen before its next reading.
+    They come from each thread's ``schedstat``, in nanoseconds. A thread's last reading is kept after it ends;
+    a thread that starts and ends between two readings is missed.
 
     Raises:
         ConfigError: there is no such process.
@@ -36,7 +36,7 @@ def process_cpu(pid: int, proc: Path = Path("/proc")) -> Callable[[], float | No
 
 
 def cgroup_cpu(folder: Path) -> Callable[[], float | None]:
-    """Return what reads the CPU seconds of a cgroup (version 2), None once it has gone.
+    """Return a reader of the CPU seconds of a cgroup (version 2), None once the cgroup has gone.
 
     Raises:
         ConfigError: it is no cgroup.

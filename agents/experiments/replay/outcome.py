@@ -1,4 +1,4 @@
-"""What a replay measured, as figures: pace, latencies, differences by endpoint."""
+"""Figures of a replay: pace, latencies, differences by endpoint."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ class Pace:
     requests: int
     offered: float  # requests a second by the plan
     sent: float  # requests a second that were written
-    lag_p50_s: float  # from when a request was due to when it was sent
+    lag_p50_s: float  # seconds from when a request was due to when it was sent
     lag_p99_s: float
-    skew_p50_s: float  # between the sides, of the same request; 0 with one side
+    skew_p50_s: float  # seconds between sending a request to one side and to the other; 0 with one side
     skew_p99_s: float
 
 
 @dataclass(slots=True)
 class EndpointOutcome:
-    """What became of the requests of an endpoint."""
+    """Outcome of the requests of an endpoint."""
 
     requests: int = 0
-    failed: list[int] = field(default_factory=lambda: [0, 0])  # without an answer, by side
-    server_errors: list[int] = field(default_factory=lambda: [0, 0])  # status 500 and more, by side
+    failed: list[int] = field(default_factory=lambda: [0, 0])  # requests without an answer, by side
+    server_errors: list[int] = field(default_factory=lambda: [0, 0])  # of status 500 and more, by side
     status_differs: int = 0
-    body_differs: int = 0  # of those with the same status
+    body_differs: int = 0  # among answers with the same status
     latencies_s: tuple[list[float], ...] = field(default_factory=lambda: ([], []))
-    calls: list[int] = field(default_factory=lambda: [0, 0])  # downstream, by side
+    calls: list[int] = field(default_factory=lambda: [0, 0])  # downstream calls, by side
 
 
 def pace_of(replayed: Replayed) -> Pace:
-    """Return how well all requests were sent, warm-up among them."""
+    """Return the pace of all requests, including warm-up."""
     exchanges = replayed.exchanges
     planned_s = exchanges[-1].request.offset_s - exchanges[0].request.offset_s
     lags = np.array([served.lag_s for exchange in exchanges for served in exchange.served])
@@ -62,10 +62,10 @@ def measured(replayed: Replayed) -> list[Exchange]:
 def outcomes(
     exchanges: Sequence[Exchange], calls: Sequence[Mapping[int, int]] = ()
 ) -> dict[str, EndpointOutcome]:
-    """Return what became of requests by endpoint.
+    """Return the outcome of requests by endpoint.
 
     Args:
-        exchanges: Of both sides.
+        exchanges: Requests with the answers of both sides.
         calls: Downstream calls of each side by the index of the request.
     """
     by_endpoint: dict[str, EndpointOutcome] = defaultdict(EndpointOutcome)
@@ -87,12 +87,12 @@ def outcomes(
 
 
 def percentile_ms(latencies_s: Sequence[float], share: float) -> float | None:
-    """Return a percentile of latencies in milliseconds, None of none."""
+    """Return a percentile of latencies in milliseconds, None without latencies."""
     return float(np.percentile(np.array(latencies_s), share)) * 1000 if latencies_s else None
 
 
 def cpu_per_request(replayed: Replayed, side: int) -> FloatArray:
-    """Return the CPU milliseconds of a request in each slice, NaN where they are not known: (slices,)."""
+    """Return the CPU milliseconds per request of each slice, NaN where they are unknown: (slices,)."""
     milliseconds = []
     for before, after in zip(replayed.slices, replayed.slices[1:], strict=False):
         used = (before.cpu_s[side], after.cpu_s[side])

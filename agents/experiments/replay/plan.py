@@ -1,4 +1,4 @@
-"""What is replayed: which requests of a recording, in which proportions, and when."""
+"""Plan of a replay: requests of a recording, their proportions, and their times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing (RFC 9110, 9.2.1), of which TRACE is left out."""
+"""Safe methods (RFC 9110, 9.2.1) but TRACE."""
 
 _LEFT_OUT = frozenset(
     {"host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"}
@@ -27,7 +27,7 @@ _LEFT_OUT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which requests are replayed."""
+    """Choice of the requests to replay."""
 
     endpoints: tuple[str, ...] = ()
     """Globs over endpoints such as ``GET /cart/:id``; all if there are none."""
@@ -36,12 +36,12 @@ class Choice:
     mix: tuple[tuple[str, float], ...] = ()
     """Shares of endpoints, by globs; as recorded if there are none."""
     seed: int = 0
-    """Of the order where a mix is drawn."""
+    """Seed of the draw, where a mix is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """What is put over recorded headers."""
+    """Changes of the recorded headers."""
 
     headers: tuple[tuple[str, str], ...] = ()  # Host among them; an empty value leaves the header out
 
@@ -63,9 +63,9 @@ class PlannedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """What a plan leaves out."""
+    """Requests that a plan leaves out."""
 
-    unsafe: Counter[str] = field(default_factory=Counter)  # by endpoint: methods that may change something
+    unsafe: Counter[str] = field(default_factory=Counter)  # unsafe requests, by endpoint
     unselected: int = 0
 
 
@@ -81,7 +81,7 @@ class NamedRequest:
 def name_endpoints(
     requests: Sequence[RecordedRequest], rules: Sequence[tuple[str, str]] = ()
 ) -> list[NamedRequest]:
-    """Return requests with their endpoints: method and path, with what names one of many folded."""
+    """Return requests with their endpoints: method and path, with identifiers folded."""
     types = RequestTypes(rules, most=1000)
     lines = [f"{request.method} {request.target}" for request in requests]
     types.learn(lines)
@@ -126,11 +126,11 @@ def at_rate(
     """Return a plan at a fixed rate: requests in recorded order, over and over if there are too few.
 
     Args:
-        chosen: What is replayed.
+        chosen: Requests to replay.
         rate: Requests a second.
         count: Requests that are measured.
-        warm_up: Requests before these, which are not.
-        began: How many earlier plans have sent.
+        warm_up: Requests before these, which are not measured.
+        began: Number of requests that earlier plans have sent.
     """
     every = list(islice(cycle(chosen), began % len(chosen), began % len(chosen) + warm_up + count))
     return [(index / rate, request, index < warm_up) for index, request in enumerate(every)]
@@ -140,7 +140,7 @@ def at_recorded_times(chosen: Sequence[NamedRequest], speed: float, count: int, 
     """Return a plan at recorded times, ``speed`` times as fast; at most as many requests as there are.
 
     Raises:
-        ConfigError: all that there are would be warm-up.
+        ConfigError: all requests would be warm-up.
     """
     if len(chosen) <= warm_up:
         raise ConfigError(f"--warm-up {warm_up}: the recording has {len(chosen)} requests, which leaves none")
@@ -153,11 +153,11 @@ def at_recorded_times(chosen: Sequence[NamedRequest], speed: float, count: int, 
 
 
 Schedule = list[tuple[float, NamedRequest, bool]]
-"""When after the beginning, what, and whether it is warm-up."""
+"""Seconds from the beginning, the request, and whether it is warm-up."""
 
 
 def planned(schedule: Schedule, rewriting: Rewriting) -> list[PlannedRequest]:
-    """Return what is sent: recorded headers but for those of the connection, with others put over them."""
+    """Return the headers to send: recorded ones but for those of the connection, changed by ``rewriting``."""
     return [
         PlannedRequest(
             offset_s=offset,
@@ -175,7 +175,7 @@ def planned(schedule: Schedule, rewriting: Rewriting) -> list[PlannedRequest]:
 
 
 def matches(endpoint: str, globs: Iterable[str]) -> bool:
-    """Return whether an endpoint is one that a glob names, by method and path or by the path alone."""
+    """Return whether a glob matches an endpoint, by method and path or by the path alone."""
     path = endpoint.partition(" ")[2]
     return any(
         re.match(fnmatch.translate(glob), endpoint) or re.match(fnmatch.translate(glob), path)
@@ -184,7 +184,7 @@ def matches(endpoint: str, globs: Iterable[str]) -> bool:
 
 
 def _mixed(requests: Sequence[NamedRequest], choice: Choice) -> list[NamedRequest]:
-    """Draw as many requests as there are with the shares of a mix, each group in recorded order."""
+    """Draw as many requests as there are, with the shares of a mix, each group in recorded order."""
     groups: dict[str, list[NamedRequest]] = defaultdict(list)
     for request in requests:
         glob = next((glob for glob, _ in choice.mix if matches(request.endpoint, (glob,))), None)

@@ -1,4 +1,4 @@
-"""What a recording holds: endpoints with their shares and rates, and sessions."""
+"""Summary of a recording: endpoints with their shares and rates, and sessions."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class EndpointSummary:
     endpoint: str
     recorded: int
     share: float  # of all requests that came, by weights
-    rate: float  # requests a second that came, by weights; NaN of a single moment
-    p50_ms: float  # as the service answered
-    errors: float  # share of status 500 and more, or none
+    rate: float  # requests a second that came, by weights; NaN if the recording spans no time
+    p50_ms: float  # median duration of the service's answers
+    errors: float  # share of requests with status 500 and more, or without an answer
     safe: bool  # whether it is replayed without --allow
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingSummary:
-    """What a recording holds."""
+    """Summary of a recording."""
 
     endpoints: tuple[EndpointSummary, ...]  # those with the largest share first
     requests: int
-    came: float  # requests that they stand for
+    came: float  # number of requests that the recorded ones stand for
     duration_s: float
     sessions: int
     longest_session: int
@@ -39,7 +39,7 @@ class RecordingSummary:
 
 
 def summarise(recording: Recording, rules: Sequence[tuple[str, str]] = ()) -> RecordingSummary:
-    """Return what a recording holds.
+    """Return the summary of a recording.
 
     Args:
         recording: With at least one request.

@@ -1,4 +1,4 @@
-"""What a service says of its own costs: the header ``Server-Timing`` (W3C)."""
+"""Durations that a service reports in the header ``Server-Timing`` (W3C)."""
 
 from __future__ import annotations
 

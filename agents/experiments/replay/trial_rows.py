@@ -22,16 +22,16 @@ class Calls:
     """Downstream calls of both sides in one replay."""
 
     by_request: tuple[Mapping[int, int], Mapping[int, int]]
-    """How many by the index of the request that they carry."""
+    """Number of calls by the index of the request whose id they carry."""
     alone: tuple[int, int] = (0, 0)
-    """Those that carry no request's id."""
+    """Number of calls without a request's id."""
 
 
 @dataclass(slots=True)
 class TrialRows:
     """Points of trials: latencies, timings, downstream calls of requests, CPU time of slices.
 
-    Each metric is there of all requests, and of each endpoint under its name.
+    Each metric exists for all requests, and for each endpoint under the endpoint's name.
     """
 
     timings: Sequence[str] = ()
@@ -59,11 +59,11 @@ class TrialRows:
             self._put("downstream_total", trial, "", (calls.alone[0] / count, calls.alone[1] / count))
 
     def zero_on_a(self) -> list[str]:
-        """Return metrics that are 0 on side A and not on side B: no share of side A says by how much."""
+        """Return metrics that are 0 on side A and not on side B: their relative difference is undefined."""
         return [name for name in self.points if not self._total(name, 0) and self._total(name, 1)]
 
     def csv(self) -> bytes:
-        """Return the file; metrics that are 0 on side A are left out, as are those that a trial lacks."""
+        """Return the file; metrics that are 0 on side A, or that a trial lacks, are left out."""
         trials = {trial for by_trial in self.points.values() for trial in by_trial}
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
