@@ -90,7 +90,7 @@ class Fleet:
         """Keep a status; return the rates planned for its services, as JSON, empty if there are none.
 
         Raises:
-        Refusal: it is no status.
+            Refusal: it is no status.
         """
         try:
             status = decode_status(body)

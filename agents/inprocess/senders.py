@@ -23,7 +23,7 @@ def open_sender(options: Options) -> Sender:
     """Return the sender that the options name.
 
     Raises:
-    ValueError: the options are invalid.
+        ValueError: the options are invalid.
     """
     to = options.send_to
     if callable(to):

@@ -1,7 +1,7 @@
-"""Formats of access logs: what of a line says time, request, status and duration.
+"""Formats of access logs: the time, request, status and duration of a line.
 
-Known are the common and the combined format, formats of nginx (``log_format``) and Apache (``LogFormat``) as
-they stand in their configuration, W3C's of IIS with its ``#Fields``, and JSON, an object a line.
+Known are the common and the combined format, formats of nginx (``log_format``) and Apache (``LogFormat``) in
+the notation of their configuration, W3C's of IIS with its ``#Fields``, and JSON, an object a line.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Parse = Callable[[str], Fields | None]
 NAMES = ("auto", "common", "combined", "json", "w3c")
 
 NOTHING: Fields = ("", "", "", "")
-"""Stands for a line that speaks of no request, such as a comment."""
+"""Stands for a line without a request, such as a comment."""
 
 _QUOTED = r'[^"]*(?:\\"[^"]*)*'
-"""What stands between quotes: Apache puts a backslash before a quote within."""
+"""Pattern of a quoted text: Apache puts a backslash before a quote inside."""
 
 _COMMON = re.compile(rf'[^\[]*\[([^\]]+)\] "({_QUOTED})" (\d{{3}})\b')
 
@@ -42,7 +42,7 @@ _NGINX: Mapping[str, tuple[str, float]] = {
     "request_time": ("duration", 1.0),
     "upstream_response_time": ("duration", 1.0),
 }
-"""nginx' variables that are read: what each says, and of a duration its unit in seconds."""
+"""Variables of nginx that are read: the meaning of each, and for durations the unit in seconds."""
 
 _DIRECTIVE = re.compile(r"%(?:[<>]|[!\d,]+)?(?:\{([^}]*)\})?(\^?[a-zA-Z]{1,2}?)(?![a-zA-Z])")
 _APACHE: Mapping[str, tuple[str, float]] = {
@@ -65,7 +65,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "status": ("status", "status_code", "response"),
     "duration": ("request_time", "duration", "duration_ms", "elapsed_ms", "latency"),
 }
-"""Keys of JSON, the first one that a line has counts."""
+"""Keys of JSON lines; the first one that a line has counts."""
 
 _W3C = {
     "cs-method": "method",
@@ -78,7 +78,7 @@ _UNIT_ENDINGS = {"_ms": 1e-3, "_us": 1e-6, "_ns": 1e-9}
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
-    """A format: ``parse`` returns a line's fields, None if it is no such line."""
+    """A format: ``parse`` returns a line's fields, None if the line does not match."""
 
     name: str
     parse: Parse
@@ -86,7 +86,7 @@ class LineFormat:
 
 
 def line_format(text: str, first_line: str = "", keys: Mapping[str, str] | None = None) -> LineFormat:
-    """Return a format by its name, or by nginx' or Apache's notation; ``auto`` goes by the first line.
+    """Return a format by its name, or by the notation of nginx or Apache; ``auto`` uses the first line.
 
     Args:
         text: One of NAMES, or a format such as ``$remote_addr [$time_local] "$request" $status``.
@@ -94,7 +94,7 @@ def line_format(text: str, first_line: str = "", keys: Mapping[str, str] | None 
         keys: Of JSON, by what they say: time, request, method, target, status, duration.
 
     Raises:
-        ConfigError: it is none, or has no time or request.
+        ConfigError: the text is no format, or the format has no time or request.
     """
     name = text if text in NAMES else ""
     if text == "auto":
@@ -110,7 +110,7 @@ def line_format(text: str, first_line: str = "", keys: Mapping[str, str] | None 
     if "$" in text:
         return _custom(text, _VARIABLE, lambda placeholder: _NGINX.get(placeholder[1], ("", 0.0)))
     if "%" in text:
-        # In the configuration it stands between quotes, so that those within have a backslash.
+        # In the configuration the format is quoted, so quotes inside have a backslash.
         return _custom(text.replace('\\"', '"').replace("\\t", "\t"), _DIRECTIVE, _apache)
     raise ConfigError(
         f"--format: should be one of {', '.join(NAMES)} or a format of nginx or Apache, not {text[:50]!r}"
@@ -136,7 +136,7 @@ def _apache(match: re.Match[str]) -> tuple[str, float]:
 def _custom(
     text: str, variable: re.Pattern[str], meaning: Callable[[re.Match[str]], tuple[str, float]]
 ) -> LineFormat:
-    """Return a format of which each variable reaches up to what stands behind it."""
+    """Return a format in which each variable extends to the literal text after it."""
     pattern, position, unit_s = "", 0, 1.0
     seen: set[str] = set()
     for placeholder in variable.finditer(text):
@@ -179,14 +179,14 @@ def _by_groups(pattern: re.Pattern[str], names: set[str]) -> Parse:
 
     def parse_whole(line: str) -> Fields | None:
         fields_match = match(line)
-        # For speed: one call for all four.
+        # one call for all four is faster
         return fields_match.group("time", "request", "status", "duration") if fields_match else None  # type: ignore[return-value]
 
     return parse_whole if {"time", "request", "status", "duration"} <= names else parse
 
 
 class _W3cLines:
-    """Lines of W3C's extended format: which columns they have, comments say, and may say it anew."""
+    """Parser of W3C's extended format: comment lines name the columns, and may change them."""
 
     def __init__(self) -> None:
         self._columns: dict[str, int] = {}
@@ -215,7 +215,7 @@ def _unit_s(key: str) -> float:
 
 
 def _scaled(value: object, scale: float) -> str:
-    """Return a number, or a text that is one, in seconds; empty if it is none."""
+    """Return a number, or a text with one, in seconds; empty if it is no number."""
     try:
         return str(float(str(value)) * scale)
     except ValueError:
@@ -247,7 +247,7 @@ def _json(keys: Mapping[str, str]) -> LineFormat:
         target = value(line, "target")
         request = f"{value(line, 'method') or '-'} {target}" if target else value(line, "request")
         time = value(line, "time")
-        status = value(line, "status").removesuffix(".0")  # as those write it whose numbers are all floats
+        status = value(line, "status").removesuffix(".0")  # some writers print all numbers as floats
         return (time, request, status, value(line, "duration")) if time and request else None
 
     return LineFormat("json", parse, unit_s)

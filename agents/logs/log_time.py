@@ -15,7 +15,7 @@ _MONTHS = {
     )
 }
 _MILLISECONDS = 1e11
-"""A number from here on, seconds of the year 5138, is of a unit a thousand times smaller."""
+"""A number from here on (the year 5138 in seconds) is in a unit a thousand times smaller."""
 
 
 def log_time(text: str) -> float:

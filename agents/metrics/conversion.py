@@ -1,4 +1,4 @@
-"""Conversion of readings into points of service-level metrics: the one that all protocols share.
+"""Conversion of readings into points of service-level metrics, shared by all protocols.
 
 It keeps the last value of every series and the intervals that are open, all within bounds, and nothing on
 disk: after a restart the first reading of a counter gives no rate.
@@ -23,10 +23,10 @@ from pipeline.model import MetricMetadata, MetricPoints
 from pipeline.model.frames import cut_name
 
 AHEAD_S = 60.0
-"""A reading that is further ahead of the clock would end intervals early."""
+"""Seconds that a reading may be ahead of the clock; one further ahead would end intervals early."""
 
 IDLE_S = 900.0
-"""A series without a reading for so long is forgotten."""
+"""Seconds after which a series without a reading is forgotten."""
 
 MAX_METRIC_NAME = 400
 
@@ -35,7 +35,7 @@ _SeriesKey = tuple[str, Labels, Part, float]
 
 @dataclass(slots=True)
 class _Series:
-    """What is known of a series: what it is a part of, and its reading before."""
+    """State of a series: its target, and its previous reading."""
 
     target: Target
     unit: str
@@ -46,7 +46,7 @@ class _Series:
 class Conversion:
     """Takes readings as they come, and returns points of the intervals that are complete.
 
-    ``counts`` is what became of readings: ``taken``, ``unwanted`` (no rule takes them), ``no_service``,
+    ``counts`` has readings by outcome: ``taken``, ``unwanted`` (no rule takes them), ``no_service``,
     ``out_of_order``, ``late`` (their intervals are closed), ``ahead`` (of the clock), ``resets``, ``full``
     (one series, service or metric too many).
     """
@@ -54,7 +54,7 @@ class Conversion:
     def __init__(self, metric_map: MetricMap) -> None:
         self._map = metric_map
         self._targets = Targets(metric_map)
-        self._series: OrderedDict[_SeriesKey, _Series] = OrderedDict()  # the one read last stands last
+        self._series: OrderedDict[_SeriesKey, _Series] = OrderedDict()  # by last reading, the latest last
         self._services: dict[str, ServiceIntervals] = {}
         self.counts: Counter[str] = Counter()
 
@@ -72,7 +72,7 @@ class Conversion:
                 self._add(series, reading, now)
 
     def close(self, now: float) -> list[MetricPoints]:
-        """Return the points of what is complete at a time of the clock, and forget what is idle."""
+        """Return the points of intervals that are complete at a time of the clock, and forget idle series."""
         complete: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]] = {}
         for service, intervals in list(self._services.items()):
             for start, target, cell in intervals.close(now):
@@ -88,7 +88,7 @@ class Conversion:
         return list(_points(complete))
 
     def _find(self, reading: Reading) -> _Series | None:
-        """Return what is known of a reading's series, None if it is not wanted or there is no room."""
+        """Return the state of a reading's series, None if it is not wanted or there is no room."""
         key = (reading.name, reading.labels, reading.part, reading.at)
         if (series_of_key := self._series.get(key)) is not None:
             self._series.move_to_end(key)

@@ -34,7 +34,7 @@ class Exponential:
 
     @property
     def count(self) -> float:
-        """All observations."""
+        """Number of all observations."""
         return self.zero + sum(self.positive.values()) + sum(self.negative.values())
 
     def at_scale(self, scale: int) -> Exponential:
@@ -63,7 +63,7 @@ class Exponential:
         )
 
     def minus(self, earlier: Exponential) -> Exponential | None:
-        """Return what came since an earlier state; None if it began to count anew in between."""
+        """Return the observations since an earlier state; None if the count was reset in between."""
         scale = min(self.scale, earlier.scale)
         own, theirs = self.at_scale(scale), earlier.at_scale(scale)
         difference = Exponential(
@@ -103,7 +103,7 @@ class Exponential:
         return value
 
     def _buckets(self) -> Iterator[tuple[float, float, float]]:
-        """Yield bounds and count of each bucket that has any, from the smallest."""
+        """Yield bounds and count of each bucket that is not empty, from the smallest."""
         for index in sorted(self.negative, reverse=True):
             if self.negative[index] > 0:
                 yield -self._bound(index + 1), -self._bound(index), self.negative[index]
@@ -114,7 +114,7 @@ class Exponential:
                 yield self._bound(index), self._bound(index + 1), self.positive[index]
 
     def _bound(self, index: int) -> float:
-        """Return ``base ** index``, as far as floats go."""
+        """Return ``base ** index``, limited to the range of floats."""
         return float(2.0 ** min(max(math.ldexp(index, -self.scale), -1022.0), 1023.0))
 
 
@@ -138,7 +138,7 @@ def _added(counts: Mapping[int, float], added: Mapping[int, float], sign: float)
 
 
 def _between(low: float, high: float, share: float) -> float:
-    """Return what lies at a share of a bucket: on the logarithmic scale, but for the one around 0."""
+    """Return the value at a share of a bucket, on the logarithmic scale except in the bucket around 0."""
     share = min(max(share, 0.0), 1.0)
     if low > 0:
         return float(low * (high / low) ** share)

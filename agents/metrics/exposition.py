@@ -24,7 +24,7 @@ def read_exposition(text: str, now: float, *, openmetrics: bool = False) -> Read
 
     Args:
         text: The page.
-        now: Time of the numbers that have none of their own, as nearly all have, epoch seconds.
+        now: Time of numbers without a time of their own, which nearly all are, in epoch seconds.
         openmetrics: Whether the page's type is OpenMetrics: its times are seconds, not milliseconds.
     """
     by_name: dict[str, Family] = {}
@@ -50,7 +50,7 @@ def read_exposition(text: str, now: float, *, openmetrics: bool = False) -> Read
 
 
 def _note(line: str, by_name: dict[str, Family]) -> None:
-    """Note the type or the unit that a line of comment says."""
+    """Record the type or the unit that a comment line states."""
     words = line.split(None, 3)
     if len(words) != 4 or words[1] not in ("TYPE", "UNIT"):
         return

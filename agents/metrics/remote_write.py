@@ -18,7 +18,7 @@ from agents.profiles.formats.protobuf import Fields, compile_messages, text_of
 from pipeline.model.errors import InvalidMessage
 
 V2_TYPE = "io.prometheus.write.v2.Request"
-"""What the content type of version 2.0 names as its message."""
+"""Message that the content type of version 2.0 names."""
 
 _TYPES = ("", "counter", "gauge", "histogram", "gaugehistogram", "summary", "info", "stateset")
 """Types of metrics, by their numbers."""
@@ -84,8 +84,8 @@ def read_remote_write(body: bytes, families: dict[str, Family], *, content_type:
 
     Args:
         body: Of the request.
-        families: What was said of metrics so far, by name: version 1.0 sends it now and then, in requests of
-            its own. What this request says is added.
+        families: Metadata of metrics so far, by name: version 1.0 sends it now and then, in requests of its
+        own. The metadata of this request is added.
         content_type: Of the request; it names the message of version 2.0.
 
     Raises:
@@ -192,7 +192,7 @@ def _exponential(histogram: Any) -> Exponential:
 
 
 def _buckets(spans: Any, deltas: Any, counts: Any) -> dict[int, float]:
-    """Return counts by bucket: of each its count, or how it differs from the one before."""
+    """Return counts by bucket, from absolute counts or from differences to the previous bucket."""
     if sum(span.length for span in spans) != (len(counts) or len(deltas)) or len(deltas) > MAX_BUCKETS:
         raise ValueError("spans and buckets of a native histogram do not agree")
     values, so_far = list(counts), 0
