@@ -70,8 +70,8 @@ class LogFollower:
         self._outbox = outbox
         self._offer = offer
         self._unsaved: list[Outgoing] = []  # messages that are not in the state yet
-        self._has_news = False  # lines that are not in the state yet
-        self._kept = 0  # messages that are
+        self._has_news = False  # whether counted lines are not in the state yet
+        self._kept = 0  # messages that are in the state
         self._saved_at = 0.0
         self._is_failing = False
         saved = state.read() if state else None

@@ -16,7 +16,7 @@ from pipeline.model.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How a file is read, and what writes it."""
+    """Options of reading a file, and the writer."""
 
     writer: Writer
     format: str = AUTO
@@ -26,7 +26,7 @@ class Conversion:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What was written, and what was left out."""
+    """Samples written and left out."""
 
     measure: Measure
     weight: float

@@ -44,10 +44,10 @@ Connect = Callable[[], Awaitable[Transport]]
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of everything that was offered."""
+    """Outcome of all messages that were offered."""
 
     published: Tally
-    dropped: Tally  # to keep within the queue's bounds, or refused by the broker
+    dropped: Tally  # dropped at the queue's bounds, or refused by the broker
     unsent: Tally  # not confirmed when the publisher was closed
     kept: Tally = Tally()  # likewise, but in a spool that the next process goes on with
 
@@ -109,7 +109,7 @@ class BackgroundPublisher:
 
     @property
     def delivery(self) -> Delivery:
-        """What has become of everything so far."""
+        """Outcome of all messages so far."""
         return Delivery(self._published, self._queue.dropped + self._refused, self._queue.waiting)
 
     def _run(self) -> None:

@@ -27,7 +27,7 @@ from pipeline.model.errors import InvalidMessage
 log = logging.getLogger(__name__)
 
 REMEMBERED = 10_000
-"""How many deliveries are remembered, so that one that is sent again is not published again."""
+"""Most deliveries that are remembered, so that one that is sent again is not published again."""
 
 SIGNED_BY: Mapping[FlagServiceKind, str] = {
     "launchdarkly": "X-LD-Signature",

@@ -1,4 +1,4 @@
-"""The map of services: which a repository's pushes, tags and deployments change, and their secrets."""
+"""The map of services: those that a repository's pushes, tags and deployments change, and secrets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Rule(StrictModel):
 
 
 class _Signing(StrictModel):
-    """Where a secret stands."""
+    """Source of a secret."""
 
     secret_env: str | None = Field(default=None, pattern=r"^\w+$")
     secret_file: Path | None = None
@@ -58,7 +58,7 @@ class _Signing(StrictModel):
 
 
 class _Answers(StrictModel):
-    """Who may answer events by replies, and to what."""
+    """Authors who may answer events by replies, and the targets."""
 
     targets: tuple[str, ...] = Field(min_length=1)
     people: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class _Tracker(_Signing):
 
 
 class _Flips(StrictModel):
-    """Which gates of a flag service switch one service; each a glob."""
+    """Gates of a flag service that switch one service; each a glob."""
 
     service: ServiceName
     project: str = "*"
@@ -177,7 +177,7 @@ class ServiceMap:
 
     @property
     def is_answered(self) -> bool:
-        """Whether anybody may answer events here."""
+        """True if replies of somebody may answer events."""
         return bool(self.trackers) or any(source.answers for source in self.sources)
 
     def find(self, forge: Forge, name: str) -> Source | None:

@@ -33,19 +33,19 @@ Heard = Reply | Closing
 
 
 class Answerable(Protocol):
-    """Where alerts write, and people answer: a repository, or a project of a tracker."""
+    """A repository or a tracker's project in which alerts write and people answer."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
 
     @property
     def answers(self) -> AnswerRights | None:
-        """Who may answer, and to what."""
+        """Authors who may answer, and the targets."""
 
     @property
     def every_service(self) -> frozenset[str]:
-        """The services of which it may speak."""
+        """The services whose events may be answered here."""
 
 
 ANSWER_EVENTS: Mapping[Forge, tuple[str, str]] = {
@@ -69,7 +69,7 @@ class ReplyReceiver:
         self._counts: Counter[Outcome] = Counter(dict.fromkeys(get_args(Outcome), 0))
 
     def samples(self) -> list[Sample]:
-        """Return how many replies came, by what became of them."""
+        """Return the number of replies by outcome."""
         with self._lock:
             return [(REPLIES, {"outcome": outcome}, count) for outcome, count in self._counts.items()]
 

@@ -12,7 +12,7 @@ from agents.profiles.formats.source import ProfileSource, head_text
 MAX_EVENT_LINES = 100_000
 """Most lines of one event: many times what perf unwinds; a longer one counts as several."""
 
-_HEADER = re.compile(  # possessive, and the command bounded: a line takes time by its length, and no more
+_HEADER = re.compile(  # possessive quantifiers and a bounded command keep matching linear in length
     r"(?P<command>\S.{0,255}?)(?<!\s)\s++-?\d++(?:/-?\d++)?\s++"  # it may hold spaces; pid or pid/tid
     r"(?:\[\d++\]\s++)?(?:\S{4,6}\s++)?"  # CPU, flags
     r"(?:\d++\.\d++:\s*+(?P<event>.*)|(?:\d++\s++)?(?P<untimed>[\w:/-]+:)\s*)"  # time, left out by some

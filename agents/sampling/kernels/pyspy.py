@@ -18,14 +18,14 @@ from pipeline.processes import Child
 NAME = "py-spy"
 
 READY = "Sampling process"
-"""What py-spy prints when it starts to sample."""
+"""Text that py-spy prints when it starts to sample."""
 
 _DENIED = ("Permission Denied", "Permission denied", "Operation not permitted")
 
 
 _NOT_FOUND = "Failed to find python version"
 _NO_PYTHON = (_NOT_FOUND, "Failed to find a python interpreter", "python library")
-"""What py-spy says of a process in which it finds no interpreter."""
+"""Text that py-spy prints of a process without an interpreter."""
 
 
 class PySpy:

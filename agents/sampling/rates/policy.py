@@ -12,7 +12,7 @@ from pipeline.settings.workloads import Workload
 from pipeline.views.report.detectability import look_of
 
 GCPU = 0.000083
-"""Of a subroutine before it rises: the median of FBDetect's largest service (§5.1)."""
+"""gCPU of a subroutine before it rises: the median of FBDetect's largest service (§5.1)."""
 
 SERIES = 12_000
 """Subroutines of a service."""
@@ -23,16 +23,16 @@ NOISE = (1.0, 3.0)
 
 @dataclass(frozen=True, slots=True)
 class RateCase:
-    """What a rate is to suffice for."""
+    """Service and threshold for which a rate has to suffice."""
 
-    processors: float  # busy ones of all hosts
+    processors: float  # busy processors of all hosts
     threshold: float  # gCPU ratio
     gcpu: float = GCPU
     series: int = SERIES
     noise: tuple[float, float] = NOISE
 
     def traffic(self, rate_hz: float) -> tuple[Traffic, Traffic]:
-        """Return what a rate gives, with the least and the most noise."""
+        """Return the traffic at a rate, with the least and the most noise."""
         least, most = (Traffic(self.processors * rate_hz, self.series, noise) for noise in self.noise)
         return least, most
 

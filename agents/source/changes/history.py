@@ -33,7 +33,7 @@ MAX_ALL_PARSED_BYTES = 8 * 1024**2
 """Largest Python file, and how much Python of one commit, is parsed: a tree is hundreds of times larger."""
 
 LOOK_S = 60.0
-"""How long the subroutines of one commit are looked for."""
+"""Seconds for finding the subroutines of one commit."""
 
 MAX_SCRIPTS = 200
 """Most files without a suffix whose first line is looked at."""
@@ -64,7 +64,7 @@ class Versions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A commit as a change, and in words what could not be found out about it."""
+    """A commit as a change, and remarks on what could not be read of it."""
 
     change: Change
     left_out: tuple[str, ...] = ()

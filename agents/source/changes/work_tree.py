@@ -14,7 +14,7 @@ from agents.source.changes.patch import FilePatch
 from pipeline.model.errors import ConfigError, file_errors
 
 DIFF = Commit("diff", "before", "", 0.0, "", "")
-"""Stands for what a diff changes."""
+"""Stands for the change of a diff."""
 
 
 class WorkTree:
@@ -23,7 +23,7 @@ class WorkTree:
     Only regular files inside the work tree are read, as far as Repository would read them.
 
     Args:
-        repository: Whose work tree.
+        repository: Repository of the work tree.
         diffs: Files of the diff, with paths from the top.
 
     Raises:
@@ -43,7 +43,7 @@ class WorkTree:
             self._add(diff)
 
     def is_cut_off(self, commit: Commit) -> bool:
-        """Return that the version before is known."""
+        """Return False: the version before is known."""
         return False
 
     def changed_files(self, commit: Commit) -> list[FileChange]:

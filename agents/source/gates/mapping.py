@@ -3,7 +3,7 @@
 Direct reads are calls of a known reader with the gate's name: ``conf.get("new_feature_A")``. The paper found
 that most wrappers have one layer, so one is looked through: a function that returns what a reader returned,
 of a fixed gate or of the gate that it is given, at once, by way of a name, or as a constant that the reader
-chooses. Its callers read the gate too. The paper has the rest mapped by hand, so its places are listed.
+chooses. Its callers read the gate too. The paper maps the rest by hand, so these reads are listed.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class _Search:
 
 
 class _Names:
-    """What names of all modules stand for: texts, and names of other modules."""
+    """Values of the names of all modules: texts, and names of other modules."""
 
     def __init__(self, modules: Iterable[Module]) -> None:
         self._texts: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Python source as far as gates need it: each function's calls, and what names stand for."""
+"""Python source as far as gates need it: the calls of each function, and the values of names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
 class Argument:
     """One argument of a call. It is computed if it is neither a text nor a name nor something else."""
 
-    keyword: str = ""  # empty if it is given by its place
+    keyword: str = ""  # empty for a positional argument
     text: str | None = None
     name: str = ""  # "Flags.NEW_CART"; of self.NEW_CART too
     is_other: bool = False  # a number, None, or an empty text, none of which is a gate
@@ -28,7 +28,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: what is called, as it is written, and with what."""
+    """One call: its target as it is written, and its arguments."""
 
     target: str  # "self.conf.get"; begins with a dot if it is an attribute of something computed
     arguments: tuple[Argument, ...]

@@ -1,4 +1,4 @@
-"""What the handlers of an application reach, and how near commits come to its routes."""
+"""Reaches of an application's handlers, and the distances of commits from its routes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pipeline.model import Change, RouteCall, RouteReach
 ROUTES_BYTES = 150_000
 MOST_ROUTES = 2000
 MOST_CALLS = 50
-"""What the routes of a change may take of its message; a way of more calls ends with its last ones."""
+"""Most bytes of a change's routes in its message, and most calls of a way, of which the last are kept."""
 
 
 class Reaches:
-    """What each handler of an application reaches, computed when it is asked for."""
+    """The reach of each handler of an application, computed on request."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
@@ -39,13 +39,13 @@ class Reaches:
         return self._reaches[handler]
 
     def request(self, type_: str, route: Route) -> RequestReach:
-        """Return what a type of request runs that a route answers."""
+        """Return the reach of the route that answers a type of request."""
         return RequestReach(type_, self.of(route.handler).depths, self._requests, self._subroutines)
 
     def describe(self, described: Sequence[Described]) -> list[Described]:
-        """Return commits with how near each comes to every route of the application, in the same order.
+        """Return commits, in the same order, each with its distance to every route of the application.
 
-        Those of which it is not known what they modify are returned as they are.
+        Commits whose modified subroutines are not known are returned as they are.
         """
         changes = [change_described.change for change_described in described]
         reaches: list[list[RouteReach]] = [[] for _ in changes]

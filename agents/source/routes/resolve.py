@@ -1,8 +1,8 @@
-"""What the chains of a source tree stand for: functions, classes, variables of modules.
+"""Resolution of the chains of a source tree: to functions, classes, variables of modules.
 
 Names are resolved by scopes, imports, ``self``, base classes, and the types that assignments of calls,
-annotations and declarations give. What is left is a method on a value of unknown type: it is resolved if one
-method of the whole tree alone has that name, and built-in types have none of it.
+annotations and declarations give. A method on a value of unknown type is resolved if exactly one
+method of the whole tree has that name, and no built-in type has one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agents.source.routes.source import CALLED, Chain, Class, Function, Unit
 from pipeline.model.frames import MODULE
 
 _DEEPEST = 12
-"""How many names are followed into one another: imports, variables, results."""
+"""Most names that are followed from one to the next: imports, variables, results."""
 
 _IMPLICIT = (
     *("__init__", "__new__", "__post_init__", "__call__", "__enter__", "__exit__", "__aenter__"),
@@ -38,14 +38,14 @@ _COMMON = (
         *("map", "next", "of", "put", "reduce", "run", "save", "send", "set", "size", "then", "toString"),
     }
 )
-"""Methods of values of common types: one of such a name may be anybody's."""
+"""Methods of common types: a call of such a name is not resolved by the name alone."""
 
 _SELF = ("self", "cls", "this", "super")
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a chain stands: a function, a class body, or a module's top level."""
+    """Scope of a chain: a function, a class body, or a module's top level."""
 
     unit: Unit
     function: Function | None = None
@@ -54,7 +54,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """What a name stands for. All fields but the unit are None of a module; external is beyond the tree."""
+    """Entity that a name stands for. A module has only a unit; an entity outside the tree has none."""
 
     unit: Unit | None = None
     type: Class | None = None
@@ -64,7 +64,7 @@ class Entity:
 
     @property
     def external(self) -> bool:
-        """Whether it is beyond the tree."""
+        """True if the entity is outside the tree."""
         return self.unit is None
 
 
@@ -312,7 +312,7 @@ class Resolver:
             return [entity.function.name]
         if entity.type:
             return [entity.type.name] if not entity.instance else []
-        # A constant is code of its module; an object that a call made is configured there, which says less.
+        # A constant is code of its module; an object made by a call is only configured there.
         constant = entity.variable and not entity.unit.variables.get(entity.variable)
         return [f"{entity.unit.module}.{MODULE}"] if constant else []
 
