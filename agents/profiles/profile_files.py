@@ -118,7 +118,7 @@ def _check(parsed: StackSamples, held: str) -> None:
 
 
 def _identity(path: Path, content: bytes, profile: Profile) -> str:
-    """Return what is the same when a file is imported again for the same host and interval."""
+    """Return a key that is equal when a file is imported again for the same host and interval."""
     labels = sorted(profile.labels.items())
     origin = [path.name, profile.host, profile.start, profile.end, profile.release, labels]
     return xxhash.xxh3_128_hexdigest(orjson.dumps(origin) + content)

@@ -63,7 +63,7 @@ def begin_profile(
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Put a file's name in front of what is wrong with it."""
+    """Put a file's name in front of its errors."""
     try:
         yield
     except ConfigError as error:

@@ -25,19 +25,19 @@ MAX_COMMITS = 200
 _PLAIN = re.compile(r"(?!.*\.\.)[\w./+-]{1,200}")  # a tag's name, and none of git's operators
 
 GIT_TIMEOUT_S = 5.0
-"""How long one call of git may take: forges wait about ten seconds for an answer."""
+"""Timeout of one call of git, in seconds: forges wait about ten seconds for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """The changes of one event, one for each commit and service, and what was left out of them."""
+    """The changes of one event, one for each commit and service, and remarks on parts that are left out."""
 
     changes: tuple[Change, ...]
     left_out: tuple[str, ...] = ()
 
 
 def deployed_changes(event: ForgeEvent, source: Source, *, now: float) -> Deployed:
-    """Return what a event of ``source`` deployed; nothing if no rule names the branch, tag or environment.
+    """Return what an event of ``source`` deployed; nothing if no rule names the branch, tag or environment.
 
     With a clone that is every commit since the branch or environment was at ``event.before``, or since the
     tags before that deploy the same service; the last commit alone where that is not known. Without, it is

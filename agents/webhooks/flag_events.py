@@ -25,7 +25,7 @@ _RESOURCE = re.compile(r"proj/([^:;]+):env/([^:;]+):flag/([^:;]+)")
 _NAMING = frozenset(
     {"name", "description", "tags", "maintainer", "maintainerid", "customproperties", "temporary"}
 )
-"""What LaunchDarkly updates of a flag without a flip, after the word update."""
+"""Updates of LaunchDarkly that are no flip: the part of an action's name after "update"."""
 
 _UNLEASH = (
     *("feature-environment-enabled", "feature-environment-disabled", "feature-environment-variants-updated"),
@@ -189,7 +189,7 @@ def read_openfeature(payload: Mapping[str, Any], now: float) -> list[Flip]:
 
 
 def _time(payload: Mapping[str, Any], now: float, *names: str) -> float:
-    """Return when an event happened, now where it does not say or is ahead."""
+    """Return the time of an event, now if it states none or one in the future."""
     time = moment(payload, *names)
     return now if time is None else min(time, now)
 
@@ -200,4 +200,4 @@ READERS: Mapping[str, Callable[[Mapping[str, Any], float], Sequence[Flip]]] = {
     "flagsmith": read_flagsmith,
     "openfeature": read_openfeature,
 }
-"""Kind of flag service → what reads its events; GitLab's come with its other events."""
+"""Kind of flag service → reader of its events; GitLab's come with its other events."""

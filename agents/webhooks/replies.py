@@ -22,10 +22,10 @@ REPLY_EVENTS: Mapping[Forge, str] = {"github": "issue_comment", "gitlab": "Note 
 """The event of a comment on a merge request or an issue."""
 
 COLLABORATORS = ("OWNER", "MEMBER", "COLLABORATOR")
-"""What GitHub calls those who may write to a repository, or belong to its organisation."""
+"""GitHub's associations of those who may write to a repository, or belong to its organisation."""
 
 LONGEST_COMMENT = 1_000
-"""Characters of a reply that are kept."""
+"""Most characters of a reply that are kept."""
 
 _LAB_SUBJECTS = {
     "MergeRequest": ("merge_request", GitLab.merge_request_mark),

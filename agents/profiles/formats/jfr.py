@@ -37,7 +37,7 @@ _RUNNING = ("STATE_RUNNABLE", "STATE_DEFAULT", "")
 
 
 class _Value(NamedTuple):
-    """What can be counted: its unit, and the event types with the field that is the weight, empty for 1.
+    """A value that can be counted: its unit, and event types with the field of the weight, empty for 1.
 
     ``instead`` are the types where the file has none of the others; ``running`` leaves out threads that wait.
     """
@@ -75,7 +75,7 @@ class JfrFormat:
     content = "samples of a Java flight recording"
 
     def recognises(self, head: bytes) -> bool:
-        """Take what begins as a chunk does."""
+        """Take a file that begins like a chunk."""
         return head.startswith(MAGIC)
 
     def read(self, source: ProfileSource, value: str) -> Reading:

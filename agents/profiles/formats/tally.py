@@ -18,9 +18,9 @@ from agents.profiles.formats.frames import without_line
 from agents.profiles.formats.source import ProfileSource
 
 MERGED_FRAMES = 5_000_000
-"""As many frames of different stacks are held at a time while a profile is written, about."""
+"""Frames of different stacks that are held at a time while a profile is written, about."""
 
-_STACK_FRAMES = 20  # as many frames take the memory of a stack without any
+_STACK_FRAMES = 20  # frames that take as much memory as an empty stack
 
 
 class Found:

@@ -20,7 +20,7 @@ Writer = Callable[[Iterable[Sample], Measure, IO[bytes]], None]
 """Writes samples as they come; what is kept of them is one number each, and every frame once."""
 
 MAX_WRITTEN = 2**63 - 1025
-"""Largest number that is written: the largest of 64 bits that is a float, too."""
+"""Largest number that is written: the largest float within 64 bits."""
 
 _BATCH = 1000
 _CONTROLS = re.compile(r"[\r\n]+")
@@ -30,7 +30,7 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def write_collapsed(samples: Iterable[Sample], measure: Measure, out: IO[bytes]) -> None:
-    """Write one line a stack; weights become samples, or if no period is known nanoseconds or what they are.
+    """Write one line a stack; weights become samples, or without a period nanoseconds or their own unit.
 
     Semicolons in frames become colons, since a frame ends at one.
     """

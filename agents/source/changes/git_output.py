@@ -19,7 +19,7 @@ TAG_FORMAT = (
 
 _REGULAR = ("100644", "100755")
 _ABSENT_MODE = "000000"
-_MOST_DIGITS = 18  # of a size or a time: what is longer is neither
+_MOST_DIGITS = 18  # most digits of a size or a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def parse_sizes(listed: bytes) -> Iterator[int | None]:
 
 
 def parse_contents(batch: bytes) -> Iterator[bytes | None]:
-    """Yield each content that ``git cat-file --batch`` prints, None for what is gone; the last may miss."""
+    """Yield each content that ``git cat-file --batch`` prints, None for missing ones; the last may miss."""
     position = 0
     while (line_end := batch.find(b"\n", position)) >= 0:
         words = batch[position:line_end].split()

@@ -26,7 +26,7 @@ from pipeline.model import Change, Outgoing
 log = logging.getLogger(__name__)
 
 MAX_SOURCES = 2000
-"""Most source files of one commit whose subroutines are looked for: more were not changed by hand."""
+"""Most source files of a commit that are searched for subroutines: more were not changed by hand."""
 
 MAX_PARSED_BYTES = 1024**2
 MAX_ALL_PARSED_BYTES = 8 * 1024**2
@@ -38,7 +38,7 @@ LOOK_S = 60.0
 MAX_SCRIPTS = 200
 """Most files without a suffix whose first line is looked at."""
 
-_NAMED = 3  # files that a remark names; the rest it counts
+_NAMED = 3  # files that a remark names; it counts the rest
 
 Patches = Mapping[tuple[str, str], FilePatch]
 
@@ -47,13 +47,13 @@ class Versions(Protocol):
     """A commit and its parent, as Repository has them; see there."""
 
     def is_cut_off(self, commit: Commit) -> bool:
-        """Return whether nothing is known of what was before."""
+        """Return whether the version before is unknown."""
 
     def changed_files(self, commit: Commit) -> list[FileChange]:
         """Return the files that differ."""
 
     def patches(self, commit: Commit) -> tuple[dict[tuple[str, str], FilePatch], str]:
-        """Return the lines that differ by blobs, and why some are missing."""
+        """Return the lines that differ, by blobs, and the reason why some are missing."""
 
     def paths(self, revision: str) -> frozenset[str]:
         """Return the path of every file of one of the two."""
@@ -176,7 +176,7 @@ def module_of(path: str, paths: Collection[str], source_roots: Sequence[str] = (
 
 
 class _Reader:
-    """Finds the subroutines of one commit's files, and remembers which files it could not look into."""
+    """Finds the subroutines of one commit's files, and remembers the files that it could not read."""
 
     def __init__(
         self,

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 MAX_CONTENT_BYTES = 20_000
-"""Longest content of a change: enough for its words, small beside the message's other parts."""
+"""Most bytes of a change's content: enough for its words, small beside the message's other parts."""
 
 CUT = "[cut]"
 """The mark on a line of its own where lines of a file were left out."""
 
 _MIN_SHARE = 512
-"""Least that a file gets: of very many files the first have some words, rather than each a part of one."""
+"""Least bytes of a file: of very many files, the first have some words, rather than each a part of one."""
 
 _MAX_LINE = 400
 

@@ -19,7 +19,7 @@ _COST = re.compile(rf"({_SHARE.pattern})(?:\s+(\S{{1,1000}}))?")
 
 
 def expected_costs(body: str) -> tuple[tuple[ExpectedCost, ...], list[str]]:
-    """Return the costs that a message announces, and what of it could not be read.
+    """Return the costs that a message announces, and the trailers that could not be read.
 
     Args:
         body: The message without its title; trailers stand in its last paragraph, as git has it.

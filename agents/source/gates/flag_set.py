@@ -13,14 +13,14 @@ from pipeline.messages.fields import MAX_NAME
 from pipeline.model.errors import InvalidMessage
 
 FlagSet = Mapping[str, Mapping[str, Any]]
-"""Gate → what decides on its value: state, default variant, variants and targeting."""
+"""Gate → settings that decide on its value: state, default variant, variants and targeting."""
 
 MOST_FLAGS = 20_000
 MAX_BYTES = 16 * 1024**2
 """Most flags of a set, and largest file of one."""
 
 ABSENT = "absent"
-"""The state of a flag that a set has not."""
+"""The state of a flag that is missing in a set."""
 
 _DECIDES = ("state", "defaultVariant", "variants", "targeting")
 

@@ -37,13 +37,13 @@ _FINDERS = (find_flask, find_fastapi, find_aiohttp, find_django)
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What the source of a web application says.
+    """A web application as its source defines it.
 
     Args:
         routes: In the order of frameworks and files, each once.
-        graph: Of all its subroutines.
+        graph: Call graph of all its subroutines.
         files: How many files were read.
-        unread: Path → why it was not.
+        unread: Path → reason why it was not read.
     """
 
     routes: tuple[Route, ...]

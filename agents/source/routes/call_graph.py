@@ -1,4 +1,4 @@
-"""The call graph of a source tree: which subroutines one may run, and how far away they are."""
+"""The call graph of a source tree: the subroutines that one may run, with their distances in calls."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from agents.source.routes.resolve import Resolver
 from agents.source.routes.source import Unit
 
 MOST_CALLS = 40
-"""How many calls a handler is followed."""
+"""Most calls for which a handler is followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a handler reaches.
+    """Reach of a handler.
 
     Args:
         depths: Subroutine → fewest calls from the handler, 0 for itself.
@@ -51,7 +51,7 @@ class CallGraph:
     unresolved: int = 0
 
     def reach(self, handler: str, most: int = MOST_CALLS) -> Reach:
-        """Return what a handler reaches; of a class what any of its methods do."""
+        """Return the reach of a handler; for a class, the union over its methods."""
         depths, callers = {handler: 0}, {}
         left = deque([handler])
         for method in self.members.get(handler, ()):

@@ -37,10 +37,10 @@ class Mounts:
         """Record that a child's routes are also those of its parent, under a prefix.
 
         Args:
-            parent: On which it is mounted.
-            child: What is.
-            prefix: Of the mount.
-            replaces: Whether it stands for the child's own prefix instead of before it.
+            parent: Object on which the child is mounted.
+            child: Object that is mounted.
+            prefix: Prefix of the mount.
+            replaces: True if the prefix replaces the child's own prefix; else it precedes it.
         """
         if parent != child:
             self._mounts[child].append(_Mount(parent, prefix, replaces))
