@@ -32,7 +32,7 @@ FORGET_S = 24 * 3600.0
 """A host without a status for so long no longer belongs to the fleet."""
 
 BODY_S = 10.0
-"""How long reading a status may take."""
+"""Seconds that reading a status may take."""
 
 
 class Statuses:

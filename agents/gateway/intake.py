@@ -31,11 +31,11 @@ FULL_RETRY_S = 5.0
 BUSY_RETRY_S = 1.0
 
 REMEMBERED = 100_000
-"""How many parts are remembered, so that one that is sent again is not published again."""
+"""Most parts that are remembered, so that one that is sent again is not published again."""
 
 
 class Outbox(Protocol):
-    """Where messages wait until the broker has them."""
+    """Buffer in which messages wait until the broker has them."""
 
     def has_room(self, messages: int, size: int) -> bool:
         """Return whether this number of messages with this total of bytes fits."""

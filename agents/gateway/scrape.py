@@ -22,7 +22,7 @@ MAX_AT_ONCE = 100
 """Most profiles that are fetched at a time: each waits for its service to sample."""
 
 GRACE_S = 10.0
-"""How long an answer may take beyond the sampling."""
+"""Seconds that an answer may take beyond the sampling."""
 
 MAX_PROFILE_BYTES = 32 * 1024**2
 _CHUNK = 65_536

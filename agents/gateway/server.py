@@ -22,7 +22,7 @@ LARGE_BODY_BYTES = 1024**2
 """Bytes that a body of unknown length counts for while it is read."""
 
 BODY_S = 30.0
-"""How long reading a body may take."""
+"""Seconds that reading a body may take."""
 
 Metrics = Callable[[], Sequence[Sample]]
 IsFull = Callable[[], bool]

@@ -71,7 +71,7 @@ class ProcessSampling:
 
     @property
     def ended(self) -> bool:
-        """Whether it samples no more."""
+        """True once it samples no more."""
         return not self._thread.is_alive()
 
     def _run(self) -> None:

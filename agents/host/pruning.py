@@ -21,7 +21,7 @@ from pipeline.model.units import HOUR_S
 log = logging.getLogger(__name__)
 
 PLANNED_S = HOUR_S
-"""How long a service keeps its share."""
+"""Seconds for which a service keeps its share."""
 
 Aggregate = Callable[[Part], object]
 """The processing of pruned stacks, whose time pruning saves."""

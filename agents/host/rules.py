@@ -56,7 +56,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How processes are sampled."""
+    """Settings for sampling processes."""
 
     rate_hz: float = DEFAULT_HZ
     adaptive: bool = False  # True: this is the first rate; later ones follow the profile's changes

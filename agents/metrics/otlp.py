@@ -165,7 +165,7 @@ class _Point:
 
     @property
     def is_delta(self) -> bool:
-        """Whether it counts since the point before.
+        """True if the point counts since the previous point.
 
         Raises:
             ValueError: it does not say.

@@ -15,7 +15,7 @@ from pipeline.processes import run_bounded
 from pipeline.settings.config import plain_environment
 
 FILE_S = 5.0
-"""How much processor time one source may take."""
+"""Most processor time of one source, in seconds."""
 
 MAX_ANSWER_BYTES = 512 * 1024**2
 """Most bytes of the answers that are read."""
@@ -65,7 +65,7 @@ def parse_bounded(
             timeout_s=left_s,
             environment=plain_environment(),
         )
-        lines = output.data.split(b"\n")[:-1]  # what follows the last line end is a line that broke off
+        lines = output.data.split(b"\n")[:-1]  # text after the last line end broke off
         answers += [Answer(line) for line in lines[: len(left)]]
         if len(answers) < len(questions):
             answers.append(

@@ -29,7 +29,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which subroutines stand around these lines (numbered from 1) of a source?"""
+    """Question for the subroutines around these lines (numbered from 1) of a source."""
 
     language: str
     source: bytes

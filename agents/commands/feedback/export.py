@@ -20,7 +20,7 @@ from pipeline.storage.connect import open_store
 from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 
 AFTER_S = DAY_S
-"""How long series go on after the last answered event, so that it is seen whole."""
+"""Seconds for which series go on after the last answered event."""
 
 
 @click.command()

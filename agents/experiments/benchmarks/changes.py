@@ -52,7 +52,7 @@ class BenchmarkChange:
 
     @property
     def worse(self) -> bool:
-        """Whether it is a regression."""
+        """True if the change is a regression."""
         return (self.after < self.before) == self.series.more_is_better
 
 

@@ -66,7 +66,7 @@ class Run:
 
 @dataclass(slots=True)
 class Reading:
-    """What was read, and what was passed over."""
+    """Runs that were read, and the files that were passed over."""
 
     runs: list[Run] = field(default_factory=list)
     unknown: list[Path] = field(default_factory=list)  # files of folders that hold no results

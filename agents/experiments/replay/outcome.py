@@ -14,7 +14,7 @@ from pipeline.model import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How well a replay kept to its plan."""
+    """Pace of a replay, compared with its plan."""
 
     requests: int
     offered: float  # requests a second by the plan

@@ -24,7 +24,7 @@ _DIGEST_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class ReplayConfig:
-    """How requests are sent."""
+    """Settings for sending requests."""
 
     connections: int = 256
     """Most connections to each side; a request without a free one waits, which counts as latency."""
@@ -39,7 +39,7 @@ class ReplayConfig:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """How one side answered one request."""
+    """Answer of one side to one request."""
 
     status: int  # 0: no answer
     latency_s: float  # seconds from when the request was due to the answer's last byte

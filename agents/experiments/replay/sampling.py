@@ -19,7 +19,7 @@ MOST_CUT = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SamplingConfig:
-    """How requests are sampled."""
+    """Settings for sampling requests."""
 
     share: float = 1.0
     """Share of units that are sampled, applied first."""

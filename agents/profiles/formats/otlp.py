@@ -78,7 +78,7 @@ _MESSAGES: Mapping[str, Fields] = {
     },
 }
 _FIELDS = {1: (1, 2, 3), 2: range(1, 8)}
-"""Of each field of the whole, the fields that it has itself."""
+"""Field of the whole message → the fields that it has itself."""
 
 _COUNTS = ("samples", "sample", "events")
 

@@ -70,7 +70,7 @@ _COUNTS = ("samples", "sample", "events")
 _TIMES = ("cpu", "wall", _CPU_TIME)
 
 _NO_PERIOD_NS = 1
-"""What libdatadog writes where it says no period: no sampler takes a sample each nanosecond."""
+"""Period that libdatadog writes if it has none: no sampler takes a sample each nanosecond."""
 
 
 class PprofFormat:

@@ -72,7 +72,7 @@ class LegacyPprofFormat:
 
 
 class _Mappings:
-    """Which binary holds an address."""
+    """Map from addresses to binaries."""
 
     def __init__(self, text: bytes) -> None:
         mappings = sorted(

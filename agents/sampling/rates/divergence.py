@@ -19,7 +19,7 @@ _LEAST_EXPECTED = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """How far two samples of stacks lie apart, in bits from 0 to 1."""
+    """Divergence of two samples of stacks, in bits from 0 to 1."""
 
     measured: float  # of the samples, biased upwards from that of the profiles
     bias: float  # mean bias by sampling

@@ -21,7 +21,7 @@ MAX_NAME = 500
 """Longest qualified name, in characters: a long outer name is kept again with each of its inner ones."""
 
 MAX_BOTH_BYTES = 1024**2
-"""Of larger versions together one tree is in memory at a time."""
+"""Bytes of both versions above which only one tree is in memory at a time."""
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _DEFINITION = re.compile(r"(?P<indent>[ \t]*)(?:async\s+def|def|class)\s+(?P<name>\w+)")

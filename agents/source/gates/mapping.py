@@ -17,7 +17,7 @@ _MOST_IMPORTS = 5
 """How often a name is followed to where it was imported from: packages pass on names of their modules."""
 
 _GATE_KEYWORDS = ("name", "key", "gate", "flag", "feature")
-"""How the keywords of a gate's name end, in clients of feature flags."""
+"""Endings of the keywords for a gate's name, in clients of feature flags."""
 
 _COMPUTED = Argument()
 

@@ -12,7 +12,7 @@ Key = tuple[str, str]
 """An object of the source: path of its file, and its name there."""
 
 _MOST_WAYS = 20
-"""How many prefixes one object is followed to."""
+"""Most prefixes to which one object is followed."""
 
 
 @dataclass(frozen=True, slots=True)

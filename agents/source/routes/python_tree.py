@@ -52,7 +52,7 @@ class Sites:
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """What answers requests: a function, or a class with methods."""
+    """Handler of requests: a function, or a class with methods."""
 
     entity: Entity
     name: str
