@@ -243,9 +243,9 @@ def import_files(
         latest=now + FUTURE_S, now=now, value=value, period=period,
     )  # fmt: skip
     imported = read_files(files, request)
-    publish_once([message for found in imported for message in found.messages], settings, topics)
-    for found in imported:
-        click.echo(escape_controls(found.summary()))
+    publish_once([message for file in imported for message in file.messages], settings, topics)
+    for file in imported:
+        click.echo(escape_controls(file.summary()))
 
 
 @agent.command(epilog=_CONVERT_EXAMPLES)

@@ -21,7 +21,7 @@ from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import counted
 
-if TYPE_CHECKING:  # scipy takes a second to load, and a wrong option is to be refused at once
+if TYPE_CHECKING:  # scipy takes a second to load; a wrong option should be refused at once
     from agents.experiments.benchmarks import BenchmarkChange, History
     from agents.source.changes import Commit
 
@@ -32,7 +32,7 @@ Examples:
   smidgen benchmarks watch results --json
 """
 
-_MOST_COMMITS = 20_000  # of a repository, the newest
+_MOST_COMMITS = 20_000  # newest commits of a repository that are read
 _MOST_SUSPECTS = 5  # shown in the table
 _TITLE = 60  # characters of a commit's title in the table
 _SHORT = 12  # characters of a commit's id
@@ -48,7 +48,7 @@ class _Suspects:
     """The commits that may have made a change: those that were measured, or all of the repository's."""
 
     ids: Sequence[str]
-    posterior: Sequence[float]  # of commits that were not measured an equal part of that of the next one
+    posterior: Sequence[float]  # unmeasured commits share that of the next measured commit
     commits: Sequence[Commit]  # the same with author and title, where there is a repository
 
 
@@ -118,17 +118,17 @@ def watch(
     history = arrange(reading.runs, [commit.sha for commit in commits])
     if repo:
         _check_found(history, {run.commit for run in reading.runs}, branch)
-    found = find_changes(history.series, alpha=alpha, threshold=threshold)
+    changes = find_changes(history.series, alpha=alpha, threshold=threshold)
     if last:
-        found = [change for change in found if change.last >= len(history.commits) - last]
+        changes = [change for change in changes if change.last >= len(history.commits) - last]
     position = {commit.sha: number for number, commit in enumerate(commits)}
-    shown = [(change, _suspects(change, history, commits, position)) for change in found]
+    shown = [(change, _suspects(change, history, commits, position)) for change in changes]
     if as_json:
         for change, suspects in shown:
             click.echo(orjson.dumps(_to_json(change, suspects, history)).decode())
     else:
         table_console().print(_table(shown, history))
-    return 1 if any(change.worse for change in found) else 0
+    return 1 if any(change.worse for change in changes) else 0
 
 
 def _commits(repo: Path, branch: str) -> list[Commit]:
@@ -152,7 +152,7 @@ def _suspects(
     mass = change.posterior[change.first + 1 : change.last + 1].tolist()
     if not commits:
         return _Suspects(measured, mass, ())
-    ends = [position[one] + 1 for one in history.commits[change.first : change.last + 1]]
+    ends = [position[sha] + 1 for sha in history.commits[change.first : change.last + 1]]
     parts = [
         share / (end - begin)
         for share, begin, end in zip(mass, ends[:-1], ends[1:], strict=True)
@@ -189,7 +189,7 @@ def _table(shown: Sequence[tuple[BenchmarkChange, _Suspects]], history: History)
 
 def _lines(suspects: _Suspects) -> list[str]:
     titles = {commit.sha: f" {commit.title[:_TITLE]}" for commit in suspects.commits}
-    shown = [escape_controls(one[:_SHORT] + titles.get(one, "")) for one in suspects.ids[:_MOST_SUSPECTS]]
+    shown = [escape_controls(sha[:_SHORT] + titles.get(sha, "")) for sha in suspects.ids[:_MOST_SUSPECTS]]
     more = len(suspects.ids) - len(shown)
     return [*shown, f"and {more} more"] if more else shown
 
@@ -207,10 +207,10 @@ def _to_json(change: BenchmarkChange, suspects: _Suspects, history: History) -> 
         "commit": history.commits[change.index],
         "last_good": history.commits[change.first],
         "first_bad": history.commits[change.last],
-        "range": "..".join(history.commits[one] for one in change.suspected),
+        "range": "..".join(history.commits[sha] for sha in change.suspected),
         "suspects": [
-            {"commit": one, "posterior": part}
-            | ({"author": titles[one].author, "title": titles[one].title} if one in titles else {})
-            for one, part in zip(suspects.ids, suspects.posterior, strict=True)
+            {"commit": sha, "posterior": part}
+            | ({"author": titles[sha].author, "title": titles[sha].title} if sha in titles else {})
+            for sha, part in zip(suspects.ids, suspects.posterior, strict=True)
         ],
     }

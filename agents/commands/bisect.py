@@ -24,7 +24,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.model.units import counted
 from pipeline.settings.config import load_settings
 
-if TYPE_CHECKING:  # scipy takes a second to load, and a wrong option is to be refused at once
+if TYPE_CHECKING:  # scipy takes a second to load; a wrong option should be refused at once
     from agents.experiments.bisection import Journal, Plan, Span, Suspects
     from pipeline.experiments.bisection import Standing
 
@@ -141,8 +141,8 @@ def bisect(
 
     chosen = _Options(**options)
     _check(chosen, suspects, event)
-    given = _suspects(suspects, event, store)
-    plan = _plan(revisions or (given.range if given else None), given, chosen)
+    event_suspects = _suspects(suspects, event, store)
+    plan = _plan(revisions or (event_suspects.range if event_suspects else None), event_suspects, chosen)
     with (
         Journal(state, _task(plan, chosen)) as journal,
         _ended_by_sigterm(),
@@ -173,10 +173,10 @@ def _suspects(path: Path | None, event: str | None, store: str | None) -> Suspec
     from pipeline.views.report.gather import find_event
 
     with closing(open_store(load_settings({"store": store}, local=True).store, existing=True)) as opened:
-        found = find_event(opened, event)
-    if found is None:
+        document = find_event(opened, event)
+    if document is None:
         raise ConfigError(f"no regression {event!r} in the store")
-    return read_suspects(orjson.dumps(found), event)
+    return read_suspects(orjson.dumps(document), event)
 
 
 def _plan(revisions: str | None, suspects: Suspects | None, chosen: _Options) -> Plan:
@@ -253,7 +253,7 @@ def _said(standing: Standing, span: Span, journal: Journal, *, as_json: bool) ->
     result = _to_json(standing, span, journal)
     if standing.outcome is Outcome.UNMEASURED:
         ends = {span.versions[0], span.versions[-1]}
-        why = next(one for one in result["skipped"] if one["commit"] in ends)
+        why = next(skip for skip in result["skipped"] if skip["commit"] in ends)
         raise ConfigError(
             f"{why['commit'][:_SHORT]}, an end of the range, cannot be measured: {why['reason']}"
         )
@@ -309,18 +309,18 @@ _SENTENCES = {
 def _show(result: dict[str, Any]) -> None:
     console = table_console()
     table = Table(Column("posterior", justify="right"), "commit", "author", "title", box=SIMPLE)
-    for one in result["posterior"]:
-        texts = (one["commit"][:_SHORT], one["author"], one["title"][:_TITLE])
-        table.add_row(f"{one['posterior']:.1%}", *(Text(escape_controls(text)) for text in texts))
+    for entry in result["posterior"]:
+        texts = (entry["commit"][:_SHORT], entry["author"], entry["title"][:_TITLE])
+        table.add_row(f"{entry['posterior']:.1%}", *(Text(escape_controls(text)) for text in texts))
     table.add_row(f"{result['none']:.1%}", "none", "", "")
     work = f"{counted(result['builds'], 'build')}, {counted(result['runs'], 'run')}"
-    said = _SENTENCES[result["outcome"]]
+    sentence = _SENTENCES[result["outcome"]]
     if len(result["commits"]) > 1:
-        said = f"it is one of {len(result['commits'])} commits, between which none could be measured"
-    console.print(Text(f"{said}: {work} for {counted(result['range'], 'commit')}"))
+        sentence = f"it is one of {len(result['commits'])} commits, between which none could be measured"
+    console.print(Text(f"{sentence}: {work} for {counted(result['range'], 'commit')}"))
     console.print(table)
     if "before" in result:
         levels = f"{result['before']:.6g} before, {result['after']:.6g} after"
         console.print(Text(f"{levels}; one run strays by {result['noise']:.3g}"))
-    for one in result["skipped"]:
-        console.print(Text(escape_controls(f"left out {one['commit'][:_SHORT]}: {one['reason']}")))
+    for entry in result["skipped"]:
+        console.print(Text(escape_controls(f"left out {entry['commit'][:_SHORT]}: {entry['reason']}")))

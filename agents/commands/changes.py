@@ -145,13 +145,13 @@ def changes(
     )
     watch = Branch(repository, branch) if branch else Tags(repository, pattern) if pattern else None
     if watch and interval_s is not None:
-        known = State(None if dry_run else state, watch.name, service)
+        state_file = State(None if dry_run else state, watch.name, service)
         with until_stopped() as stop:
-            follow(watch, known, publisher.publish, interval_s=interval_s, stop=stop)
+            follow(watch, state_file, publisher.publish, interval_s=interval_s, stop=stop)
         return
-    found = _once(repository, watch, rev, revisions)
-    publisher.publish(found)
-    if not found:
+    described = _once(repository, watch, rev, revisions)
+    publisher.publish(described)
+    if not described:
         click.echo("no commits in this range", err=True)
 
 
@@ -163,7 +163,7 @@ class _Publisher:
     topics: Topics
     repository: Repository
     service: str
-    time: float | str  # of the deployments: now, commit, or epoch seconds
+    time: float | str  # time of the deployments: now, commit, or epoch seconds
     source_roots: tuple[str, ...]
     gate_readers: tuple[str, ...]
     routes: bool
@@ -175,15 +175,17 @@ class _Publisher:
         described = []
         with progress_lines("changes", counted(len(deployments), "commit")) as advance:
             for first in range(0, len(deployments), _AT_ONCE):
-                for each in self._describe(deployments[first : first + _AT_ONCE]):
-                    described.append(each)
+                for deployment in self._describe(deployments[first : first + _AT_ONCE]):
+                    described.append(deployment)
                     advance()
         if self.routes and deployments:
             described = self._with_routes(described, deployments[-1].commit.sha)
         if not self.dry_run:
-            publish_once([change_message(each.change) for each in described], self.settings, self.topics)
-        for each in described:
-            _show(each, as_json=self.as_json)
+            publish_once(
+                [change_message(deployment.change) for deployment in described], self.settings, self.topics
+            )
+        for deployment in described:
+            _show(deployment, as_json=self.as_json)
 
     def _describe(self, deployments: Sequence[Deployment]) -> Iterator[Described]:
         self.repository.read_ahead([deployment.commit for deployment in deployments])
@@ -198,22 +200,22 @@ class _Publisher:
             )
 
     def _with_routes(self, described: list[Described], revision: str) -> list[Described]:
-        """Return commits with how near they come to the routes of the last one's application."""
+        """Return commits, each with its distance to the routes of the last commit's application."""
         from agents.source.routes import read_reaches
 
         try:
             reaches = read_reaches(self.repository, revision, self.source_roots)
-        except ConfigError as error:  # a deployment is announced all the same
+        except ConfigError as error:  # the deployment is announced without routes
             print_note(f"no routes: {error}")
             return described
         return reaches.describe(described)
 
 
-def _check_selection(given: Sequence[str | None], interval_s: float | None, state: Path | None) -> None:
-    """Refuse options that do not go together; ``given`` are --rev, --range, --branch and --tags."""
-    if sum(value is not None for value in given) > 1:
+def _check_selection(selectors: Sequence[str | None], interval_s: float | None, state: Path | None) -> None:
+    """Refuse options that exclude each other; ``selectors`` are --rev, --range, --branch and --tags."""
+    if sum(value is not None for value in selectors) > 1:
         raise click.UsageError("give one of --rev, --range, --branch and --tags")
-    _, _, branch, pattern = given
+    _, _, branch, pattern = selectors
     if interval_s is not None and branch is None and pattern is None:
         raise click.UsageError("--follow needs --branch or --tags")
     if state and interval_s is None:

@@ -1,4 +1,4 @@
-"""``smidgen agent list``: the host agents that follow a gateway's rules, and how it is with each."""
+"""``smidgen agent list``: the host agents that follow a gateway's rules, each with its state."""
 
 from __future__ import annotations
 

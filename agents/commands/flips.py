@@ -80,11 +80,11 @@ def flips(
             watch(flag_file, publisher.publish, interval_s=interval_s, stop=stop)
         return
     now = flag_file.read()
-    known = read_flags(before) if before else flag_file.remembered()
-    if known is None:
+    previous = read_flags(before) if before else flag_file.remembered()
+    if previous is None:
         click.echo(f"{len(now)} gates; what flips from now on is published", err=True)
-    elif found := flag_file.flips(known, now):
-        publisher.publish(found)
+    elif changed := flag_file.flips(previous, now):
+        publisher.publish(changed)
     else:
         click.echo("nothing flipped", err=True)
     if not dry_run:

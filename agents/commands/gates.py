@@ -17,7 +17,7 @@ from pipeline.settings.gates import write_gates
 MAX_BYTES = 2_000_000
 """Largest file that is parsed: longer ones are generated, and hold data rather than code."""
 
-_NAMED = 5  # places that the line on unresolved gates names; the rest it counts
+_NAMED = 5  # positions that the line on unresolved gates names; it counts the rest
 
 _EXAMPLE = """\b
 Example:
@@ -59,16 +59,16 @@ def gates(source: Path, readers: tuple[str, ...], out: Path) -> None:
         except (ValueError, SyntaxError, RecursionError, MemoryError, OSError) as error:
             skipped += 1
             click.echo(f"skipped: {_plain(path.relative_to(source))}: {_reason(error)}", err=True)
-    found = map_gates(modules, readers)
-    write_output(out, write_gates(found.subroutines).encode())
+    gate_map = map_gates(modules, readers)
+    write_output(out, write_gates(gate_map.subroutines).encode())
     read = f"{files - skipped} of {files} files read" if skipped else f"{files} files read"
-    click.echo(f"{_plain(out)}: {len(found.subroutines)} gates ({read})")
-    if found.unresolved:
-        click.echo(_unresolved(found.unresolved), err=True)
+    click.echo(f"{_plain(out)}: {len(gate_map.subroutines)} gates ({read})")
+    if gate_map.unresolved:
+        click.echo(_unresolved(gate_map.unresolved), err=True)
 
 
 def _python_files(source: Path) -> Iterator[Path]:
-    """Yield Python files in a fixed order, links to folders not followed: they may lead in circles."""
+    """Yield Python files in a fixed order, without following links to folders, which may form cycles."""
     for folder, folders, names in os.walk(source):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):

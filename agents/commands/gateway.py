@@ -1,4 +1,4 @@
-"""``smidgen gateway``: takes what existing agents push, and fetches what services serve."""
+"""``smidgen gateway``: takes profiles and metrics that agents push, and fetches those that services serve."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Examples:
 
 
 def _spool_bytes(text: str) -> int:
-    """Read a size that has room for the largest messages."""
+    """Read a size; refuse one too small for the largest messages."""
     size = parse_size_bytes(text)
     if size < LEAST_SPOOL_BYTES:
         raise ValueError(f"should be at least {LEAST_SPOOL_BYTES // 1024**2}MiB: one message may be 16MiB")

@@ -25,7 +25,7 @@ Examples:
 
 
 def _rules(text: str) -> Path | str:
-    """Read where rules come from: a path, or the address of a gateway."""
+    """Read the source of rules: a path, or the address of a gateway."""
     from agents.host.fleet.client import check_url, is_url
 
     return check_url(text) if is_url(text) else Path(text)

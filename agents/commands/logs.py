@@ -37,7 +37,7 @@ Examples:
 POLL_S = 0.5
 CLOSE_S = 10.0
 OUTBOX_BYTES = 4 * 1024**2
-"""So many bytes of messages wait for the broker; then lines stay in the log until it is back."""
+"""Bytes of messages that may wait for the broker; beyond, lines stay in the log until the broker is back."""
 
 if TYPE_CHECKING:
     from agents.logs import LineFormat, RequestTally
@@ -183,7 +183,7 @@ def _check(tally: RequestTally, path: Path) -> None:
 
 
 def _import(files: Sequence[Path], settings: Settings, counting: Counting) -> RequestTally:
-    """Publish what files hold, together."""
+    """Publish the requests of all files together."""
     from agents.logs.log_file import read_log
 
     tally: RequestTally | None = None
@@ -223,7 +223,7 @@ def _write_table(files: Sequence[Path], path: Path, counting: Counting) -> Reque
 
 
 def _follow(path: Path, settings: Settings, counting: Counting, state: StateFile | None) -> RequestTally:
-    """Publish what is written to a file until SIGINT or SIGTERM."""
+    """Publish the requests that are appended to a file, until SIGINT or SIGTERM."""
     from agents.logs.log_follower import LogFollower
     from agents.publishing.message_queue import MessageQueue, Overflow
 
@@ -242,9 +242,9 @@ def _follow(path: Path, settings: Settings, counting: Counting, state: StateFile
         finally:
             delivery = publisher.close(CLOSE_S)
             follower.close(system_clock())
-    if kept := len(outbox.unconfirmed):
-        said = "are kept for the next start" if state else "were not published"
-        click.echo(f"{counted(kept, 'message')} {said}", err=True)
+    if waiting := len(outbox.unconfirmed):
+        outcome = "are kept for the next start" if state else "were not published"
+        click.echo(f"{counted(waiting, 'message')} {outcome}", err=True)
     if delivery.dropped.messages:
         click.echo(f"{counted(delivery.dropped.messages, 'message')} were refused", err=True)
     _check(follower.tally, path)

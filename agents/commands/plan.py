@@ -1,4 +1,4 @@
-"""``smidgen agent plan``: what sampling rate suffices for a regression of a size (FBDetect Appendix A.2)."""
+"""``smidgen agent plan``: the sampling rate that shows a regression of some size (FBDetect Appendix A.2)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload, load_workloads
 
 RATES_HZ = (1 / 60, 0.1, 1.0, 10.0, 100.0)
-"""Once a minute to what profilers do unless they are asked otherwise, in steps of about ten."""
+"""Rates from once a minute to the default of profilers, in steps of a factor of about ten."""
 
 _EXAMPLES = """\b
 Examples:
@@ -35,12 +35,12 @@ Examples:
 
 @dataclass(frozen=True, slots=True)
 class _Outlook:
-    """What one rate shows, with the least and the most noise."""
+    """Detectable sizes at one rate, with the least and the most noise."""
 
     rate_hz: float
-    after_analysis: tuple[float, float]  # gCPU that is detectable; infinite: nothing is
+    after_analysis: tuple[float, float]  # detectable gCPU; infinite: none is detectable
     after_extended: tuple[float, float]
-    after_s: tuple[float | None, float | None]  # until the threshold is detectable; None: never
+    after_s: tuple[float | None, float | None]  # seconds until the threshold is detectable; None: never
 
 
 @click.command(epilog=_EXAMPLES)
@@ -101,7 +101,7 @@ def plan(
     busy processor.
     """
     least, most = sorted(noise)
-    workloads = [one for one in load_workloads(settings.workloads) if one.series == "gcpu"]
+    workloads = [row for row in load_workloads(settings.workloads) if row.series == "gcpu"]
     if not workloads:
         raise ConfigError("--workloads: none of them looks at gCPU")
     for workload in workloads:
@@ -144,12 +144,12 @@ def _to_json(
         "samples_per_s": [_finite(rate * case.processors) for rate in enough_hz],
         "rates": [
             {
-                "rate_hz": one.rate_hz,
-                "after_analysis": [_finite(size) for size in one.after_analysis],
-                "after_extended": [_finite(size) for size in one.after_extended],
-                "threshold_after_s": one.after_s,
+                "rate_hz": outlook.rate_hz,
+                "after_analysis": [_finite(size) for size in outlook.after_analysis],
+                "after_extended": [_finite(size) for size in outlook.after_extended],
+                "threshold_after_s": outlook.after_s,
             }
-            for one in outlooks
+            for outlook in outlooks
         ],
     }
 
@@ -166,13 +166,13 @@ def _print(
     if workload.extended_s:
         table.add_column(f"and {format_duration(workload.extended_s)} more", justify="right")
     table.add_column(f"{_percent(case.threshold)} after", justify="right")
-    for one in outlooks:
+    for outlook in outlooks:
         table.add_row(
-            _rate(one.rate_hz),
-            _number(one.rate_hz * case.processors),
-            _sizes(one.after_analysis),
-            *([_sizes(one.after_extended)] if workload.extended_s else []),
-            " to ".join(dict.fromkeys("never" if s is None else format_duration(s) for s in one.after_s)),
+            _rate(outlook.rate_hz),
+            _number(outlook.rate_hz * case.processors),
+            _sizes(outlook.after_analysis),
+            *([_sizes(outlook.after_extended)] if workload.extended_s else []),
+            " to ".join(dict.fromkeys("never" if s is None else format_duration(s) for s in outlook.after_s)),
         )
     console.print(table)
     console.print(Text(_advice(case, enough_hz)))

@@ -22,7 +22,7 @@ Examples:
 """
 
 _NAMED = 3
-"""Files that could not be read and are named; the rest is counted."""
+"""Most unreadable files that are named; the rest is counted."""
 
 
 @click.command(epilog=_EXAMPLES)
@@ -46,9 +46,9 @@ def routes(folder: Path, source_roots: tuple[str, ...], app: str | None, python:
     application = read_folder(folder, source_roots)
     if app:
         application = replace(application, routes=import_routes(folder, app, python))
-    found = sorted(application.routes, key=lambda route: (route.pattern, route.methods))
+    sorted_routes = sorted(application.routes, key=lambda route: (route.pattern, route.methods))
     if as_json:
-        for route in found:
+        for route in sorted_routes:
             reached = len(application.graph.reach(route.handler).depths)
             shown = {
                 "methods": route.methods,
@@ -62,12 +62,12 @@ def routes(folder: Path, source_roots: tuple[str, ...], app: str | None, python:
             click.echo(orjson.dumps(shown).decode())
     else:
         table = Table("request", "handler", "where", box=SIMPLE)
-        for route in found:
+        for route in sorted_routes:
             cells = (route.name, route.handler, f"{route.path}:{route.line}")
             table.add_row(*(Text(escape_controls(cell)) for cell in cells))
-        if found:
+        if sorted_routes:
             table_console().print(table)
-        click.echo(f"{len(found)} routes in {application.files} files")
+        click.echo(f"{len(sorted_routes)} routes in {application.files} files")
     if application.unread:
         shown_ones = ", ".join(f"{path} ({why})" for path, why in [*application.unread.items()][:_NAMED])
         more = len(application.unread) - _NAMED

@@ -1,4 +1,4 @@
-"""``smidgen expect`` and ``smidgen mute``: what is not to be reported, said beforehand."""
+"""``smidgen expect`` and ``smidgen mute``: regressions that are announced and so not reported."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def _cost(text: str, *, of_metric: bool) -> tuple[float, CostMeasure]:
             "for a service-level metric give --metric",
             param_hint="--cost",
         )
-    found = _METRIC_COST.fullmatch(text.strip())
-    if found and (cost := float(found[1])) > 0:
-        return (cost / 100, "relative") if found[2] else (cost, "metric")
+    match = _METRIC_COST.fullmatch(text.strip())
+    if match and (cost := float(match[1])) > 0:
+        return (cost / 100, "relative") if match[2] else (cost, "metric")
     raise click.BadParameter(
         f"should be a share of the metric's level such as +10%, or a number in its unit, not {text[:40]!r}",
         param_hint="--cost",
@@ -97,7 +97,7 @@ _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What both commands are given of a silence, and how it is to be published."""
+    """Options that both commands share: those of a silence, and how it is published."""
 
     service: str | None
     subroutine: str
@@ -122,14 +122,14 @@ def _common(about: str, until: str) -> _Decorator:
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def asking(*args: Any, **given: Any) -> Any:
-            own = {field.name: given.pop(field.name) for field in fields(_Asked)}
-            return command(*args, asked=_Asked(**{**own, "subroutine": own["subroutine"] or ""}), **given)
+        def asking(*args: Any, **arguments: Any) -> Any:
+            own = {field.name: arguments.pop(field.name) for field in fields(_Asked)}
+            return command(*args, asked=_Asked(**{**own, "subroutine": own["subroutine"] or ""}), **arguments)
 
-        found: Callable[..., Any] = asking
+        decorated: Callable[..., Any] = asking
         for option in reversed(options):
-            found = option(found)
-        return found
+            decorated = option(decorated)
+        return decorated
 
     return decorate
 
@@ -178,11 +178,11 @@ def expect(
         raise click.UsageError("--metric: stands alone, without --subroutine and --change", context)
     now = system_clock()
     much, measure = _cost(cost, of_metric=metric is not None)
-    said = replace(
+    silence = replace(
         _silence(asked, asked.service, "expected", now), cost=much, measure=measure, change=change or ""
     )
-    said = replace(said, subroutine=metric) if metric else said
-    _publish(said, settings, dry_run=asked.dry_run, as_json=asked.as_json)
+    silence = replace(silence, subroutine=metric) if metric else silence
+    _publish(silence, settings, dry_run=asked.dry_run, as_json=asked.as_json)
 
 
 @click.group(invoke_without_command=True, epilog=_MUTE_EXAMPLES)
@@ -207,14 +207,15 @@ def mute(context: click.Context, settings: Settings, asked: _Asked) -> None:
     now = system_clock()
     if asked.end <= now:
         raise click.UsageError("--until: lies in the past", context)
-    said = _silence(asked, asked.service, "muted", now)
-    _publish(said, settings, dry_run=asked.dry_run, as_json=asked.as_json)
+    silence = _silence(asked, asked.service, "muted", now)
+    _publish(silence, settings, dry_run=asked.dry_run, as_json=asked.as_json)
 
 
-def _silence(asked: _Asked, service: str, kind: SilenceKind, now: float) -> Silence:
-    start = asked.start or now
+def _silence(options: _Asked, service: str, kind: SilenceKind, now: float) -> Silence:
+    start = options.start or now
     return Silence(
-        *("", service, kind, now, start, asked.end, asked.owner, asked.subroutine), reason=asked.reason
+        *("", service, kind, now, start, options.end, options.owner, options.subroutine),
+        reason=options.reason,
     )
 
 
@@ -270,11 +271,11 @@ def _listing(kind: SilenceKind, what: str) -> click.Command:
     @settings_options("store")
     def listing(settings: Settings, service: str | None, every: bool, as_json: bool) -> None:
         now = system_clock()
-        found = [one for one in _stored(settings, service) if one.kind == kind]
-        for one in found:
-            over = one.removed is not None or (one.end is not None and one.end <= now)
+        silences = [silence for silence in _stored(settings, service) if silence.kind == kind]
+        for silence in silences:
+            over = silence.removed is not None or (silence.end is not None and silence.end <= now)
             if every or not over:
-                click.echo(encode_silence(one).decode() if as_json else _line(one, now))
+                click.echo(encode_silence(silence).decode() if as_json else _line(silence, now))
 
     return listing
 
@@ -289,15 +290,19 @@ def _removal(kind: SilenceKind, what: str) -> click.Command:
     def removal(
         settings: Settings, silence_id: str, service: str | None, dry_run: bool, as_json: bool
     ) -> None:
-        found = [
-            one for one in _stored(settings, service, silence_id) if one.kind == kind and one.removed is None
+        silences = [
+            silence
+            for silence in _stored(settings, service, silence_id)
+            if silence.kind == kind and silence.removed is None
         ]
-        if len(found) != 1:
-            named = ", ".join(f"{one.id} of {one.service}" for one in found[:5])
+        if len(silences) != 1:
+            named = ", ".join(f"{silence.id} of {silence.service}" for silence in silences[:5])
             raise ConfigError(
-                f"{silence_id!r} could be {named}: give all of it" if found else f"no {what} {silence_id!r}"
+                f"{silence_id!r} could be {named}: give all of it"
+                if silences
+                else f"no {what} {silence_id!r}"
             )
-        _publish(replace(found[0], removed=system_clock()), settings, dry_run=dry_run, as_json=as_json)
+        _publish(replace(silences[0], removed=system_clock()), settings, dry_run=dry_run, as_json=as_json)
 
     return removal
 

@@ -90,11 +90,11 @@ def suggest(settings: Settings, revisions: str, repo: Path, as_json: bool, **opt
     from pipeline.experiments.selection import Budget
 
     subroutines = _modified(repo, revisions, options["service"] or "", options["roots"])
-    found = _production(settings, options)
-    if not found.stacks.total_after:
+    production = _production(settings, options)
+    if not production.stacks.total_after:
         raise ConfigError("no stack samples of the service in --span: nothing says what the change touches")
     budget = Budget(options["machines"], options["trials"], options["trial_time"])
-    result = _decided(found, index_stacks(found.stacks), subroutines, budget)
+    result = _decided(production, index_stacks(production.stacks), subroutines, budget)
     if as_json:
         click.echo(orjson.dumps(result).decode())
     else:
@@ -103,9 +103,9 @@ def suggest(settings: Settings, revisions: str, repo: Path, as_json: bool, **opt
 
 
 def _decided(
-    found: _Production, index: StackIndex, subroutines: Collection[str], budget: Budget
+    production: _Production, index: StackIndex, subroutines: Collection[str], budget: Budget
 ) -> dict[str, Any]:
-    """Return whether a change of some subroutines is worth an experiment, and all that this is by."""
+    """Return whether a change of some subroutines is worth an experiment, with the reasons."""
     from pipeline.experiments.selection import (
         Example,
         impact_of,
@@ -116,22 +116,25 @@ def _decided(
         worth_of,
     )
 
-    past = [touched_share(index, change.subroutines) for change in found.changes]
+    shares = [touched_share(index, change.subroutines) for change in production.changes]
     chance = learn_chance(
         [
-            Example(share, change.id in found.regressed)
-            for share, change in zip(past, found.changes, strict=True)
+            Example(share, change.id in production.regressed)
+            for share, change in zip(shares, production.changes, strict=True)
         ]
     )
-    impact, kept = impact_of(index, subroutines), touched_tests(found.kept, subroutines)
+    impact, tests_kept = impact_of(index, subroutines), touched_tests(production.kept, subroutines)
     worth = worth_of(
         score_of(chance, impact.share, subroutines),
-        [score_of(chance, share, one.subroutines) for share, one in zip(past, found.changes, strict=True)],
-        len(past) / found.days,
+        [
+            score_of(chance, share, past_change.subroutines)
+            for share, past_change in zip(shares, production.changes, strict=True)
+        ],
+        len(shares) / production.days,
         budget,
-        len(kept),
+        len(tests_kept),
     )
-    tests = [kept_to_json(test, endpoints_of(index, test)) for test in kept]
+    tests = [kept_to_json(test, endpoints_of(index, test)) for test in tests_kept]
     return {**_to_json(impact, chance, worth), "kept": tests}
 
 
@@ -147,15 +150,15 @@ def _modified(repo: Path, revisions: str, service: str, roots: Sequence[str]) ->
         if not commits:
             raise ConfigError(f"{revisions}: has no commits")
         repository.read_ahead(commits)
-    found: set[str] = set()
+    names: set[str] = set()
     for commit in commits:
         described = describe_commit(
             versions, commit, service=service or "service", time=commit.time, source_roots=roots
         )
         if described.left_out:
             print_note(f"{commit.sha[:12]}: left out: {'; '.join(described.left_out)}")
-        found.update(described.change.subroutines)
-    return found
+        names.update(described.change.subroutines)
+    return names
 
 
 def _read_diff() -> Sequence[FileDiff]:
@@ -197,14 +200,14 @@ def _production(settings: Settings, options: dict[str, Any]) -> _Production:
     now = system_clock()
     with closing(open_store(settings.store, existing=True)) as opened:
         store = SymbolStore(opened, read_namings(settings.names))
-        found = _of_store(store, service, (now, options["days"]), options["span"])
+        production = _of_store(store, service, (now, options["days"]), options["span"])
         caused = caused_regressions(store, service, now - options["days"] * DAY_S, now)
-        kept = gather_kept(store, service, known_workloads(settings.workloads))
-        return replace(found, regressed=frozenset(one.change for one in caused), kept=kept)
+        tests = gather_kept(store, service, known_workloads(settings.workloads))
+        return replace(production, regressed=frozenset(event.change for event in caused), kept=tests)
 
 
 def _of_store(store: Store, service: str, until: tuple[float, float], span_s: float) -> _Production:
-    """Return what a store has of a service up to a time, and in so many days before it."""
+    """Return a service's stacks and changes from the store; ``until`` is the end and the days before it."""
     from pipeline.analysis.rootcause.ranking import first_announcements
     from pipeline.messages.inputs import change_from_row
 
@@ -223,8 +226,8 @@ def _read_causes(path: Path) -> frozenset[str]:
     with file_errors(path):
         lines = path.read_bytes().splitlines()
     try:
-        found = [decode_event(line) for line in lines]
-        return frozenset(causes_of(one for one in found if one["type"] == DETECTED))
+        events = [decode_event(line) for line in lines]
+        return frozenset(causes_of(event for event in events if event["type"] == DETECTED))
     except (InvalidMessage, KeyError, TypeError) as error:
         raise ConfigError(f"--events: {path}: {error}") from None
 
@@ -241,16 +244,16 @@ def _to_json(impact: Impact, chance: Chance, worth: Worth) -> dict[str, Any]:
         "regressions": chance.regressions,
         "subroutines": [{"subroutine": name, "gcpu": share} for name, share in impact.subroutines],
         "unseen": list(impact.unseen),
-        "endpoints": [asdict(one) for one in impact.endpoints],
+        "endpoints": [asdict(endpoint) for endpoint in impact.endpoints],
     }
 
 
 def _show(result: dict[str, Any]) -> None:
     console = table_console()
     because = ""
-    if kept := result["kept"]:
-        because = f" because of {counted(len(kept), 'kept test')}"
-        for line in (line for test in kept for line in kept_lines(test)):
+    if tests := result["kept"]:
+        because = f" because of {counted(len(tests), 'kept test')}"
+        for line in (line for test in tests for line in kept_lines(test)):
             console.print(Text(escape_controls(line)), soft_wrap=True)
     console.print(
         f"{'worth an experiment' if result['worth'] else 'not worth an experiment'}{because}: it touches "
@@ -259,16 +262,16 @@ def _show(result: dict[str, Any]) -> None:
     learned = f"{counted(result['examples'], 'past change')}, {result['regressions']} of which regressed"
     console.print(f"learned from {learned}; the machines test {result['tested']:.0%} of changes")
     table = Table("subroutine", Column("gCPU", justify="right"), box=SIMPLE)
-    for one in result["subroutines"][:_MOST_SHOWN]:
-        table.add_row(Text(escape_controls(one["subroutine"])), f"{one['gcpu']:.3%}")
+    for row in result["subroutines"][:_MOST_SHOWN]:
+        table.add_row(Text(escape_controls(row["subroutine"])), f"{row['gcpu']:.3%}")
     console.print(table)
     if result["unseen"]:
         console.print(f"{counted(len(result['unseen']), 'modified subroutine')} did not run in production")
     if result["endpoints"]:
         columns = (Column("replay", justify="right"), Column("touched", justify="right"))
         table = Table("endpoint", *columns, box=SIMPLE)
-        for one in result["endpoints"][:_MOST_SHOWN]:
+        for row in result["endpoints"][:_MOST_SHOWN]:
             table.add_row(
-                Text(escape_controls(one["endpoint"])), f"{one['replay']:.1%}", f"{one['touched']:.1%}"
+                Text(escape_controls(row["endpoint"])), f"{row['replay']:.1%}", f"{row['touched']:.1%}"
             )
         console.print(table)

@@ -1,4 +1,4 @@
-"""Who may push: clients by their tokens."""
+"""Clients that may push, by their tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVERYBODY = "everybody"
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who may push what: services by globs, within rates."""
+    """A client: its services by globs, and its rates."""
 
     name: str
     token: str | None = field(default=None, repr=False)
@@ -30,7 +30,7 @@ class Client:
 
 
 def authorization_of(headers: Mapping[str, str]) -> str | None:
-    """Return the header that holds a token; Datadog's agent and clients send it as the key of an account.
+    """Return the header that holds a token; Datadog's agent and clients send it as their API key.
 
     Args:
         headers: Names in lower case.
@@ -40,19 +40,19 @@ def authorization_of(headers: Mapping[str, str]) -> str | None:
 
 
 def find_client(clients: Sequence[Client], authorization: str | None) -> Client | None:
-    """Return whose token a header holds, as a bearer token or as the password of any user; None: nobody's."""
+    """Return the client whose token a header holds, as a bearer token or as any user's password, or None."""
     header = _as_bearer(authorization or "")
-    found = [client for client in clients if is_authorised(header, client.token)]
-    return found[0] if found else None
+    matching = [client for client in clients if is_authorised(header, client.token)]
+    return matching[0] if matching else None
 
 
 def _as_bearer(header: str) -> str:
     """Return Basic's password as a bearer token."""
-    scheme, _, given = header.strip().partition(" ")
+    scheme, _, credentials = header.strip().partition(" ")
     if scheme.lower() != "basic":
         return header
     try:
-        decoded = base64.b64decode(given.strip(), validate=True).decode("utf-8")
+        decoded = base64.b64decode(credentials.strip(), validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
         return ""
     return f"Bearer {decoded.partition(':')[2]}"

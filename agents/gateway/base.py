@@ -1,4 +1,4 @@
-"""What receivers are made of: a request, what is decoded of it, and the answer."""
+"""Types of receivers: a request, its decoded parts, and the answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROTOBUF = ("application/x-protobuf", "application/proto", "application/protobuf
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client sent, unpacked. Names of headers are in lower case."""
+    """A client's request, unpacked. Names of headers are in lower case."""
 
     path: str
     body: bytes
@@ -34,16 +34,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What all requests are decoded with."""
+    """Settings for decoding requests."""
 
     names: LabelNames = field(default_factory=LabelNames)
-    max_message_bytes: int = 1024**2  # of a message's value
-    max_unpacked_bytes: int = 64 * 1024**2  # of what a profile inside a request unpacks to
+    max_message_bytes: int = 1024**2  # most bytes of a message's value
+    max_unpacked_bytes: int = 64 * 1024**2  # most bytes that a profile inside a request unpacks to
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One message to publish, and what of it counts against the quota of its service.
+    """One message to publish, and the amount that counts against the quota of its service.
 
     A part with an id is published once, however often it is sent; without one, each time.
     """
@@ -56,21 +56,21 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Something within a request that is not taken: a code for metrics, and one line of text."""
+    """A part of a request that is not taken: a code for metrics, and one line of text."""
 
     reason: str
     text: str
-    is_wrong: bool = True  # False: nothing is wrong with it, it is just not looked at, such as a heap profile
+    is_wrong: bool = True  # False: valid, but not read, such as a heap profile
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The messages of a request, and what of it is not taken."""
+    """The messages of a request, and its parts that are not taken."""
 
     parts: tuple[Part, ...] = ()
     skipped: tuple[Skipped, ...] = ()
-    services: frozenset[str] = frozenset()  # of which it speaks, besides those of its parts
-    apply: Callable[[str], None] | None = None  # done with the client's name once the request may be taken
+    services: frozenset[str] = frozenset()  # services named, besides those of its parts
+    apply: Callable[[str], None] | None = None  # called with the client's name once the request is accepted
     headers: Mapping[str, str] = field(default_factory=dict)  # of the answer
 
 
@@ -82,16 +82,16 @@ class Refusal(Exception):
         self.status = status
         self.reason = reason
         self.text = text
-        self.retry_s = retry_s  # after which to try again, for 429 and 503
+        self.retry_s = retry_s  # seconds after which to try again, for 429 and 503
 
     def result(self) -> Result:
-        """Return it as what came of the request."""
+        """Return the refusal as the result of the request."""
         return Result(self.status, self.text, self.reason, retry_s=self.retry_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a request, for the receiver to spell."""
+    """Result of a request, which the receiver turns into an answer."""
 
     status: int
     text: str
@@ -102,13 +102,13 @@ class Result:
 
     @property
     def is_taken(self) -> bool:
-        """Whether the request was taken, in part at least."""
+        """True if at least a part of the request was taken."""
         return self.status < 400
 
     @property
     def wrong(self) -> tuple[Skipped, ...]:
-        """What of it is wrong."""
-        return tuple(each for each in self.skipped if each.is_wrong)
+        """Its parts that are wrong."""
+        return tuple(skipped for skipped in self.skipped if skipped.is_wrong)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +126,18 @@ def plain_reply(_request: Request, result: Result) -> Reply:
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """A protocol: where it is posted to, how it is decoded and answered.
+    """A protocol: its paths, and the functions that decode and answer.
 
-    ``decode`` raises Refusal, or InvalidMessage for what makes no sense, which answers 400.
+    ``decode`` raises Refusal, or InvalidMessage for an invalid request, which is answered by 400.
     """
 
     name: str
     routes: tuple[str, ...]
     decode: Callable[[Request, Setup], Decoded]
     reply: Callable[[Request, Result], Reply] = plain_reply
-    is_grpc: bool = False  # whether its routes are methods of gRPC, too
+    is_grpc: bool = False  # whether its routes are also methods of gRPC
 
 
 def malformed(error: InvalidMessage) -> Refusal:
-    """Return the refusal of what makes no sense."""
+    """Return the refusal of an invalid request."""
     return Refusal(400, "malformed", str(error))

@@ -42,19 +42,19 @@ class _File(StrictModel):
 
 
 def load_rules(path: Path | None, token: str | None, *, max_message_bytes: int) -> Rules:
-    """Read who may send how much, under which names of labels.
+    """Read clients, rates and names of labels.
 
     Args:
         path: The file; None has its defaults.
-        token: Of everybody, in a gateway without clients of its own; None asks for none.
+        token: Token of all senders, in a gateway without clients of its own; None asks for none.
         max_message_bytes: Most bytes of a message's value.
 
     Raises:
         ConfigError: the file and the key that is wrong; never a secret.
     """
     file = validate(_File, read_yaml(path), str(path)) if path else _File()
-    given: dict[str, tuple[str, ...]] = dict(file.labels.items())
-    names = LabelNames({**DEFAULT_NAMES, **given}, file.keep)
+    spellings: dict[str, tuple[str, ...]] = dict(file.labels.items())
+    names = LabelNames({**DEFAULT_NAMES, **spellings}, file.keep)
     clients = [
         Client(name, _secret(client.secret_file, f"{path}: clients.{name}"), client.services, _rates(client))
         for name, client in file.clients.items()
@@ -71,12 +71,12 @@ def load_rules(path: Path | None, token: str | None, *, max_message_bytes: int) 
 
 
 def _check_tokens(clients: Sequence[Client], path: Path | None) -> None:
-    """Refuse a token of two clients: nobody could say which of them sends."""
+    """Refuse a token that two clients share, since it would not identify the sender."""
     names: dict[str | None, str] = {}
     for client in clients:
         if before := names.get(client.token):
-            others = "http_token_file" if client.name == EVERYBODY else f"clients.{client.name}"
-            raise ConfigError(f"{path}: clients.{before} has the same token as {others}")
+            key = "http_token_file" if client.name == EVERYBODY else f"clients.{client.name}"
+            raise ConfigError(f"{path}: clients.{before} has the same token as {key}")
         names[client.token] = client.name
 
 

@@ -1,4 +1,4 @@
-"""What the gateway counts, and its log, in which the same is said once in a while."""
+"""Counters of the gateway, and its log, which repeats a line only once in a while."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.telemetry.instruments import Histogram
 log = logging.getLogger(__name__)
 
 REPEAT_S = 30.0
-"""What is refused for one reason is logged once in this time: a wrong client would be a line each second."""
+"""Refusals for one reason are logged once in this time: a wrong client would add a line each second."""
 
 REQUEST_BOUNDS_S = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 
@@ -22,7 +22,7 @@ TAKEN = "taken"
 
 
 class Counts:
-    """Counters of one gateway; its event loop alone counts."""
+    """Counters of one gateway; only its event loop changes them."""
 
     def __init__(self, clock: Clock, receivers: Sequence[str]) -> None:
         self._clock = clock
@@ -47,11 +47,11 @@ class Counts:
                 self.say(receiver, skipped.reason, f"{sender}: left out: {skipped.text}")
 
     def samples(self, receiver: str, samples: int) -> None:
-        """Count what was taken."""
+        """Count the parts that were taken."""
         self._counts[telemetry.GATEWAY_SAMPLES, receiver, ""] += samples
 
     def scrape(self, outcome: str) -> None:
-        """Count a profile that was fetched, or was to be."""
+        """Count a fetch of a profile, successful or not."""
         self._counts[telemetry.GATEWAY_SCRAPES, "", outcome] += 1
 
     def say(self, receiver: str, reason: str, text: str) -> None:

@@ -25,24 +25,24 @@ from pipeline.model.errors import InvalidMessage
 
 EVENT = "event"
 ADDITIONAL_TAGS = "x-datadog-additional-tags"
-"""Header in which Datadog's agent says its host."""
+"""Header with the host of Datadog's agent."""
 
 USUAL_HZ = 100.0
-"""How often Datadog's clients sample where they do not say it."""
+"""Sampling rate of Datadog's clients that do not state one."""
 
 _UNPACKERS: Mapping[bytes, Callable[[bytes, int], bytes]] = {
     b"\x1f\x8b": gunzip,
     b"\x28\xb5\x2f\xfd": unzstd,
     b"\x04\x22\x4d\x18": unlz4,
 }
-"""By the first bytes: clients compress each file by itself, and say so nowhere."""
+"""Compressions by first bytes: clients compress each file by itself, without a header that says so."""
 
 _FORMATS = ("pprof", "jfr")
 
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """What the form says of all its files."""
+    """Properties that all files of a form share."""
 
     labels: Mapping[str, str]
     start: float  # epoch seconds
@@ -66,10 +66,10 @@ def decode(request: Request, setup: Setup) -> Decoded:
 def counted_hz(interval_us: float) -> float:
     """Return the rate at which CPU time counts as samples: 100 Hz, halved or doubled, at most the true one.
 
-    Clients change their rate by themselves. Each rate is a stratum of its own downstream, so there are few.
+    Clients adapt their rate. Each rate is a stratum of its own downstream, so only few rates are used.
 
     Args:
-        interval_us: Between two samples, in microseconds.
+        interval_us: Time between two samples, in microseconds.
     """
     halvings = math.ceil(math.log2(USUAL_HZ * interval_us / 1e6) - 1e-9)
     return math.ldexp(USUAL_HZ, -min(max(halvings, -3), 7))
@@ -91,7 +91,7 @@ def _read_event(data: bytes, additional: str) -> _Event:
 
 
 def _tags(text: Any) -> dict[str, str]:
-    """Return tags, of which the first of a name counts: ``service:shop,version:v7``."""
+    """Return tags such as ``service:shop,version:v7``; the first of a name counts."""
     if not isinstance(text, str):
         raise InvalidMessage("tags_profiler: should be text")
     pairs = [tag.partition(":") for tag in text.split(",")]
@@ -100,14 +100,14 @@ def _tags(text: Any) -> dict[str, str]:
 
 def _moment(event: Mapping[str, Any], name: str) -> float:
     try:
-        found = datetime.fromisoformat(event[name])
+        moment = datetime.fromisoformat(event[name])
     except (KeyError, TypeError, ValueError):
         raise InvalidMessage(f"event: {name} should be a time, as 2026-01-01T00:00:00Z") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _file(name: str, data: bytes, event: _Event, request: Request, setup: Setup) -> Decoded:
-    """Return the messages of one file; one that makes no sense does not take the others with it."""
+    """Return the messages of one file; an invalid file is skipped and does not affect the others."""
     try:
         unpacked = _unpacked(data, setup.max_unpacked_bytes)
         format_ = next(_formats_of(unpacked), "")

@@ -1,4 +1,4 @@
-"""The gateway as controller of host agents: it serves their rules, and keeps what they say of themselves."""
+"""The gateway as controller of host agents: it serves their rules, and keeps their statuses."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MOST_BYTES = 64 * 1024**2
 """Bounds of the statuses that are kept; those heard longest ago are forgotten first."""
 
 FORGET_S = 24 * 3600.0
-"""A host that says nothing for so long is no host of the fleet any more."""
+"""A host without a status for so long no longer belongs to the fleet."""
 
 BODY_S = 10.0
-"""How long reading a status may take."""
+"""Seconds that reading a status may take."""
 
 
 class Statuses:
-    """What each host's agent said last, bounded."""
+    """The last status of each host's agent, bounded."""
 
     def __init__(self, *, hosts: int = MOST_HOSTS, size: int = MOST_BYTES) -> None:
         self._hosts = hosts
@@ -45,7 +45,7 @@ class Statuses:
         self._size = 0
 
     def keep(self, host: str, status: bytes, now: float) -> None:
-        """Keep the status of a host, as JSON, instead of the one before."""
+        """Replace the status of a host, as JSON."""
         self._forget(host)
         self._kept[host] = (now, status)
         self._size += len(status)
@@ -54,7 +54,7 @@ class Statuses:
         self._forget_silent(now)
 
     def heard(self, now: float) -> list[tuple[float, bytes]]:
-        """Return when each status was heard, and the status, by host."""
+        """Return, by host, when its status was heard, and the status."""
         self._forget_silent(now)
         return [self._kept[host] for host in sorted(self._kept)]
 
@@ -90,7 +90,7 @@ class Fleet:
         """Keep a status; return the rates planned for its services, as JSON, empty if there are none.
 
         Raises:
-            Refusal: it is none.
+            Refusal: it is no status.
         """
         try:
             status = decode_status(body)
@@ -102,7 +102,7 @@ class Fleet:
         return orjson.dumps(PlannedRates(rates_hz=rates_hz).model_dump()) if rates_hz else b""
 
     def view(self) -> bytes:
-        """Return all that is known, as JSON; see ``agents.host.fleet.FleetView``."""
+        """Return the view of the fleet, as JSON; see ``agents.host.fleet.FleetView``."""
         now = self._clock()
         self._plan()
         agents = [
@@ -117,7 +117,7 @@ class Fleet:
         return rules
 
     def _plan(self) -> None:
-        """Plan rates, once in a while, by the hosts that are not silent."""
+        """Plan rates from time to time, from the statuses of hosts that are not silent."""
         now = self._clock()
         if self._plans.is_due(now):
             heard = self.statuses.heard(now)
@@ -125,12 +125,12 @@ class Fleet:
 
 
 def add_fleet_routes(app: web.Application, fleet: Fleet, intake: Intake) -> None:
-    """Serve rules and statuses to everybody who has a token of the gateway, whatever its services."""
+    """Serve rules and statuses to every client with a token of the gateway, whatever its services."""
 
     async def rules(sent: web.Request) -> web.Response:
         headers = {"ETag": fleet.rules.etag, "Cache-Control": "no-cache"}
-        known = {tag.strip().removeprefix("W/") for tag in sent.headers.get("If-None-Match", "").split(",")}
-        if fleet.rules.etag in known:
+        etags = {tag.strip().removeprefix("W/") for tag in sent.headers.get("If-None-Match", "").split(",")}
+        if fleet.rules.etag in etags:
             return web.Response(status=304, headers=headers)
         return web.Response(body=fleet.rules.content, content_type="application/yaml", headers=headers)
 
@@ -150,7 +150,7 @@ _Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 def _guarded(handler: _Handler, intake: Intake) -> _Handler:
-    """Ask for a token, and spell refusals."""
+    """Check the token, and answer refusals."""
 
     async def handle(sent: web.Request) -> web.Response:
         try:

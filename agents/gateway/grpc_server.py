@@ -83,7 +83,7 @@ def _behaviour(receiver: Receiver, method: str, intake: Intake, clock: Clock) ->
 
         headers = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
         headers["content-type"] = _MEDIA_TYPE
-        headers.pop("content-encoding", None)  # of HTTP alone: the library has unpacked the message
+        headers.pop("content-encoding", None)  # only HTTP has it: the library has unpacked the message
         request = Request(method, body, clock(), peer_address(context.peer()), {}, headers)
         try:
             client = intake.admit(headers.get("authorization"), len(body))
@@ -108,7 +108,7 @@ def peer_address(peer: str) -> str:
 
 
 def _details(result: Result, code: int) -> tuple[tuple[str, bytes], ...]:
-    """Return when to try again, as trailing metadata."""
+    """Return the time to wait before the next try, as trailing metadata."""
     if not result.retry_s:
         return ()
     messages = _status_messages()

@@ -1,4 +1,4 @@
-"""The way of a request: who sends it, what it holds, whether there is room, and into the buffer."""
+"""The way of a request: identify its sender, decode it, check for room, and put it into the buffer."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from pipeline.model.clock import Clock
 from pipeline.model.errors import InvalidMessage
 
 MAX_UNDER_WAY_BYTES = 256 * 1024**2
-"""Most bytes of bodies that are read or decoded at a time."""
+"""Most bytes of all bodies that are read or decoded at a time."""
 
 DECODERS = 2
-"""Threads that decode: each holds one body unpacked, and more would wait for the interpreter."""
+"""Threads that decode: each holds one unpacked body, and more would only wait for the interpreter's lock."""
 
 FULL_RETRY_S = 5.0
 BUSY_RETRY_S = 1.0
 
 REMEMBERED = 100_000
-"""How many parts are remembered, so that one that is sent again is not published again."""
+"""Most parts that are remembered, so that one that is sent again is not published again."""
 
 
 class Outbox(Protocol):
-    """Where messages wait until the broker has them."""
+    """Buffer in which messages wait until the broker has them."""
 
     def has_room(self, messages: int, size: int) -> bool:
-        """Return whether so many messages, of so many bytes together, fit."""
+        """Return whether this number of messages with this total of bytes fits."""
 
     def offer(self, message: Outgoing, samples: int) -> None:
-        """Take a message; there is room for it."""
+        """Take a message; the caller has checked that there is room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Who may send how much. Without clients everybody may."""
+    """Clients and rates. Without clients everybody may send."""
 
     setup: Setup = field(default_factory=Setup)
     clients: tuple[Client, ...] = (Client(EVERYBODY),)
@@ -59,7 +59,7 @@ class Rules:
 
 
 class Intake:
-    """Takes requests. All but decoding runs on the event loop, so that checks and offers are one step."""
+    """Takes requests. Only decoding leaves the event loop, so checking for room and adding are atomic."""
 
     def __init__(self, rules: Rules, outbox: Outbox, counts: Counts, *, clock: Clock) -> None:
         self.rules = rules
@@ -73,10 +73,10 @@ class Intake:
         self._of_services = Budget(), Budget()
 
     def admit(self, authorization: str | None, size: int) -> Client:
-        """Return who sends a body of ``size`` bytes, before it is read.
+        """Return the sender of a body of ``size`` bytes, before it is read.
 
         Raises:
-            Refusal: nobody known, over its rate, or there is no room.
+            Refusal: the sender is unknown or over its rate, or there is no room.
         """
         client = self.identify(authorization)
         if self._under_way_bytes + size > MAX_UNDER_WAY_BYTES:
@@ -88,10 +88,10 @@ class Intake:
         return client
 
     def identify(self, authorization: str | None) -> Client:
-        """Return who sends this header.
+        """Return the sender of this header.
 
         Raises:
-            Refusal: nobody known.
+            Refusal: the sender is unknown.
         """
         client = find_client(self.rules.clients, authorization)
         if client is None:
@@ -108,7 +108,7 @@ class Intake:
             self._under_way_bytes -= size
 
     async def take(self, receiver: Receiver, client: Client, request: Request) -> Result:
-        """Decode a request and publish what it holds, all of it or nothing."""
+        """Decode a request and publish its messages, all or none."""
         began = time.perf_counter()
         try:
             result = await self._take(receiver, client, request)
@@ -119,7 +119,7 @@ class Intake:
         return result
 
     def publish(self, receiver: str, client: Client, decoded: Decoded, size: int) -> Result:
-        """Put what was decoded into the buffer, all of it or nothing; ``size`` counts against rates.
+        """Put the decoded messages into the buffer, all or none; ``size`` counts against rates.
 
         Raises:
             Refusal: a service is not the client's, a rate is spent, or there is no room.
@@ -170,7 +170,7 @@ def decode_request(receiver: Receiver, request: Request, setup: Setup) -> Decode
     """Unpack and decode a request.
 
     Raises:
-        Refusal: nothing of it can be taken.
+        Refusal: no part of it can be taken.
     """
     encoding = request.headers.get("content-encoding", "")
     body = unpack_body(request.body, encoding, setup.max_unpacked_bytes)
@@ -185,7 +185,7 @@ def _decoding(receiver: Receiver, request: Request, setup: Setup) -> Callable[[]
 
 
 def _result(decoded: Decoded) -> Result:
-    """Return what came of a request that was taken; one of which everything is wrong is malformed."""
+    """Return the result of a request that was taken; if all of its parts are wrong, it is malformed."""
     taken = len(decoded.parts)
     wrong = [skipped for skipped in decoded.skipped if skipped.is_wrong]
     if wrong and not taken:

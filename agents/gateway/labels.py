@@ -28,7 +28,7 @@ DEFAULT_NAMES: Mapping[str, tuple[str, ...]] = {
     "endpoint": ("endpoint", "http.route", "route", "span_name", "trace endpoint"),
     "region": ("region", "cloud.region", "cloud_region"),
 }
-"""What each label of ours is called elsewhere, the first that has a value counts."""
+"""Names that other agents give our labels; the first one with a value counts."""
 
 _UNUSUAL = re.compile(r"[^\w.:@-]+")
 _MAX_SERVICE = 200
@@ -37,7 +37,7 @@ _MAX_HOST = 400
 
 @dataclass(frozen=True, slots=True)
 class LabelNames:
-    """The names under which others send what we know, and their labels that are kept as they are."""
+    """Names of our labels at other agents, and the labels of theirs that are kept as they are."""
 
     names: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: DEFAULT_NAMES)
     keep: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class LabelNames:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a profile or a point comes from."""
+    """Origin of a profile or a point."""
 
     service: str
     host: str
@@ -55,7 +55,7 @@ class Origin:
 
 
 def find_origin(labels: Mapping[str, str], names: LabelNames, *, peer: str = "") -> Origin:
-    """Return what labels say; a sender that names no host is its address.
+    """Return the origin that labels name; without a host, the sender's address is the host.
 
     Raises:
         InvalidMessage: there is no service, or labels are too many, too long or not printable.
@@ -63,21 +63,21 @@ def find_origin(labels: Mapping[str, str], names: LabelNames, *, peer: str = "")
     _check(labels)
 
     def value(meaning: str) -> str:
-        return next((found for name in names.names[meaning] if (found := labels.get(name, "").strip())), "")
+        return next((text for name in names.names[meaning] if (text := labels.get(name, "").strip())), "")
 
     service = service_name(value("service"))
-    kept = {name: labels[name] for name in names.keep if labels.get(name)}
+    labels_kept = {name: labels[name] for name in names.keep if labels.get(name)}
     if region := value("region"):
-        kept["region"] = region
+        labels_kept["region"] = region
     host = re.sub(r"\s+", "-", value("host") or peer or "unknown")[:_MAX_HOST]
-    return Origin(service, host, value("release"), value("endpoint"), kept)
+    return Origin(service, host, value("release"), value("endpoint"), labels_kept)
 
 
 def service_name(text: str) -> str:
-    """Return a service's name as it may be spelt here: what is unusual in it becomes a dot.
+    """Return a service's name in valid spelling: characters that are not allowed become dots.
 
     Raises:
-        InvalidMessage: there is nothing of it, or it is too long.
+        InvalidMessage: nothing of the name is left, or it is too long.
     """
     name = _UNUSUAL.sub(".", text).strip(".:@-")
     if not name:

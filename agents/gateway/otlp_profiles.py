@@ -47,19 +47,19 @@ def _answers() -> Mapping[str, Any]:
 def decode(request: Request, setup: Setup) -> Decoded:
     """Read the profiles of every resource of a request, a protocol buffer or its JSON."""
     data = _read(request)
-    found = []
-    whole = xxhash.xxh3_128_hexdigest(request.body)  # a profile alone has no names: they stand in a table
+    resources = []
+    whole = xxhash.xxh3_128_hexdigest(request.body)  # a single profile has no names: they are in a table
     for number, (attributes, reading) in enumerate(resource_readings(data)):
         if not counts_cpu(reading.measure):
             text = f"{reading.measure.type}: not CPU"
-            found.append(Decoded(skipped=(Skipped("not_cpu", text, is_wrong=False),)))
+            resources.append(Decoded(skipped=(Skipped("not_cpu", text, is_wrong=False),)))
             continue
         try:
             pushed = Pushed(b"", attributes, identity=f"{whole}/{number}")
-            found.append(reading_parts(reading, pushed, request, setup))
+            resources.append(reading_parts(reading, pushed, request, setup))
         except InvalidMessage as error:
-            found.append(Decoded(skipped=(Skipped("malformed", str(error)),)))
-    return joined(found)
+            resources.append(Decoded(skipped=(Skipped("malformed", str(error)),)))
+    return joined(resources)
 
 
 def _read(request: Request) -> Any:
@@ -76,7 +76,7 @@ def _read(request: Request) -> Any:
 
 
 def reply(request: Request, result: Result) -> Reply:
-    """Answer what was rejected, or the status of gRPC that says why nothing was taken."""
+    """Answer the number of rejected profiles, or the status of gRPC with the reason of a refusal."""
     if request.media_type == JSON:
         return Reply(_json_answer(result) if result.is_taken else json_status(result), JSON)
     if result.is_taken:
@@ -96,7 +96,7 @@ def _json_answer(result: Result) -> bytes:
 
 
 def grpc_status(result: Result) -> Reply:
-    """Return the status of gRPC that says why nothing was taken."""
+    """Return the status of gRPC with the reason of a refusal."""
     status = _answers()["Status"](code=_CODES.get(result.status, 2), message=result.text.encode())
     return Reply(status.SerializeToString(), PROTOBUF[0])
 

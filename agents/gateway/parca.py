@@ -45,8 +45,8 @@ def _of_protobuf(message: Any) -> Iterator[RawSeries]:
 
 
 def _of_json(message: Mapping[str, Any]) -> Iterator[RawSeries]:
-    for each in listing(message.get("series"), "series"):
-        series = mapping(each, "series")
+    for entry in listing(message.get("series"), "series"):
+        series = mapping(entry, "series")
         labels = json_labels(mapping(series.get("labels") or {}, "labels").get("labels"))
         samples = listing(series.get("samples"), "samples")
         yield RawSeries(labels, tuple((json_profile(sample), "") for sample in samples))

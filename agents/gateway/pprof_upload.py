@@ -12,7 +12,7 @@ _OWN = frozenset(("from", "until", "rate", "format"))
 
 
 def decode(request: Request, setup: Setup) -> Decoded:
-    """Read the body as a file; what the address says besides times, rate and format are labels."""
+    """Read the body as a file; parameters of the address besides times, rate and format are labels."""
     query = request.query
     name = query.get("format", AUTO)
     if name not in format_names():

@@ -1,6 +1,6 @@
 """``POST /profiles``: a message of the topic ``profiles`` as it is (docs/schemas/profile.json).
 
-The sampler inside Python applications sends it: no format of others has annotations of frames.
+The sampler inside Python applications sends it, since no other format has annotations of frames.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pipeline.model.units import DAY_S
 
 
 def decode(request: Request, setup: Setup) -> Decoded:
-    """Check a message; one without an id gets one of its content, since a client may send it again."""
+    """Check a message; without an id it gets one of its content, since a client may send it again."""
     profile = decode_profile(request.body, now=request.now)
     try:
         service_name(profile.service)
@@ -35,9 +35,12 @@ def decode(request: Request, setup: Setup) -> Decoded:
     key = profile_key(Source(profile.service, profile.host))
     parts = (
         Part(
-            Outgoing("profiles", key, one.value), profile.service, one.samples, f"{key}/{profile.id}/{number}"
+            Outgoing("profiles", key, part.value),
+            profile.service,
+            part.samples,
+            f"{key}/{profile.id}/{number}",
         )
-        for number, one in enumerate(encoded)
+        for number, part in enumerate(encoded)
     )
     return Decoded(tuple(parts), skipped)
 

@@ -36,13 +36,14 @@ from pipeline.model.errors import ConfigError, InvalidMessage
 from pipeline.model.units import DAY_S
 
 DEFAULT_INTERVAL_S = 10.0
-"""How long a profile was sampled where nothing says it: what most agents do."""
+"""Length of a profile that states none: that of most agents."""
 
 OLDEST_S = 7 * DAY_S
-"""An older profile is of a wrong clock: no scan of it is to come. ``smidgen agent import`` takes any."""
+"""Oldest profile: an older one comes from a wrong clock, and no scan would see it. ``smidgen agent import``
+takes any."""
 
 MAX_FRAMES = 5_000_000
-"""Most frames of all stacks of a profile, seconds of work: a few bytes may stand for any number of them."""
+"""Most frames of all stacks of a profile, seconds of work: a few bytes may encode any number of frames."""
 
 _GZIP = b"\x1f\x8b"
 _CPU_WORDS = frozenset(
@@ -56,9 +57,9 @@ _PER_S = {"nanoseconds": 1e9, "microseconds": 1e6, "milliseconds": 1e3, "seconds
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """A profile within a request, and what its protocol says of it; None is not said.
+    """A profile within a request, with the properties that its protocol states; None: not stated.
 
-    ``identity`` is what distinguishes it from others of the same labels and content, besides its times.
+    ``identity`` distinguishes it from others with the same labels and content, besides its times.
     """
 
     data: bytes
@@ -84,7 +85,7 @@ def profile_parts(pushed: Pushed, request: Request, setup: Setup) -> Decoded:
 
 
 def counts_cpu(measure: Measure) -> bool:
-    """Return whether a profile says where CPU or wall-clock time goes, by its type."""
+    """Return whether a profile is one of CPU or wall-clock time, by its type."""
     words = set(re.split(r"[^a-z0-9]+", measure.type.lower()))
     timed = measure.unit == "count" or measure.unit in _PER_S
     return timed and bool(words & _CPU_WORDS) and not words & _OTHER_WORDS
@@ -118,20 +119,20 @@ def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: Set
         skipped.append(Skipped("oversized_stacks", f"{lost} samples of oversized stacks"))
     parts = (
         Part(
-            Outgoing("profiles", profile_key(source), one.value),
+            Outgoing("profiles", profile_key(source), part.value),
             origin.service,
-            one.samples,
+            part.samples,
             f"{profile.id}/{number}",
         )
-        for number, one in enumerate(encoded)
+        for number, part in enumerate(encoded)
     )
     return Decoded(tuple(parts), tuple(skipped))
 
 
 def joined(decoded: Sequence[Decoded]) -> Decoded:
-    """Return what several profiles of one request make."""
-    parts = tuple(part for one in decoded for part in one.parts)
-    return Decoded(parts, tuple(skipped for one in decoded for skipped in one.skipped))
+    """Return the results of several profiles as the result of one request."""
+    parts = tuple(part for profile in decoded for part in profile.parts)
+    return Decoded(parts, tuple(skipped for profile in decoded for skipped in profile.skipped))
 
 
 def _unpacked(data: bytes, setup: Setup) -> bytes:
@@ -143,7 +144,7 @@ def _unpacked(data: bytes, setup: Setup) -> bytes:
         if "more than" in str(error):
             raise Refusal(413, "too_large", f"profile: {error}") from None
         raise InvalidMessage(f"profile: {error}") from None
-    if unpacked.startswith(_GZIP):  # readers unpack, too, within another bound
+    if unpacked.startswith(_GZIP):  # readers also unpack, within a bound of their own
         raise InvalidMessage("profile: compressed twice")
     return unpacked
 
@@ -162,7 +163,7 @@ def _begin(data: bytes, pushed: Pushed, setup: Setup) -> Reading:
 
 
 def _interval(pushed: Pushed, reading: Reading, now: float) -> tuple[float, float]:
-    """Return when sampling began and ended: as the protocol says, else as the profile does, else now."""
+    """Return start and end of sampling: from the protocol, else from the profile, else now."""
     start, end = pushed.start, pushed.end
     length_s = reading.recorded.duration_s or DEFAULT_INTERVAL_S
     if start is None and end is None and reading.recorded.start:
@@ -193,10 +194,10 @@ def _rate_hz(pushed: Pushed, reading: Reading) -> float:
 
 
 def _with_period(reading: Reading, rate_hz: float) -> Reading:
-    """Return the reading with the weight of one sample, which times need to become samples.
+    """Return the reading with the weight of one sample, by which times become samples.
 
     Raises:
-        InvalidMessage: nothing says how much time a sample stands for.
+        InvalidMessage: the time that a sample stands for is not known.
     """
     measure = reading.measure
     if measure.per_sample:
@@ -229,7 +230,7 @@ def _under_endpoint(stacks: Mapping[Stack, int], endpoint: str) -> Mapping[Stack
 
 
 def _identity(pushed: Pushed, host: str) -> str:
-    """Return what is the same when a client sends a profile again: its times only if the client gave them."""
-    # Without a label the host is the client's address: equal files of two of them are not one.
+    """Return a key that is equal when a client sends a profile again; times count if the client gave them."""
+    # Without a host label the client's address counts, so that equal files of two clients differ.
     origin = [host, pushed.identity, pushed.start, pushed.end, sorted(pushed.labels.items())]
     return xxhash.xxh3_128_hexdigest(orjson.dumps(origin) + pushed.data)

@@ -38,12 +38,12 @@ def decode(request: Request, setup: Setup) -> Decoded:
     """Read one profile: collapsed stacks or lines, pprof, JFR or speedscope, plain or in a form."""
     query = request.query
     name, labels = parse_name(query.get("name", ""))
-    given = query.get("format", "")
+    format_name = query.get("format", "")
     end_of_name = name.rpartition(".")[2]
-    if end_of_name in _OTHER_ENDS or (not given and query.get("units", "") not in _SAMPLES):
+    if end_of_name in _OTHER_ENDS or (not format_name and query.get("units", "") not in _SAMPLES):
         return Decoded(skipped=(Skipped("not_cpu", f"{name[:200]}: not CPU", is_wrong=False),))
-    data, format_ = _profile(request, given)
-    if given == "lines":
+    data, format_ = _profile(request, format_name)
+    if format_name == "lines":
         data = b"".join(line + b" 1\n" for line in data.splitlines() if line.strip())
     service = name.removesuffix(f".{end_of_name}") if end_of_name in _CPU_ENDS else name
     pushed = Pushed(
@@ -78,21 +78,21 @@ def parse_name(text: str) -> tuple[str, Mapping[str, str]]:
     return name, labels
 
 
-def _profile(request: Request, given: str) -> tuple[bytes, str]:
+def _profile(request: Request, format_name: str) -> tuple[bytes, str]:
     """Return the profile and the name of its format."""
-    if "trie" in request.media_type or "tree" in request.media_type or given in ("trie", "tree"):
-        raise Refusal(415, "format", f"format: {given or request.media_type} is not read: send pprof")
-    if given not in _FORMATS:
+    if "trie" in request.media_type or "tree" in request.media_type or format_name in ("trie", "tree"):
+        raise Refusal(415, "format", f"format: {format_name or request.media_type} is not read: send pprof")
+    if format_name not in _FORMATS:
         raise Refusal(415, "format", f"format: should be one of {', '.join(filter(None, _FORMATS))}")
     if request.media_type != "multipart/form-data":
-        return request.body, _FORMATS[given]
+        return request.body, _FORMATS[format_name]
     fields = read_form(request.headers["content-type"], request.body)
     if fields.get("prev_profile"):
         raise Refusal(415, "format", "prev_profile: profiles since the start are not read: update the client")
     profile = fields.get("profile", fields.get("jfr"))
     if profile is None:
         raise InvalidMessage("form: has no field profile or jfr")
-    return profile, _FORMATS[given] if given else AUTO
+    return profile, _FORMATS[format_name] if format_name else AUTO
 
 
 RECEIVER = Receiver("pyroscope_ingest", ("/ingest",), decode)

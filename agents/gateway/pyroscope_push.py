@@ -55,8 +55,8 @@ def _of_protobuf(message: Any) -> Iterator[RawSeries]:
 
 
 def _of_json(message: Mapping[str, Any]) -> Iterator[RawSeries]:
-    for each in listing(message.get("series"), "series"):
-        series = mapping(each, "series")
+    for entry in listing(message.get("series"), "series"):
+        series = mapping(entry, "series")
         samples = listing(series.get("samples"), "samples")
         profiles = tuple((json_profile(sample), str(sample.get("ID", ""))[:100]) for sample in samples)
         yield RawSeries(json_labels(series.get("labels")), profiles)

@@ -1,4 +1,4 @@
-"""Rates that a service or client keeps to: over a bound it waits."""
+"""Rates of a service or client: beyond a bound it has to wait."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 BURST_S = 60.0
-"""A rate may be spent this long in advance: agents send what they have gathered at once."""
+"""Seconds of a rate that may be spent at once: agents send what they have gathered in one request."""
 
 REMEMBERED = 10_000
-"""How many names are remembered; the one that was quiet longest is forgotten, and begins anew."""
+"""Most names that are remembered; the one unused longest is forgotten, and begins anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Most that may come in a second; 0 is no bound."""
+    """Most that may come per second; 0 is no bound."""
 
     samples_per_s: float = 0.0
     bytes_per_s: float = 0.0
 
 
 class Budget:
-    """What names have spent of their rate: a bucket of ``BURST_S`` seconds each.
+    """Spending of each name, in a token bucket of ``BURST_S`` seconds.
 
-    Who has not overdrawn may spend any amount at once, and waits until that is paid back: else a message
-    larger than the bucket would never pass.
+    A name that has not overdrawn may spend any amount at once, and then waits until that is paid back: else a
+    message larger than the bucket would never pass.
     """
 
     def __init__(self, burst_s: float = BURST_S, remembered: int = REMEMBERED) -> None:
@@ -33,7 +33,7 @@ class Budget:
         self._free_at: OrderedDict[str, float] = OrderedDict()
 
     def wait_s(self, name: str, now: float) -> float:
-        """Return how long the name has to wait before it may spend anything; 0: it may now."""
+        """Return the seconds that a name has to wait before it may spend anything; 0: none."""
         return max(0.0, self._free_at.get(name, now) - now - self._burst_s)
 
     def spend(self, name: str, amount: float, rate: float, now: float) -> None:

@@ -14,46 +14,46 @@ from agents.host.budget import MOST_LEVELS, rate_at
 from agents.host.fleet.status import PlanReason
 
 RISE_S = 600.0
-"""How long more must have been needed until a rate rises."""
+"""Seconds for which a higher rate must have been needed before a rate rises."""
 
 FALL_S = 24 * 3600.0
-"""How long less must have been enough until a rate falls: the hours of a day change nothing."""
+"""Seconds for which a lower rate must have been enough before a rate falls: longer than daily variation."""
 
 RATES_HZ = tuple(sorted({rate_at(FASTEST_HZ, level) for level in range(MOST_LEVELS + 1)}))
-"""What is planned, from once a minute to the fastest that adaptive rates are."""
+"""Rates that are planned: from once a minute to the fastest adaptive rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a service needs, and may cost. Rates are samples a second and busy processor."""
+    """Rates that a service needs and that its hosts can afford, in samples per second and busy processor."""
 
-    enough_hz: float  # from which its threshold is detectable; infinite: no rate is
-    affordable_hz: float = math.inf  # at which its hosts take their whole budgets
+    enough_hz: float  # rate from which its threshold is detectable; infinite: none
+    affordable_hz: float = math.inf  # rate at which its hosts use their whole budgets
 
 
 @dataclass(frozen=True, slots=True)
 class RatePlan:
-    """The rate in force, and the one that is right now."""
+    """The rate in force, and the target rate."""
 
     rate_hz: float
     target_hz: float
-    reason: PlanReason  # of the target
+    reason: PlanReason  # why the target has this value
     since: float | None = None  # when the target began to be above or under the rate in force
 
     @property
     def changes(self) -> float | None:
-        """When the target comes into force unless it changes, in epoch seconds; None: it is in force."""
+        """Epoch seconds when the target comes into force unless it changes; None: it is in force."""
         if self.since is None:
             return None
         return self.since + (RISE_S if self.target_hz > self.rate_hz else FALL_S)
 
 
 def plan_rate(before: RatePlan | None, need: Need, now: float) -> RatePlan:
-    """Return the plan that follows another one; the first is in force at once.
+    """Return the next plan; the first plan is in force at once.
 
     Args:
         before: The plan so far.
-        need: What is needed now.
+        need: Present need of the service.
         now: Epoch seconds.
     """
     target_hz, reason = target_of(need)
@@ -68,7 +68,7 @@ def plan_rate(before: RatePlan | None, need: Need, now: float) -> RatePlan:
 
 
 def target_of(need: Need) -> tuple[float, PlanReason]:
-    """Return the lowest rate that is enough, within the bounds of rates and costs, and what it is by."""
+    """Return the lowest rate that is enough, within the bounds of rates and costs, and its reason."""
     enough = next((rate for rate in RATES_HZ if rate >= need.enough_hz), RATES_HZ[-1])
     affordable = max((rate for rate in RATES_HZ if rate <= need.affordable_hz), default=RATES_HZ[0])
     if affordable < enough:

@@ -1,4 +1,4 @@
-"""The plans of all services of a fleet, by what its hosts say of them."""
+"""The plans of all services of a fleet, from the statuses of its hosts."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from pipeline.settings.workloads import Workload
 log = logging.getLogger(__name__)
 
 DEFAULT_THRESHOLD = 0.00005
-"""Of rules that name neither rate nor threshold where no workload looks at gCPU: FBDetect's smallest."""
+"""Threshold where neither a rule nor a workload has one: FBDetect's smallest."""
 
 PLAN_S = 60.0
-"""How often is planned."""
+"""Seconds between two plans."""
 
 AVERAGED_S = 24 * 3600.0
-"""Over how long the processors that a service keeps busy on a host are averaged."""
+"""Seconds over which the busy processors of a service on a host are averaged."""
 
 MOST_SERVICES = 2_000
-"""Services that are planned; names come from hosts."""
+"""Most services that are planned: names come from hosts."""
 
 
 @dataclass(slots=True)
@@ -38,21 +38,21 @@ class _Busy:
     """Busy processors of a host that runs a service, on average."""
 
     cpus: float
-    seen_s: float = 0.0  # over how long, at most AVERAGED_S
+    seen_s: float = 0.0  # seconds that are averaged, at most AVERAGED_S
 
     def take(self, cpus: float, lasted_s: float) -> None:
-        """Count what was seen for a while."""
+        """Add busy processors that were seen for some seconds."""
         self.seen_s = min(self.seen_s + lasted_s, AVERAGED_S)
         self.cpus += (cpus - self.cpus) * lasted_s / max(self.seen_s, lasted_s)
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What all hosts say of a service."""
+    """Statements of all hosts about a service."""
 
     thresholds: list[float] = field(default_factory=list)
     cpus: list[float] = field(default_factory=list)
-    rates_hz: list[float] = field(default_factory=list)  # planned before, of hosts that know one
+    rates_hz: list[float] = field(default_factory=list)  # rates planned before, as hosts report them
     affordable_hz: list[float] = field(default_factory=list)
 
 
@@ -63,17 +63,17 @@ class RatePlans:
         self.plans: Mapping[str, ServicePlan] = {}
         self._workloads = tuple(workloads)
         self._begins = now + SILENT_S
-        self._planned: float | None = None  # when was planned last
+        self._planned: float | None = None  # time of the last plan
         self._rates: dict[str, RatePlan] = {}
         self._busy: dict[str, _Busy] = {}
         self._needed_per_s: Mapping[float, float] = {}  # by threshold
         self._default = DEFAULT_THRESHOLD
 
     def follow(self, config: HostConfig, where: str) -> None:
-        """Plan for the thresholds of other rules from now on.
+        """Use the thresholds of other rules from now on.
 
         Raises:
-            ConfigError: ``where`` and the rule whose threshold nothing reports; then all is as it was.
+            ConfigError: ``where`` and the rule whose threshold no workload reports; then nothing changes.
         """
         from agents.sampling.rates.policy import samples_needed, smallest_threshold  # scipy, for who plans
 
@@ -108,15 +108,15 @@ class RatePlans:
         plans: dict[str, ServicePlan] = {}
         rates: dict[str, RatePlan] = {}
         for service in sorted(seen)[:MOST_SERVICES]:
-            found = seen[service]
-            busy = self._busy.setdefault(service, _Busy(statistics.fmean(found.cpus)))
-            busy.take(statistics.fmean(found.cpus), lasted_s)
-            rates[service], plans[service] = self._plan(service, found, busy.cpus * len(found.cpus), now)
+            demand = seen[service]
+            busy = self._busy.setdefault(service, _Busy(statistics.fmean(demand.cpus)))
+            busy.take(statistics.fmean(demand.cpus), lasted_s)
+            rates[service], plans[service] = self._plan(service, demand, busy.cpus * len(demand.cpus), now)
         self._rates, self.plans = rates, plans
         self._busy = {service: self._busy[service] for service in plans}
 
     def rates_hz(self, services: Iterable[str]) -> dict[str, float]:
-        """Return the rates in force of some services, as far as they are planned."""
+        """Return the rates in force of those services that are planned."""
         return {service: self.plans[service].rate_hz for service in services if service in self.plans}
 
     def _plan(self, service: str, seen: _Seen, cpus: float, now: float) -> tuple[RatePlan, ServicePlan]:
@@ -139,18 +139,20 @@ class RatePlans:
         )
 
     def _by_service(self, statuses: Iterable[bytes]) -> dict[str, _Seen]:
-        """Return what hosts say; thresholds of other rules than ours count as the default."""
+        """Return the hosts' statements by service; thresholds of unknown rules count as the default."""
         seen: dict[str, _Seen] = {}
         for body in statuses:
-            status = orjson.loads(body)  # checked when it came; a model of each would take seconds
+            status = orjson.loads(body)  # validated on arrival; models would take seconds
             for service, demand in status["planned"].items():
-                each = seen.setdefault(service, _Seen())
+                service_seen = seen.setdefault(service, _Seen())
                 threshold = demand["threshold"]
-                each.thresholds.append(threshold if threshold in self._needed_per_s else self._default)
-                each.cpus.append(demand["cpus"])
-                each.affordable_hz.append(_affordable_hz(status, service))
+                service_seen.thresholds.append(
+                    threshold if threshold in self._needed_per_s else self._default
+                )
+                service_seen.cpus.append(demand["cpus"])
+                service_seen.affordable_hz.append(_affordable_hz(status, service))
                 if demand["rate_hz"]:
-                    each.rates_hz.append(demand["rate_hz"])
+                    service_seen.rates_hz.append(demand["rate_hz"])
         return seen
 
 
@@ -158,7 +160,7 @@ _MOST_HZ = 1e6
 
 
 def _followed(rates_hz: Sequence[float]) -> RatePlan | None:
-    """Return the plan that hosts follow, as after a restart of the gateway; None: they follow none."""
+    """Return the plan that hosts follow, for use after a restart of the gateway; None: they follow none."""
     if not rates_hz:
         return None
     rate_hz = stepped(statistics.median(rates_hz))
@@ -166,7 +168,7 @@ def _followed(rates_hz: Sequence[float]) -> RatePlan | None:
 
 
 def _affordable_hz(status: Mapping[str, Any], service: str) -> float:
-    """Return the rate at which a host takes its whole budget, infinite where that is not known."""
+    """Return the rate at which a host uses its whole budget, infinite if that is not known."""
     rate_hz: float = status["rates_hz"].get(service, 0.0)
     if not rate_hz or not status["cost_share"]:
         return math.inf

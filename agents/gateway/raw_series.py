@@ -26,7 +26,7 @@ class RawSeries:
 
 @dataclass(frozen=True, slots=True)
 class SeriesForm:
-    """How a protocol writes series: the class of its request, and what reads either encoding of it."""
+    """A protocol's encoding of series: the class of its request, and readers of protocol buffers and JSON."""
 
     request: Callable[[], Any]
     of_protobuf: Callable[[Any], Iterator[RawSeries]]
@@ -40,20 +40,20 @@ class SeriesForm:
 
 
 def series_parts(series: Iterator[RawSeries], request: Request, setup: Setup) -> Decoded:
-    """Return the messages of all profiles; one that makes no sense does not take the others with it."""
-    found = []
-    for one in series:
-        for data, identity in one.profiles:
+    """Return the messages of all profiles; invalid profiles are skipped and do not affect the others."""
+    profiles = []
+    for labelled in series:
+        for data, identity in labelled.profiles:
             try:
-                pushed = Pushed(data, one.labels, format="pprof", identity=identity)
-                found.append(profile_parts(pushed, request, setup))
+                pushed = Pushed(data, labelled.labels, format="pprof", identity=identity)
+                profiles.append(profile_parts(pushed, request, setup))
             except InvalidMessage as error:
-                found.append(Decoded(skipped=(Skipped("malformed", str(error)),)))
+                profiles.append(Decoded(skipped=(Skipped("malformed", str(error)),)))
             except Refusal as refusal:
-                found.append(Decoded(skipped=(Skipped(refusal.reason, refusal.text),)))
-    if not found:
+                profiles.append(Decoded(skipped=(Skipped(refusal.reason, refusal.text),)))
+    if not profiles:
         raise InvalidMessage("series: holds no profile")
-    return joined(found)
+    return joined(profiles)
 
 
 def read_message(request: Request, message: Any) -> Any:
@@ -71,16 +71,16 @@ def read_message(request: Request, message: Any) -> Any:
     if request.media_type != JSON:
         raise Refusal(415, "content_type", f"Content-Type: should be {PROTOBUF[0]} or {JSON}")
     try:
-        found = orjson.loads(request.body)
+        document = orjson.loads(request.body)
     except orjson.JSONDecodeError as error:
         raise InvalidMessage(f"not JSON: {error}") from None
-    return mapping(found, "request")
+    return mapping(document, "request")
 
 
 def json_profile(sample: Any) -> bytes:
     """Return the profile of a sample of JSON, which is base64."""
-    given = mapping(sample, "samples")
-    raw = given.get("rawProfile", given.get("raw_profile"))
+    fields = mapping(sample, "samples")
+    raw = fields.get("rawProfile", fields.get("raw_profile"))
     if not isinstance(raw, str):
         raise InvalidMessage("rawProfile: should be base64")
     try:
@@ -91,13 +91,13 @@ def json_profile(sample: Any) -> bytes:
 
 def json_labels(labels: Any) -> Mapping[str, str]:
     """Return the labels of a list of names and values."""
-    found = {}
+    by_name = {}
     for label in listing(labels, "labels"):
         name, value = mapping(label, "labels").get("name"), label.get("value", "")
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidMessage("labels: name and value should be text")
-        found[name] = value
-    return found
+        by_name[name] = value
+    return by_name
 
 
 def mapping(value: Any, what: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ MAX_AT_ONCE = 100
 """Most profiles that are fetched at a time: each waits for its service to sample."""
 
 GRACE_S = 10.0
-"""How long an answer may take beyond the sampling."""
+"""Seconds that an answer may take beyond the sampling."""
 
 MAX_PROFILE_BYTES = 32 * 1024**2
 _CHUNK = 65_536
@@ -42,11 +42,11 @@ def decode_fetched(request: Request, setup: Setup) -> Decoded:
 
 
 FETCHED = Receiver("scrape", (), decode_fetched)
-"""Profiles that are fetched go the way of those that are pushed, except that nobody posts them."""
+"""Receiver of fetched profiles: they are processed like pushed ones, but have no path."""
 
 
 class Scraper:
-    """Fetches every target once an interval, each at its own moment of it, spread by its name."""
+    """Fetches every target once an interval, at a moment derived from its name, to spread the load."""
 
     def __init__(self, intake: Intake, metrics: Receiver | None = None, *, clock: Clock) -> None:
         self._intake = intake
@@ -57,7 +57,7 @@ class Scraper:
         self._session: aiohttp.ClientSession | None = None
 
     def follow(self, targets: Sequence[Target]) -> None:
-        """Fetch these targets from now on; those that are fetched already go on as they are."""
+        """Fetch these targets from now on; targets that are fetched already continue."""
         wanted = set(targets)
         for target in set(self._running) - wanted:
             self._running.pop(target).cancel()
@@ -117,6 +117,6 @@ class Scraper:
 
 
 def wait_s(target: Target, now: float) -> float:
-    """Return how long it is to the target's next moment: one in each interval, which its name says."""
+    """Return the seconds to the target's next moment: one in each interval, derived from its name."""
     share = xxhash.xxh3_64_intdigest(target.name.encode()) / 2**64
     return (share * target.interval_s - now) % target.interval_s

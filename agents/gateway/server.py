@@ -16,13 +16,13 @@ from pipeline.model.clock import Clock
 from pipeline.telemetry.metrics import Sample, exposition
 
 MAX_BODY_BYTES = 32 * 1024**2
-"""Largest body as it is sent; unpacked it is bounded apart."""
+"""Largest body as it is sent; its unpacked size has a bound of its own."""
 
 LARGE_BODY_BYTES = 1024**2
-"""What a body of unknown length counts for while it is read."""
+"""Bytes that a body of unknown length counts for while it is read."""
 
 BODY_S = 30.0
-"""How long reading a body may take."""
+"""Seconds that reading a body may take."""
 
 Metrics = Callable[[], Sequence[Sample]]
 IsFull = Callable[[], bool]

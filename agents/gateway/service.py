@@ -34,13 +34,13 @@ from pipeline.telemetry.metrics import GATEWAY_SPOOL, GATEWAY_WAITING, GATEWAY_W
 log = logging.getLogger(__name__)
 
 PUBLISH_S = 5.0
-"""How often it is looked for intervals of metrics that are complete."""
+"""Seconds between two checks for complete intervals of metrics."""
 
 MOST_PUBLISHED = 10_000
-"""For so many messages of intervals there should be room."""
+"""Messages of intervals that need room before they are published."""
 
 FLUSH_S = 20.0
-"""How long messages that still wait at the end are tried to be published."""
+"""Seconds for which waiting messages are still published at the end."""
 
 
 Address = tuple[str, int]
@@ -57,7 +57,7 @@ class SpoolOptions:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to listen, for gRPC too if it is given, and how much may wait for the broker."""
+    """Addresses to listen on, that of gRPC if it is given, and how much may wait for the broker."""
 
     http: Address
     grpc: Address | None
@@ -69,7 +69,7 @@ class Endpoint:
 
 
 class BufferedOutbox:
-    """A publisher whose queue is asked for room before anything is offered: nothing is dropped for it.
+    """A publisher whose callers ask for room before they add messages, so that none is dropped.
 
     Raises:
         ConfigError: the spool's folder cannot be written to, or another process has it.
@@ -85,15 +85,15 @@ class BufferedOutbox:
         self._publisher.start()
 
     def has_room(self, messages: int, size: int) -> bool:
-        """Return whether so many messages, of so many bytes together, fit."""
+        """Return whether this number of messages with this total of bytes fits."""
         return self._queue.has_room(messages, size)
 
     def offer(self, message: Outgoing, samples: int) -> None:
-        """Take a message; there is room for it."""
+        """Take a message; the caller has checked that there is room."""
         self._publisher.offer(message, samples)
 
     def metrics(self) -> list[Sample]:
-        """Return what waits."""
+        """Return the count of waiting messages."""
         return [
             (GATEWAY_WAITING, {}, self._queue.waiting.messages),
             (GATEWAY_WAITING_BYTES, {}, self._queue.waiting_bytes),
@@ -101,16 +101,16 @@ class BufferedOutbox:
         ]
 
     def close(self) -> Delivery:
-        """Publish what waits, for a while, keep the rest in the spool, and account for every message."""
+        """Publish waiting messages for a limited time, keep the rest in the spool, and count all messages."""
         return self._publisher.close(FLUSH_S)
 
 
 async def serve(
     rules: Rules, connect: Connect, endpoint: Endpoint, *, clock: Clock, ready: Callable[[list[str]], None]
 ) -> bool:
-    """Take what agents push until SIGINT or SIGTERM; return whether the broker has everything that was taken.
+    """Take requests until SIGINT or SIGTERM; return whether the broker has all messages that were taken.
 
-    ``ready`` is given the addresses of HTTP and gRPC once requests are taken.
+    ``ready`` is called with the addresses of HTTP and gRPC once requests are taken.
 
     Raises:
         ConfigError: the address cannot be listened on, or the spool cannot be used.
@@ -152,7 +152,7 @@ async def serve(
             stopping = asyncio.ensure_future(stop.wait())
             opened.callback(stopping.cancel)
             await asyncio.wait({stopping, publishing}, return_when=asyncio.FIRST_COMPLETED)
-            if publishing.done():  # it ends only where something is wrong with us
+            if publishing.done():  # the publisher ends by itself only on an error of ours
                 publishing.result()
     finally:
         intake.close()
@@ -162,7 +162,7 @@ async def serve(
 
 
 async def _publish_metrics(metrics: ServiceMetrics, outbox: BufferedOutbox, clock: Clock) -> None:
-    """Publish intervals of metrics as they become complete; without room they wait where they are."""
+    """Publish intervals of metrics as they become complete; without room they stay in the conversion."""
     while True:
         await asyncio.sleep(PUBLISH_S)
         _offer_complete(metrics, outbox, clock)
@@ -180,7 +180,7 @@ def _call_all(calls: Sequence[Callable[[], None]]) -> None:
 
 
 def _follow(scraper: Scraper, path: Path) -> None:
-    """Read the file of targets; a wrong one leaves those that there are."""
+    """Read the file of targets; if it is wrong, the present targets stay."""
     try:
         scraper.follow(load_targets(path))
     except ConfigError as error:

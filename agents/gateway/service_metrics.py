@@ -1,7 +1,7 @@
 """Service-level metrics: remote write, OTLP metrics and pages that are fetched, all into one conversion.
 
-Requests add to intervals, and ``publish`` sends those that are complete: a request's answer says that its
-readings are taken, not that the broker has what came of them.
+Requests add to intervals, and ``publish`` sends complete ones: a request's answer says that its readings
+are taken, not that the broker has their points.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from pipeline.model.errors import InvalidMessage
 from pipeline.telemetry.metrics import GATEWAY_READINGS, Sample
 
 MAX_FAMILIES = 100_000
-"""Most metrics of which it is remembered what version 1.0 of remote write says of them."""
+"""Most metrics whose metadata of remote write 1.0 is remembered."""
 
 _ANSWERS: Mapping[str, Fields] = {
     "PartialSuccess": {"rejected_data_points": (1, "int64", False), "error_message": (2, "bytes", False)},
@@ -58,7 +58,7 @@ def _answers() -> Mapping[str, Any]:
 
 
 class ServiceMetrics:
-    """The receivers of metrics, and what they have in common: families and the conversion."""
+    """The receivers of metrics, and the families and the conversion that they share."""
 
     def __init__(self, metric_map: MetricMap) -> None:
         self._map = metric_map
@@ -85,7 +85,7 @@ class ServiceMetrics:
         ]
 
     def metrics(self) -> list[Sample]:
-        """Return what became of readings."""
+        """Return the counts of readings by outcome."""
         counted = self._conversion.counts.copy()
         counted.update(self._replicas.counts)
         return [(GATEWAY_READINGS, {"outcome": outcome}, count) for outcome, count in counted.items()]
@@ -96,9 +96,9 @@ class ServiceMetrics:
         if len(self._families) > MAX_FAMILIES:
             self._families.clear()
         content_type = request.headers.get("content-type", "")
-        found = read_remote_write(request.body, self._families, content_type=content_type)
-        decoded = self._decoded(found, request, self._replicas)
-        return replace(decoded, headers=_written(found)) if V2_TYPE in content_type else decoded
+        readings = read_remote_write(request.body, self._families, content_type=content_type)
+        decoded = self._decoded(readings, request, self._replicas)
+        return replace(decoded, headers=_written(readings)) if V2_TYPE in content_type else decoded
 
     def _decode_otlp(self, request: Request, _setup: Setup) -> Decoded:
         read = read_otlp_json if request.media_type == JSON else read_otlp_metrics
@@ -116,16 +116,16 @@ class ServiceMetrics:
         labelled = tuple(_labelled(reading, target) for reading in page.readings)
         return self._decoded(Readings(labelled, page.invalid, page.first_invalid), request)
 
-    def _decoded(self, found: Readings, request: Request, replicas: Replicas | None = None) -> Decoded:
-        """Return readings to be converted; what is invalid is wrong if there is nothing else."""
+    def _decoded(self, every: Readings, request: Request, replicas: Replicas | None = None) -> Decoded:
+        """Return readings to be converted; invalid ones make the request wrong if it has no others."""
         skipped: tuple[Skipped, ...] = ()
-        if found.invalid:
-            text = f"{found.first_invalid} ({found.invalid} in all)"
-            skipped = (Skipped("malformed", text, is_wrong=not found.readings),)
-        services = {self._map.service_of(dict(reading.labels)) for reading in found.readings} - {""}
+        if every.invalid:
+            text = f"{every.first_invalid} ({every.invalid} in all)"
+            skipped = (Skipped("malformed", text, is_wrong=not every.readings),)
+        services = {self._map.service_of(dict(reading.labels)) for reading in every.readings} - {""}
 
         def take(client: str) -> None:
-            readings = replicas.admit(found.readings, client, request.now) if replicas else found.readings
+            readings = replicas.admit(every.readings, client, request.now) if replicas else every.readings
             self._conversion.take(readings, request.now)
 
         return Decoded(
@@ -136,24 +136,24 @@ class ServiceMetrics:
 
 
 def _labelled(reading: Reading, target: Mapping[str, str]) -> Reading:
-    """Return a reading with its target's labels; one of its own of such a name becomes ``exported_NAME``."""
+    """Return a reading with its target's labels; its own label of the same name becomes ``exported_NAME``."""
     own = {f"exported_{name}" if name in target else name: value for name, value in reading.labels}
     return replace(reading, labels=tuple(sorted({**own, **target}.items())))
 
 
-def _written(found: Readings) -> Mapping[str, str]:
-    """Return what version 2.0 asks a receiver to answer; without it, senders take all for lost."""
-    written = {"Samples": found.samples, "Histograms": found.histograms, "Exemplars": 0}
+def _written(readings: Readings) -> Mapping[str, str]:
+    """Return the headers that version 2.0 requires; without them, senders assume that nothing was written."""
+    written = {"Samples": readings.samples, "Histograms": readings.histograms, "Exemplars": 0}
     return {f"X-Prometheus-Remote-Write-{name}-Written": str(count) for name, count in written.items()}
 
 
 def _reply_write(_request: Request, result: Result) -> Reply:
-    """Answer nothing to what was taken, as Prometheus expects, else one line."""
+    """Answer an empty body if the request was taken, as Prometheus expects, else one line."""
     return Reply(b"" if result.is_taken else result.text.encode() + b"\n")
 
 
 def _reply_otlp(request: Request, result: Result) -> Reply:
-    """Answer what was left out, or the status of gRPC that says why nothing was taken."""
+    """Answer the number of rejected points, or the status of gRPC with the reason of a refusal."""
     if request.media_type == JSON:
         return Reply(b"{}" if result.is_taken else json_status(result), JSON)
     if not result.is_taken:

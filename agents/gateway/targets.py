@@ -60,7 +60,7 @@ class Target:
     name: str
     url: str
     labels: tuple[tuple[str, str], ...]  # service and host among them
-    seconds: int = 10  # how long the service samples
+    seconds: int = 10  # seconds that the service samples
     interval_s: float = 60.0
     collects: Collected = "profile"
 
@@ -72,24 +72,24 @@ def load_targets(path: Path) -> tuple[Target, ...]:
         ConfigError: the file and the key that is wrong.
     """
     file = validate(_File, read_yaml(path), str(path))
-    targets = tuple(_target(given) for given in file.targets)
+    targets = tuple(_target(entry) for entry in file.targets)
     for name, count in Counter(target.name for target in targets).items():
         if count > 1:
             raise ConfigError(f"{path}: targets: {name}: stands twice")
     return targets
 
 
-def _target(given: _Target) -> Target:
-    address = given.address if "://" in given.address else f"http://{given.address}"
-    host = given.host or urlsplit(address).netloc.rpartition("@")[2]  # without user and password
-    labels = {**given.labels, "service": given.service, "host": host}
-    path = given.path or DEFAULT_PATHS[given.collect]
-    sampled = f"?{urlencode({'seconds': given.seconds})}" if given.collect == "profile" else ""
+def _target(entry: _Target) -> Target:
+    address = entry.address if "://" in entry.address else f"http://{entry.address}"
+    host = entry.host or urlsplit(address).netloc.rpartition("@")[2]  # without user and password
+    labels = {**entry.labels, "service": entry.service, "host": host}
+    path = entry.path or DEFAULT_PATHS[entry.collect]
+    sampled = f"?{urlencode({'seconds': entry.seconds})}" if entry.collect == "profile" else ""
     return Target(
-        name=f"{given.service} at {address.rstrip('/')}{path}",
+        name=f"{entry.service} at {address.rstrip('/')}{path}",
         url=f"{address.rstrip('/')}{path}{sampled}",
         labels=tuple(labels.items()),
-        seconds=given.seconds if given.collect == "profile" else 0,
-        interval_s=given.interval,
-        collects=given.collect,
+        seconds=entry.seconds if entry.collect == "profile" else 0,
+        interval_s=entry.interval,
+        collects=entry.collect,
     )

@@ -30,7 +30,7 @@ def number(query: Mapping[str, str], name: str) -> float:
     """Return a number that is not negative; 0 if it is not there.
 
     Raises:
-        InvalidMessage: it is none.
+        InvalidMessage: it is no such number.
     """
     text = query.get(name, "")
     value = _finite(text, name) if text else 0.0

@@ -1,7 +1,7 @@
-"""Rates that follow how much a service's profile changes (Atys §5.2), of all its processes on the host.
+"""Rates that follow how much the profile of all processes of a service on the host changes (Atys §5.2).
 
-``agents.sampling.rates.frequency`` says after each window how fast to sample the next one. Of its rates those
-of ``rate_at`` are taken: every rate is a stratum of its own downstream, so there should be few.
+After each window, ``agents.sampling.rates.frequency`` returns the rate of the next one. It is rounded to a
+rate of ``rate_at``: every rate is a stratum of its own downstream, so there should be few.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 WINDOW_S = 60.0
 SAMPLES = 2000.0
-"""Of a profile that is accurate enough: a function of a tenth is known to 7 % of its size."""
+"""Samples of a profile that is accurate enough: a share of a tenth is known to 7 % of its size."""
 
 FASTEST_HZ = 67.0
-"""While a profile is not known: twice as many samples in a window of one busy thread."""
+"""Rate while a profile is not known: it gives one busy thread twice as many samples in a window."""
 
 MOST_FUNCTIONS = 10_000
-"""Of a service; with more it begins anew, as functions that ended are not forgotten."""
+"""Most functions of a service; beyond, its state begins anew, as functions are never forgotten."""
 
 
 @dataclass(slots=True)
 class _Profile:
-    """What is known of one service."""
+    """State of one service."""
 
     state: FrequencyState
     numbers: dict[str, int] = field(default_factory=dict)
-    counts: dict[int, int] = field(default_factory=dict)  # of the window under way
+    counts: dict[int, int] = field(default_factory=dict)  # samples of the present window
 
 
 class AdaptiveRates:
-    """The rates of services whose rules say ``adaptive``."""
+    """The rates of services with the rate ``adaptive`` in their rules."""
 
     def __init__(self) -> None:
         self.rates_hz: dict[str, float] = {}
@@ -60,7 +60,7 @@ class AdaptiveRates:
                 profile.counts[number] = profile.counts.get(number, 0) + count
 
     def end_window(self) -> None:
-        """Choose the rates of the next window by the samples of this one."""
+        """Choose the rates of the next window from the samples of this one."""
         import numpy as np
 
         from agents.sampling.rates import adjust

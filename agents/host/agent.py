@@ -1,4 +1,4 @@
-"""The host agent: discovery → samplings → parts → messages. Time and signals come from outside."""
+"""The host agent: discovery → samplings → parts → messages. The caller passes time and signals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STOP_S = 10.0
-"""How long all samplings may take to hand over what they have at the end."""
+"""Seconds that all samplings may take at the end to hand over their samples."""
 
 Offer = Callable[[Outgoing, int], None]
 """Takes a message to publish, and the samples in it."""
@@ -39,14 +39,14 @@ Offer = Callable[[Outgoing, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """What an agent touches of the machine. ``folder`` is for the files of kernels."""
+    """The agent's access to the machine. ``folder`` is for the files of kernels."""
 
     host: str
     reader: ProcReader
     folder: Path
     clock: Clock
-    wake: Callable[[], None]  # called from threads when a sampling ended
-    max_bytes: int  # of a message's value
+    wake: Callable[[], None]  # called from threads when a sampling has ended
+    max_bytes: int  # most bytes of a message's value
 
 
 class HostAgent:
@@ -81,14 +81,14 @@ class HostAgent:
         self._reported_waiting = False
 
     def use(self, config: HostConfig) -> None:
-        """Go on by other rules, bounds and budget from the next scan on; all else is as at the start."""
+        """Use other rules, bounds and budget from the next scan on; other settings stay as at the start."""
         if config.prune != self._config.prune:
             self._pruner = _pruner(config)
         self._config = config
         self._discovery.use(config.rules)
 
     def follow_plan(self, rates_hz: Mapping[str, float]) -> None:
-        """Sample services whose rules leave it to the controller at its rates, at the nearest step of each.
+        """Use the controller's rates, rounded to steps, for services whose rules leave the rate to it.
 
         They count from the next interval on, and the budget may lower them. Other services keep their rates.
         """
@@ -99,17 +99,17 @@ class HostAgent:
             self._planned_hz[service] = planned_hz
 
     def rate_of(self, found: Found) -> float:
-        """Return the samples a second that are taken of a process."""
+        """Return the sampling rate of a process, in samples per second."""
         service, how = found.target.identity.service, found.target.how
         followed = self._adaptive.rates_hz if how.adaptive else self._planned_hz if how.planned else {}
         return rate_at(followed.get(service, how.rate_hz), self._budget.level)
 
     def scan(self) -> None:
-        """Look at all processes, begin to sample those that came, and end what is sampled no more."""
+        """Scan all processes, begin to sample new ones, and end the samplings of those no longer chosen."""
         now = self._edges.clock()
         self._scan = scan = self._discovery.scan()
         failing = self._samplings.waiting(now)
-        eligible = [found for found in scan.found if found.key not in failing]
+        eligible = [process for process in scan.found if process.key not in failing]
         chosen, waiting = choose(eligible, self._samplings.keys, self._config.processes)
         self._waiting = len(waiting)
         if waiting and not self._reported_waiting:
@@ -152,11 +152,11 @@ class HostAgent:
             )
 
     def stop(self) -> None:
-        """End all samplings; what they have can be published then."""
+        """End all samplings; their samples can be published afterwards."""
         self._samplings.stop(STOP_S)
 
     def state(self, delivery: Delivery, spooled_bytes: int) -> State:
-        """Return how it is now."""
+        """Return the present state."""
         running = self._samplings.running
         failures = self._samplings.failures()
         rates: dict[str, float] = {}
@@ -182,24 +182,24 @@ class HostAgent:
         )
 
     def _demands(self) -> Mapping[str, Demand]:
-        """Return what is to be said of the services whose rates are planned and that are sampled now."""
+        """Return the demands of the services that are sampled now and whose rates are planned."""
         demands: dict[str, Demand] = {}
-        for found in self._scan.found if self._scan else ():
-            how, service = found.target.how, found.target.identity.service
-            if not how.planned or found.key not in self._samplings.keys:
+        for process in self._scan.found if self._scan else ():
+            how, service = process.target.how, process.target.identity.service
+            if not how.planned or process.key not in self._samplings.keys:
                 continue
             before = demands.get(service)
             thresholds = [how.threshold, *([before.threshold] if before else [])]
             named = [threshold for threshold in thresholds if threshold is not None]
             demands[service] = Demand(
                 min(named) if named else None,
-                found.cpu_share + (before.cpus if before else 0.0),
+                process.cpu_share + (before.cpus if before else 0.0),
                 self._planned_hz.get(service, 0.0),
             )
         return demands
 
     def _adapt(self, parts: Sequence[Part]) -> None:
-        """Choose the rates of services whose rules ask for it, once a window."""
+        """Choose the rates of services with adaptive rates, once a window."""
         rules = self._config.rules
         if not any(rule.how.adaptive for rule in rules):
             return
@@ -218,7 +218,7 @@ class HostAgent:
 def _pruner(config: HostConfig) -> Pruner | None:
     if not config.prune:
         return None
-    import numpy as np  # an agent that prunes nothing does without
+    import numpy as np  # only pruning needs this import
 
     from agents.host.pruning import Pruner
 

@@ -10,7 +10,7 @@ LAST_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How often sampling a process failed in a row, why, and when it is tried again, in epoch seconds."""
+    """Failures in a row to sample a process, the reason, and when the next try is due, in epoch seconds."""
 
     failures: int = 0
     until: float = 0.0

@@ -1,9 +1,8 @@
 """Budget: the agent's own cost as a share of the host's CPU, kept by sampling all services less often.
 
-Rates of all services fall by the same factor, since which of them is worth more is not known here. The
-factor is a power of a half: every rate is a stratum of its own downstream, so there should be few. What
-does not depend on rates, such as looking at /proc, the budget cannot bring down; rates end at once a
-minute.
+Rates of all services fall by the same factor, since the worth of each is not known here. The factor is a
+power of a half: every rate is a stratum of its own downstream, so there should be few. The budget cannot
+lower costs that do not depend on rates, such as reading /proc; rates never fall below once a minute.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from agents.host.rules import LOWEST_HZ
 MOST_LEVELS = 16  # from 1,000 Hz to once a minute
 
 MEASURED = 2
-"""Intervals at one level before rates fall again: starting anew costs by itself."""
+"""Intervals at one level before rates fall again: restarting kernels has a cost of its own."""
 
 CALM = 12
 """Intervals at one level before rates rise: two minutes of ten seconds."""
 
 RISE = 3.0
-"""By how much a rate rises from one level to the next at most: from 1 to 3 Hz."""
+"""Largest factor by which a rate rises from one level to the next: from 1 to 3 Hz."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +36,9 @@ def adjust_level(state: BudgetState, share: float, budget: float) -> BudgetState
     """Return the state after an interval.
 
     Args:
-        state: Before it.
-        share: Of the host's CPU that the agent and what it started took in it.
-        budget: Share that they may take.
+        state: State before the interval.
+        share: Share of the host's CPU that the agent and its children took in the interval.
+        budget: Largest allowed share.
     """
     shares = (*state.shares, share)[-CALM:]
     recent = shares[-MEASURED:]

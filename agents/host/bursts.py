@@ -1,6 +1,6 @@
 """Sampling less than once a second: a short burst at a random moment of each period.
 
-Kernels sample once a second at least, and one that waits for long between samples cannot be stopped in
+Kernels sample at least once a second, and a kernel that waits long between samples cannot be stopped in
 time. A burst samples at ``BURST_HZ`` for as long as gives the wanted mean rate: at 1/60 Hz for 0.1 s each
 minute, which is one sample on average. Its moment is drawn anew in each period: every moment is as likely
 as any other.
@@ -17,7 +17,7 @@ from agents.sampling.sampler import CannotSample, Interval, Sampler
 from pipeline.model.clock import Clock
 
 BURST_HZ = 10
-"""Whole samples a second that a kernel can take, and that it can be stopped between."""
+"""Whole samples a second: a rate that a kernel supports, with pauses short enough to stop it in time."""
 
 
 class BurstSampler(Sampler):

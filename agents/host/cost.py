@@ -1,4 +1,4 @@
-"""Cost of the agent: the CPU of itself and of all that it started, as a share of the host's."""
+"""Cost of the agent: the CPU of itself and its descendants, as a share of the host's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agents.host.discovery import Scan
 
 
 class CostMeter:
-    """Compares scans. The pauses of sampled processes are not in it: they are nobody's CPU time."""
+    """Compares scans. Pauses of sampled processes are not included: they are not CPU time."""
 
     def __init__(self, cpus: int | None = None) -> None:
         self._cpus = cpus or os.cpu_count() or 1
@@ -20,5 +20,5 @@ class CostMeter:
         if before is None or scan.uptime_s <= before.uptime_s:
             self._before = before or scan
             return None
-        used_s = max(scan.own_cpu_s - before.own_cpu_s, 0.0)  # what others reap of ours is lost
+        used_s = max(scan.own_cpu_s - before.own_cpu_s, 0.0)  # the CPU of children that others reap is lost
         return used_s / (scan.uptime_s - before.uptime_s) / self._cpus

@@ -1,9 +1,9 @@
-"""Discovery: which processes there are, and what the rules say of each.
+"""Discovery: the processes of the host, and the decision of the rules on each.
 
 A scan lists all processes, but reads in full only those that it has not seen: rules look at a command
 line, an environment and a cgroup, which do not change. Exceptions are young processes, which may still
-become another program, and pids that were given again. A process that a rule takes is looked at in every
-scan; of the others a twelfth is, in turn.
+become another program, and reused pids. A process that a rule takes is looked at in every scan; of the
+others, a twelfth in turn.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from agents.host.proc import ProcessStat, ProcReader
 from agents.host.rules import Decision, Rule, Target, decide
 
 TURNS = 12
-"""Scans in which every process is looked at once."""
+"""Number of scans in which every process is looked at once."""
 
 YOUNG_S = 10.0
-"""Until this age a process is read again in every scan: between fork and exec it looks like its parent."""
+"""Up to this age a process is read anew in every scan: between fork and exec it looks like its parent."""
 
 SHOWN = 200
 """Characters of a command line that are kept."""
@@ -27,11 +27,11 @@ SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A process that a rule takes. ``key`` names it for ever, as pids are given again."""
+    """A process that a rule takes. ``key`` identifies it, since pids are reused."""
 
     key: tuple[int, float]  # pid, and when it started
     target: Target
-    cpu_share: float  # CPUs that it used since the scan before, or in its life so far
+    cpu_share: float  # CPUs used since the previous scan; in the first scan, since its start
     command: str = ""
 
     @property
@@ -55,32 +55,32 @@ class Scan:
 
     uptime_s: float
     found: tuple[Found, ...]
-    passed: tuple[Passed, ...]  # no threads of the operating system
-    own_cpu_s: float  # of the agent and everything that it started
-    covered: int = 0  # processes that are sampled with one that started them
+    passed: tuple[Passed, ...]  # without threads of the kernel
+    own_cpu_s: float  # of the agent and its descendants
+    covered: int = 0  # processes that are sampled with their ancestor
 
     @property
     def keys(self) -> frozenset[tuple[int, float]]:
         """All processes that a rule takes."""
-        return frozenset(each.key for each in self.found)
+        return frozenset(process.key for process in self.found)
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
     stat: ProcessStat
     seen_s: float  # uptime when the stat was read
-    decision: Decision | None  # None: a thread of the operating system, which has no command
+    decision: Decision | None  # None: a thread of the kernel, which has no command
     command: str
     cpu_share: float = 0.0
 
     @property
     def target(self) -> Target | None:
-        """How it is sampled, if it is."""
+        """The target, if the process is sampled."""
         return self.decision.target if self.decision else None
 
 
 class Discovery:
-    """Scans of one ``/proc``. ``own_pid`` and what it started are never found."""
+    """Scans of one ``/proc``. ``own_pid`` and its descendants are never found."""
 
     def __init__(self, reader: ProcReader, rules: Sequence[Rule], *, own_pid: int | None = None) -> None:
         self._reader = reader
@@ -90,25 +90,25 @@ class Discovery:
         self._turn = 0
 
     def use(self, rules: Sequence[Rule]) -> None:
-        """Decide by other rules from the next scan on."""
+        """Use other rules from the next scan on."""
         self._rules = tuple(rules)
         self._known = {}
 
     def scan(self) -> Scan:
         """Return all processes as they are now."""
         uptime_s = self._reader.uptime_s()
-        known: dict[int, _Known] = {}
+        processes: dict[int, _Known] = {}
         for pid in self._reader.pids():
-            if each := self._look_at(pid, uptime_s):
-                known[pid] = each
-        self._known = known
+            if process := self._look_at(pid, uptime_s):
+                processes[pid] = process
+        self._known = processes
         self._turn = (self._turn + 1) % TURNS
-        own = {pid for pid in known if self._own_pid in (pid, *_ancestors(pid, known))}
+        own = {pid for pid in processes if self._own_pid in (pid, *_ancestors(pid, processes))}
         for pid in own:  # read in every scan, by pid: they are few
             stat = self._reader.stat(pid)
-            if stat and stat.started == known[pid].stat.started:
-                known[pid] = replace(known[pid], stat=stat)
-        return _scan_of(uptime_s, known, own)
+            if stat and stat.started == processes[pid].stat.started:
+                processes[pid] = replace(processes[pid], stat=stat)
+        return _scan_of(uptime_s, processes, own)
 
     def _look_at(self, pid: int, uptime_s: float) -> _Known | None:
         before = self._known.get(pid)
@@ -135,36 +135,38 @@ class Discovery:
         return before.target is not None or pid % TURNS == self._turn or _is_young(before, before.seen_s)
 
 
-def _is_young(known: _Known, uptime_s: float) -> bool:
-    return uptime_s - known.stat.started < YOUNG_S
+def _is_young(process: _Known, uptime_s: float) -> bool:
+    return uptime_s - process.stat.started < YOUNG_S
 
 
 def _cpu_share(cpu_s: float, lasted_s: float) -> float:
     return cpu_s / lasted_s if lasted_s > 0 else 0.0
 
 
-def _ancestors(pid: int, known: Mapping[int, _Known]) -> Sequence[int]:
-    """Return what started a process, the nearest first; parents that are not known end it."""
-    found: list[int] = []
-    parent = known[pid].stat.parent
-    while parent in known and parent not in found:
-        found.append(parent)
-        parent = known[parent].stat.parent
-    return found
+def _ancestors(pid: int, processes: Mapping[int, _Known]) -> Sequence[int]:
+    """Return the ancestors of a process, the nearest first, up to the first unknown one."""
+    parents: list[int] = []
+    parent = processes[pid].stat.parent
+    while parent in processes and parent not in parents:
+        parents.append(parent)
+        parent = processes[parent].stat.parent
+    return parents
 
 
-def _scan_of(uptime_s: float, known: Mapping[int, _Known], own: set[int]) -> Scan:
-    found, passed, covered = [], [], 0
-    with_children = {pid for pid, each in known.items() if each.target and each.target.how.subprocesses}
-    for pid, each in known.items():
-        if pid in own or each.decision is None:
+def _scan_of(uptime_s: float, processes: Mapping[int, _Known], own: set[int]) -> Scan:
+    sampled, passed, covered = [], [], 0
+    with_children = {
+        pid for pid, process in processes.items() if process.target and process.target.how.subprocesses
+    }
+    for pid, process in processes.items():
+        if pid in own or process.decision is None:
             continue
-        target = each.decision.target
+        target = process.decision.target
         if target is None:
-            passed.append(Passed(pid, each.command, each.decision))
-        elif with_children and not with_children.isdisjoint(_ancestors(pid, known)):
+            passed.append(Passed(pid, process.command, process.decision))
+        elif with_children and not with_children.isdisjoint(_ancestors(pid, processes)):
             covered += 1
         else:
-            found.append(Found((pid, each.stat.started), target, each.cpu_share, each.command))
-    own_cpu_s = sum(known[pid].stat.cpu_s + known[pid].stat.children_cpu_s for pid in own)
-    return Scan(uptime_s, tuple(found), tuple(passed), own_cpu_s, covered)
+            sampled.append(Found((pid, process.stat.started), target, process.cpu_share, process.command))
+    own_cpu_s = sum(processes[pid].stat.cpu_s + processes[pid].stat.children_cpu_s for pid in own)
+    return Scan(uptime_s, tuple(sampled), tuple(passed), own_cpu_s, covered)

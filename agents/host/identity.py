@@ -1,4 +1,4 @@
-"""Identity of a process from what others wrote about it: OpenTelemetry's variables, and its cgroup."""
+"""Identity of a process from OpenTelemetry's variables and its cgroup."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ATTRIBUTES = {
     "region": ("cloud.region", "deployment.region"),
     "pod": ("k8s.pod.name",),
 }
-"""What each is called in OTEL_RESOURCE_ATTRIBUTES; the first that is there counts."""
+"""Keys in OTEL_RESOURCE_ATTRIBUTES by meaning; the first one present counts."""
 
 _POD = re.compile(
     r"pod([0-9a-f]{8}([-_])[0-9a-f]{4}\2[0-9a-f]{4}\2[0-9a-f]{4}\2[0-9a-f]{12}|[0-9a-f]{32})(?![0-9a-f])"
@@ -31,27 +31,27 @@ _CONTAINER_NAME = re.compile(
 
 
 def resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return service, release, region and pod as far as OpenTelemetry's variables say them.
+    """Return service, release, region and pod, as far as OpenTelemetry's variables name them.
 
     ``OTEL_SERVICE_NAME`` wins over ``service.name``. Values are percent-decoded (OpenTelemetry's
-    specification, "Resource SDK"); what is no pair of key and value is left out.
+    specification, "Resource SDK"); entries without key and value are left out.
     """
     pairs = (pair.partition("=") for pair in environment.get(RESOURCE_VARIABLE, "").split(","))
-    said = {key.strip(): unquote(value.strip()) for key, equals, value in pairs if equals}
-    found = {
-        name: next(said[key] for key in keys if said.get(key))
+    attributes = {key.strip(): unquote(value.strip()) for key, equals, value in pairs if equals}
+    identity = {
+        name: next(attributes[key] for key in keys if attributes.get(key))
         for name, keys in _ATTRIBUTES.items()
-        if any(said.get(key) for key in keys)
+        if any(attributes.get(key) for key in keys)
     }
     if service := environment.get(SERVICE_VARIABLE, "").strip():
-        found["service"] = service
-    return found
+        identity["service"] = service
+    return identity
 
 
 def pod_uid(cgroup: str) -> str:
     """Return the uid of the Kubernetes pod whose cgroup it is, with hyphens; empty if it is none."""
-    found = _POD.search(cgroup)
-    return found[1].replace("_", "-") if found else ""
+    match = _POD.search(cgroup)
+    return match[1].replace("_", "-") if match else ""
 
 
 def container_id(cgroup: str) -> str:

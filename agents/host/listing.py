@@ -1,4 +1,4 @@
-"""List of what the agent would sample now, by which rule, and why it would not sample the rest."""
+"""List of the processes that the agent would sample now, with rules; and reasons not to sample others."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def list_processes(config: HostConfig, reader: ProcReader) -> Iterator[str]:
     if scan.covered:
         yield f"{scan.covered} would be sampled with a process that started them (subprocesses)"
     yield f"{len(scan.passed)} would not be sampled"
-    yield from (_passed(each) for each in scan.passed)
+    yield from (_passed(process) for process in scan.passed)
 
 
-def _lines(found: Sequence[Found]) -> Iterator[str]:
-    for each in found:
-        target = each.target
+def _lines(processes: Sequence[Found]) -> Iterator[str]:
+    for process in processes:
+        target = process.target
         identity = target.identity
-        said = {"release": identity.release, **dict(identity.labels), "endpoint": target.endpoint}
-        more = "".join(f" {name}={value}" for name, value in said.items() if value)
+        labels = {"release": identity.release, **dict(identity.labels), "endpoint": target.endpoint}
+        more = "".join(f" {name}={value}" for name, value in labels.items() if value)
         yield (
-            f"  {each.pid} rule {target.rule}: {identity.service}{more}, {target.how.kernel} at "
-            f"{_rate(target.how)}, {each.cpu_share:.2f} CPUs: {each.command[:COMMAND]}"
+            f"  {process.pid} rule {target.rule}: {identity.service}{more}, {target.how.kernel} at "
+            f"{_rate(target.how)}, {process.cpu_share:.2f} CPUs: {process.command[:COMMAND]}"
         )
 
 
@@ -45,9 +45,9 @@ def _rate(how: How) -> str:
     return "an adaptive rate" if how.adaptive else "a planned rate" if how.planned else f"{how.rate_hz:g} Hz"
 
 
-def _passed(each: Passed) -> str:
-    decision = each.decision
+def _passed(process: Passed) -> str:
+    decision = process.decision
     why = REASONS[decision.reason] if decision.reason else ""
     by = f"rule {decision.rule}: " if decision.rule else ""
     shown = f" ({decision.service!r})" if decision.service else ""
-    return f"  {each.pid} {by}{why}{shown}: {each.command[:COMMAND]}"
+    return f"  {process.pid} {by}{why}{shown}: {process.command[:COMMAND]}"

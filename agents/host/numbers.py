@@ -13,12 +13,12 @@ from pipeline.telemetry import metrics as telemetry
 from pipeline.telemetry.instruments import LabelBound, Sample
 
 MOST_SERVICES = 100
-"""Services that are shown by name: names come from processes."""
+"""Most services that are shown by name: names come from processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a host says of a service whose rate is planned."""
+    """A host's demand of a service whose rate is planned."""
 
     threshold: float | None  # gCPU ratio; None: the controller's default
     cpus: float  # processors that it keeps busy
@@ -27,7 +27,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How it is with an agent after an interval."""
+    """State of an agent after an interval."""
 
     processes: Mapping[str, int]  # by sampled, waiting, failing, covered, passed
     rates_hz: Mapping[str, float] = field(default_factory=dict)  # by service
@@ -67,16 +67,16 @@ class HostNumbers:
                 shown = self._services.of(service)
                 rates[shown] = max(rate_hz, rates.get(shown, 0.0))
         delivery = state.delivery
-        found: list[Sample] = [
+        rows: list[Sample] = [
             (telemetry.AGENT_PROCESSES, {"state": name}, count) for name, count in state.processes.items()
         ]
-        found += [(telemetry.AGENT_SAMPLES, {"service": name}, count) for name, count in counted.items()]
-        found += [(telemetry.AGENT_RATE_HZ, {"service": name}, rate) for name, rate in rates.items()]
-        found += [(telemetry.AGENT_COST, {}, state.cost_share), (telemetry.AGENT_BUDGET, {}, state.budget)]
+        rows += [(telemetry.AGENT_SAMPLES, {"service": name}, count) for name, count in counted.items()]
+        rows += [(telemetry.AGENT_RATE_HZ, {"service": name}, rate) for name, rate in rates.items()]
+        rows += [(telemetry.AGENT_COST, {}, state.cost_share), (telemetry.AGENT_BUDGET, {}, state.budget)]
         for outcome, tally in (("published", delivery.published), ("dropped", delivery.dropped)):
-            found.append((telemetry.AGENT_MESSAGES, {"outcome": outcome}, tally.messages))
-        found.append((telemetry.AGENT_WAITING, {}, delivery.unsent.messages))
-        return [*found, (telemetry.AGENT_SPOOL, {}, state.spooled_bytes)]
+            rows.append((telemetry.AGENT_MESSAGES, {"outcome": outcome}, tally.messages))
+        rows.append((telemetry.AGENT_WAITING, {}, delivery.unsent.messages))
+        return [*rows, (telemetry.AGENT_SPOOL, {}, state.spooled_bytes)]
 
 
 def summary(state: State) -> str:

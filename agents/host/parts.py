@@ -1,9 +1,8 @@
 """Parts of an interval, each of one process, merged into the messages of a host.
 
 A message has one service, release and rate and one set of labels, which say what hosts are compared with:
-the processes that share them are merged, with one dictionary of frames. Those of another release or label,
-or at another rate, need a message of their own, since nothing in a message could say which samples are
-whose.
+the processes that share them are merged, with one dictionary of frames. Processes of another release or
+label, or at another rate, need a message of their own, since a message has one of each for all samples.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pipeline.model import Outgoing
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one process was sampled from ``start`` to ``end``, in epoch seconds; perhaps nothing."""
+    """Samples of one process from ``start`` to ``end``, in epoch seconds; perhaps none."""
 
     identity: Identity
     rate_hz: float
@@ -42,7 +41,7 @@ class Encoded:
 
 
 def merge_parts(parts: Iterable[Part], interval_s: float) -> list[Part]:
-    """Merge the parts that one message can hold: of one identity, rate and interval.
+    """Merge the parts that one message can hold: those with the same identity, rate and interval.
 
     A part belongs to the interval that holds its middle: sampling is handed over some milliseconds before or
     after a boundary. No sample is lost or made.
@@ -80,4 +79,6 @@ def encode_part(part: Part, host: str, max_bytes: int) -> Encoded:
     profile = build_profile(part.stacks, source=source, start=part.start, end=part.end)
     encoded, lost = encode_within(replace(profile, id=uuid4().hex), max_bytes)
     key = profile_key(source)
-    return Encoded(tuple((Outgoing("profiles", key, each.value), each.samples) for each in encoded), lost)
+    return Encoded(
+        tuple((Outgoing("profiles", key, message.value), message.samples) for message in encoded), lost
+    )

@@ -10,14 +10,14 @@ from io import FileIO
 from pathlib import Path
 
 MAX_READ = 256 * 1024
-"""Bytes of a command line or an environment that are looked at."""
+"""Most bytes of a command line or an environment that are read."""
 
 _RUNS_NO_MORE = ("Z", "X")
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """What changes while a process runs, and what recognises it.
+    """Properties of a process that change while it runs, and those that identify it.
 
     ``pid`` and ``started`` together name a process: a pid is given again after its end.
     """
@@ -32,7 +32,7 @@ class ProcessStat:
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
-    """What rules look at."""
+    """Properties of a process that rules match."""
 
     pid: int
     command: str  # words with blanks between them; empty for threads of the kernel
@@ -81,7 +81,7 @@ class ProcReader:
         )
 
     def facts(self, pid: int) -> ProcessFacts:
-        """Return what rules look at."""
+        """Return the properties that rules match."""
         user_id = self._user_id(pid)
         entries = (entry.partition("=") for entry in self._read(f"{pid}/environ").split("\0"))
         return ProcessFacts(
@@ -109,8 +109,8 @@ class ProcReader:
 
     def _user_id(self, pid: int) -> int:
         lines = self._read(f"{pid}/status").splitlines()
-        found = next((line.split() for line in lines if line.startswith("Uid:")), [])
-        return int(found[2]) if len(found) > 2 else 0  # the effective one
+        fields = next((line.split() for line in lines if line.startswith("Uid:")), [])
+        return int(fields[2]) if len(fields) > 2 else 0  # the effective one
 
     def _user(self, user_id: int) -> str:
         if user_id not in self._users:

@@ -21,12 +21,12 @@ from pipeline.model.clock import Clock
 from pipeline.model.errors import ConfigError, SmidgenError
 
 ORPHAN_S = 60
-"""How long a kernel outlives an agent that was killed, at most, besides two intervals."""
+"""Most seconds that a kernel outlives a killed agent, besides two intervals."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingSettings:
-    """What the samplings of all processes have in common. ``folder`` is for the files of kernels."""
+    """Settings of the samplings of all processes. ``folder`` is for the files of kernels."""
 
     folder: Path
     interval_s: float
@@ -54,13 +54,13 @@ class ProcessSampling:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask it to end; what was sampled so far is still handed over."""
+        """Ask the sampling to end; samples taken so far are still handed over."""
         self._stopping = True
         if self._sampler:
             self._sampler.stop()
 
     def join(self, timeout_s: float) -> None:
-        """Wait for its end, so many seconds at most."""
+        """Wait for the end of the sampling, with a timeout in seconds."""
         self._thread.join(timeout_s)
 
     @property
@@ -71,7 +71,7 @@ class ProcessSampling:
 
     @property
     def ended(self) -> bool:
-        """Whether it samples no more."""
+        """True once it samples no more."""
         return not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -84,7 +84,7 @@ class ProcessSampling:
             self._settings.wake()
 
     def _sample_at_one_rate(self) -> bool:
-        """Sample until the rate changes; return whether it did, and not the process ended."""
+        """Sample until the rate changes or the process ends; return True if the rate changed."""
         try:
             process = ExistingProcess(self.found.pid)
         except ConfigError:
@@ -130,7 +130,7 @@ class ProcessSampling:
             process,
             interval_s=settings.interval_s,
             clock=settings.clock,
-            attach_s=0.0,  # it is tried again later, and less and less often
+            attach_s=0.0,  # sampling is tried again later, with growing pauses
             stop_s=stop_limit_s(self.rate_hz),
         )
 

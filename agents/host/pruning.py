@@ -1,8 +1,8 @@
 """Pruning of the stacks that a host sends, as far as an error allows (Atys §5.1, §5.3).
 
-Each service has an initialisation stage an hour: shares of its samples are pruned from one interval's stacks,
-and time and error are measured. The share that saves the most within the error is pruned until the next one,
-and none if that saves no time.
+Each service has an initialisation stage once an hour: several shares of one interval's samples are pruned by
+way of trial, and time and error are measured. Until the next stage, the share that saves the most time within
+the allowed error is pruned, and none if no share saves time.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pipeline.model.units import HOUR_S
 log = logging.getLogger(__name__)
 
 PLANNED_S = HOUR_S
-"""How long a service keeps its share."""
+"""Seconds for which a service keeps its share."""
 
 Aggregate = Callable[[Part], object]
-"""What pruned stacks go through, and whose time is to be saved."""
+"""The processing of pruned stacks, whose time pruning saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Pruner:
 
     Args:
         most_error: Largest mean error of the own samples of a service's top functions, as a ratio.
-        rng: By which rare stacks are drawn.
+        rng: Generator for drawing rare stacks.
     """
 
     def __init__(self, most_error: float, rng: np.random.Generator) -> None:
@@ -47,7 +47,7 @@ class Pruner:
         self._planned: dict[str, _Planned] = {}
 
     def prune(self, part: Part, aggregate: Aggregate) -> Part:
-        """Return a merged part whose rare stacks are drawn from; functions keep their samples on average."""
+        """Return a merged part with a draw of its rare stacks; functions keep their samples on average."""
         if not part.stacks:
             return part
         service = part.identity.service

@@ -1,4 +1,4 @@
-"""Rules: which processes are sampled, for which service, and how. The first that matches counts."""
+"""Rules: the processes to sample, the service of each, and how. The first rule that matches counts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ REASONS: Mapping[Reason, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a process must be like; what is None counts for nothing. Patterns may match anywhere in a text."""
+    """Condition on a process; None sets no condition. Patterns may match anywhere in a text."""
 
     command: re.Pattern[str] | None = None
     executable: re.Pattern[str] | None = None
@@ -50,17 +50,17 @@ class Condition:
     @property
     def patterns(self) -> tuple[re.Pattern[str], ...]:
         """All patterns."""
-        given = (self.command, self.executable, self.cgroup, self.container, *self.environment.values())
-        return tuple(pattern for pattern in given if pattern is not None)
+        conditions = (self.command, self.executable, self.cgroup, self.container, *self.environment.values())
+        return tuple(pattern for pattern in conditions if pattern is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How processes are sampled."""
+    """Settings for sampling processes."""
 
     rate_hz: float = DEFAULT_HZ
-    adaptive: bool = False  # it begins at this rate, and follows how much the profile changes
-    planned: bool = False  # it begins at this rate, and follows what the controller plans
+    adaptive: bool = False  # True: this is the first rate; later ones follow the profile's changes
+    planned: bool = False  # True: this is the first rate; later ones are the controller's
     threshold: float | None = None  # gCPU ratio that is planned for; None: the controller's default
     kernel: str = AUTO
     native: bool = False
@@ -91,7 +91,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What one message says of all its samples."""
+    """Properties that all samples of a message share."""
 
     service: str
     release: str = ""
@@ -110,16 +110,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a process: a target, or the reason why there is none."""
+    """Decision on a process: a target, or the reason why there is none."""
 
     target: Target | None
     reason: Reason | None = None
     rule: int = 0  # from 1; 0 is none
-    service: str = ""  # as found, even if it is no name
+    service: str = ""  # as found, even if it is no valid name
 
 
 def decide(facts: ProcessFacts, rules: Sequence[Rule]) -> Decision:
-    """Return what the first rule that matches says of a process."""
+    """Return the decision of the first rule that matches a process."""
     for number, rule in enumerate(rules, start=1):
         groups = match(rule.condition, facts)
         if groups is not None:
@@ -128,7 +128,7 @@ def decide(facts: ProcessFacts, rules: Sequence[Rule]) -> Decision:
 
 
 def match(condition: Condition, facts: ProcessFacts) -> dict[str, str] | None:
-    """Return the named groups of a condition's patterns, None if the process is not like it."""
+    """Return the named groups of a condition's patterns, None if the process does not meet it."""
     groups: dict[str, str] = {}
     if condition.user is not None and condition.user not in (facts.user, str(facts.user_id)):
         return None
@@ -145,27 +145,27 @@ def match(condition: Condition, facts: ProcessFacts) -> dict[str, str] | None:
     for pattern, text in texts:
         if pattern is None:
             continue
-        found = pattern.search(text)
-        if not found:
+        groups_match = pattern.search(text)
+        if not groups_match:
             return None
-        groups |= {name: value or "" for name, value in found.groupdict().items()}
+        groups |= {name: value or "" for name, value in groups_match.groupdict().items()}
     return groups
 
 
 def names_in(text: str) -> set[str]:
-    """Return what a text takes from the process, but for its environment."""
+    """Return the variables that a text refers to, except those of the environment."""
     return {name for name in _TEMPLATE.findall(text) if not name.startswith(_ENV)}
 
 
 KNOWN_NAMES = frozenset({"service", "release", "region", "pod", "container"})
-"""What texts may take without a pattern."""
+"""Variables that texts may use without a pattern."""
 
 
 def fill(text: str, environment: Mapping[str, str], known: Mapping[str, str]) -> str:
-    """Put what a process says into a text; what it does not say is empty."""
+    """Replace the variables of a text by the values of a process; missing values are empty."""
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1]
+    def value(reference: re.Match[str]) -> str:
+        name = reference[1]
         return environment.get(name[len(_ENV) :], "") if name.startswith(_ENV) else known.get(name, "")
 
     return _TEMPLATE.sub(value, text).strip()
@@ -174,7 +174,7 @@ def fill(text: str, environment: Mapping[str, str], known: Mapping[str, str]) ->
 def _decide_by(rule: Rule, number: int, facts: ProcessFacts, groups: Mapping[str, str]) -> Decision:
     if rule.ignore:
         return Decision(None, "ignored", number)
-    known = {
+    captured = {
         "pod": pod_uid(facts.cgroup),
         "container": container_id(facts.cgroup),
         **resource_attributes(facts.environment),
@@ -182,14 +182,14 @@ def _decide_by(rule: Rule, number: int, facts: ProcessFacts, groups: Mapping[str
     }
 
     def filled(text: str) -> str:
-        found = fill(text, facts.environment, known)
-        return "".join(character if character.isprintable() else "?" for character in found)[:MAX_TEXT]
+        filled_text = fill(text, facts.environment, captured)
+        return "".join(character if character.isprintable() else "?" for character in filled_text)[:MAX_TEXT]
 
     service = filled(rule.service)
     if not SERVICE.fullmatch(service):
         return Decision(None, "invalid_service" if service else "no_service", number, service)
     labels = {name: filled(text) for name, text in rule.labels.items()}
     labels |= {"region": filled(rule.region), "pod": filled(rule.pod)}
-    given = tuple(sorted((name, value) for name, value in labels.items() if value))
-    identity = Identity(service, filled(rule.release), given)
+    filled_labels = tuple(sorted((name, value) for name, value in labels.items() if value))
+    identity = Identity(service, filled(rule.release), filled_labels)
     return Decision(Target(number, identity, rule.how, filled(rule.endpoint)), None, number, service)

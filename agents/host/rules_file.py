@@ -1,4 +1,4 @@
-"""The settings file of the host agent: rules, and the bounds of what it may take."""
+"""The settings file of the host agent: rules, and bounds of the agent's resources."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def parse_rate_hz(value: object) -> float:
     """
     if value == ADAPTIVE:
         return FASTEST_HZ
-    found = _FRACTION.fullmatch(value) if isinstance(value, str) else None
+    fraction = _FRACTION.fullmatch(value) if isinstance(value, str) else None
     rate = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
-    if found and int(found[2]):
-        rate = int(found[1]) / int(found[2])
+    if fraction and int(fraction[2]):
+        rate = int(fraction[1]) / int(fraction[2])
     if not LOWEST_HZ <= rate <= HIGHEST_HZ or (rate > 1 and rate != int(rate)):
         raise ValueError(
             f"should be samples a second from 1/60 to {HIGHEST_HZ:g}, above 1 a whole number, or {ADAPTIVE}"
@@ -45,12 +45,12 @@ def parse_share(value: object, what: str = "a share of the host's CPU such as 1%
     """Read a share such as ``1%``.
 
     Raises:
-        ValueError: it is none, or not between 0 and 100 %; the text says ``what`` it should be.
+        ValueError: it is no share, or not between 0 and 100 %; the message names ``what`` it should be.
     """
-    found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
-    if not found or not 0 < float(found[1]) <= 100:
+    percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    if not percent or not 0 < float(percent[1]) <= 100:
         raise ValueError(f"should be {what}")
-    return float(found[1]) / 100
+    return float(percent[1]) / 100
 
 
 def _pattern(value: object) -> object:
@@ -72,7 +72,7 @@ _Threshold = Annotated[float, BeforeValidator(lambda value: share_of(str(value))
 
 @dataclass(frozen=True, slots=True)
 class HostConfig:
-    """What a settings file says."""
+    """Content of a settings file."""
 
     rules: tuple[Rule, ...]
     interval_s: float = 10.0
@@ -85,11 +85,11 @@ class HostConfig:
     prune: float = 0.0  # largest error by which rare stacks are pruned; 0 prunes none
 
 
-_HOST, _RULE, _HOW = HostConfig(rules=()), Rule(), How()  # whose defaults are those of files
+_HOST, _RULE, _HOW = HostConfig(rules=()), Rule(), How()  # its defaults are those of settings files
 
 
 class _Match(StrictModel):
-    """What a process must be like."""
+    """Condition on a process."""
 
     command: _Pattern | None = None
     executable: _Pattern | None = None
@@ -202,8 +202,8 @@ def parse_fleet_config(content: bytes, where: str) -> HostConfig:
         )
     config = _to_config(file)
     rules = (
-        replace(rule, how=replace(rule.how, planned=given.rate is None))
-        for rule, given in zip(config.rules, file.rules, strict=True)
+        replace(rule, how=replace(rule.how, planned=entry.rate is None))
+        for rule, entry in zip(config.rules, file.rules, strict=True)
     )
     return replace(config, rules=tuple(rules))
 
@@ -246,6 +246,6 @@ def _to_rule(rule: _Rule) -> Rule:
     )
 
 
-def _condition(given: _Match) -> Condition:
-    environment: Mapping[str, re.Pattern[str] | None] = given.environment
-    return Condition(given.command, given.executable, given.user, given.cgroup, given.container, environment)
+def _condition(entry: _Match) -> Condition:
+    environment: Mapping[str, re.Pattern[str] | None] = entry.environment
+    return Condition(entry.command, entry.executable, entry.user, entry.cgroup, entry.container, environment)

@@ -1,4 +1,4 @@
-"""Where a host agent's rules come from: a file of the host, or a gateway that serves a fleet's."""
+"""Source of a host agent's rules: a file of the host, or a gateway that serves a fleet's rules."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from pipeline.model.errors import ConfigError
 log = logging.getLogger(__name__)
 
 ASK_S = 30.0
-"""How often a gateway is asked for other rules."""
+"""Seconds between two requests for new rules."""
 
 FIRST_S = 5.0
-"""How often it is asked until there are any."""
+"""Seconds between two requests until there are rules."""
 
 CLOSE_S = 1.0
 
 
 class RulesSource(Protocol):
-    """Gives rules at the start and whenever they change. No call waits for anybody."""
+    """Returns rules at the start and whenever they change. No call blocks."""
 
     def start(self, wake: Callable[[], None]) -> None:
-        """Begin to look for rules; ``wake`` is called, from any thread, when there are other ones."""
+        """Begin to look for rules; ``wake`` is called, from any thread, when there are new ones."""
 
     def changed(self) -> HostConfig | None:
-        """Return rules that came since the last call, None if there are none."""
+        """Return rules that came since the last call, or None."""
 
     def planned(self) -> Mapping[str, float]:
         """Return rates of services that were planned since the last call."""
@@ -45,17 +45,17 @@ class RulesSource(Protocol):
         """Look for other rules now."""
 
     def report(self, state: State) -> None:
-        """Take how it is with the agent."""
+        """Take the state of the agent."""
 
     def close(self) -> None:
         """Look no more."""
 
 
 class FileRules:
-    """Rules of a file, which is read again when it is asked for.
+    """Rules of a file, which is read again on request.
 
     Raises:
-        ConfigError: the file is wrong at the start; later that is a line in the log.
+        ConfigError: the file is wrong at the start; later errors are only logged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,10 +63,10 @@ class FileRules:
         self._next: HostConfig | None = load_host_config(path)
 
     def start(self, wake: Callable[[], None]) -> None:
-        """Do nothing: there are rules."""
+        """Do nothing: the rules were read at the start."""
 
     def changed(self) -> HostConfig | None:
-        """Return what was read since the last call."""
+        """Return the rules that were read since the last call."""
         config, self._next = self._next, None
         return config
 
@@ -82,7 +82,7 @@ class FileRules:
             log.error("the rules stay as they were: %s", error)
 
     def report(self, state: State) -> None:
-        """Do nothing: nobody is interested."""
+        """Do nothing: no gateway receives the state."""
 
     def close(self) -> None:
         """Do nothing."""
@@ -91,7 +91,7 @@ class FileRules:
 class GatewayRules:
     """Rules of a fleet. A thread asks a gateway for them, and sends it the agent's status.
 
-    While the gateway is away the rules stay as they were, and so they do where new ones are wrong.
+    The rules stay as they were while the gateway is away, and if new ones are wrong.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class GatewayRules:
         self._planned: Mapping[str, float] = {}
         self._status: AgentStatus | None = None
         self._known = ""  # version that came last
-        self._followed = ""  # version that was right
+        self._followed = ""  # last version that was valid
         self._away_since: float | None = None
         self._thread = threading.Thread(target=self._run, name="fleet rules", daemon=True)
 
@@ -135,7 +135,7 @@ class GatewayRules:
         self._due.set()
 
     def report(self, state: State) -> None:
-        """Send a status; of several that could not be sent, the last."""
+        """Send a status; of several that wait, only the last is sent."""
         self._status = status_of(self._host, self._followed, state)
         self._due.set()
 

@@ -13,7 +13,7 @@ from agents.host.process_sampling import ProcessSampling, SamplingSettings
 log = logging.getLogger(__name__)
 
 MOST_REASONS = 100
-"""Reasons that are logged: what a kernel says may differ from process to process."""
+"""Most reasons that are logged: messages of a kernel may differ from process to process."""
 
 Key = tuple[int, float]
 
@@ -30,12 +30,12 @@ class Samplings:
 
     @property
     def keys(self) -> frozenset[Key]:
-        """Which processes are sampled."""
+        """Keys of the processes that are sampled."""
         return frozenset(self._running)
 
     @property
     def running(self) -> Sequence[ProcessSampling]:
-        """What samples now."""
+        """The samplings that run."""
         return tuple(self._running.values())
 
     def waiting(self, now: float) -> frozenset[Key]:
@@ -51,25 +51,25 @@ class Samplings:
 
         Args:
             chosen: Processes to sample.
-            present: All that still live, so that what is known of others is forgotten.
+            present: All processes that still live; backoffs of others are forgotten.
             now: Epoch seconds.
         """
         self._reap(now)
-        wanted = {found.key: found for found in chosen}
+        wanted = {process.key: process for process in chosen}
         for key, sampling in list(self._running.items()):
             if key not in wanted or wanted[key].target != sampling.found.target:
                 sampling.stop()
                 self._ending.append(self._running.pop(key))
         self._backoffs = {key: backoff for key, backoff in self._backoffs.items() if key in present}
         busy = {sampling.found.key for sampling in self._ending}
-        for key, found in wanted.items():
+        for key, process in wanted.items():
             backoff = self._backoffs.get(key)
             if key not in self._running and key not in busy and not (backoff and backoff.until > now):
-                self._running[key] = ProcessSampling(found, self._settings)
+                self._running[key] = ProcessSampling(process, self._settings)
                 self._running[key].start()
 
     def stop(self, timeout_s: float) -> None:
-        """End all samplings, and wait so many seconds at most."""
+        """End all samplings, and wait for them with a timeout in seconds."""
         self._ending += self._running.values()
         self._running = {}
         for sampling in self._ending:

@@ -1,4 +1,4 @@
-"""Loop of the host agent: when it scans, publishes, measures, reads its rules again and ends."""
+"""Loop of the host agent: the times at which it scans, publishes, measures, reads rules again and ends."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from pipeline.settings.topics import Topics
 log = logging.getLogger(__name__)
 
 GRACE_S = 1.0
-"""How long after an interval its parts are waited for: kernels write their stacks when they end."""
+"""Seconds to wait for the parts of an interval after its end: kernels write their stacks when they end."""
 
 SUMMARY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """What a command gives: where rules come from, the host's name, and where its numbers are served."""
+    """Options of the command: the source of rules, the host's name, and the address of the numbers."""
 
     rules: Path | FleetClient
     host: str
@@ -47,7 +47,7 @@ class HostOptions:
 
 
 class _Signals:
-    """Notes SIGINT and SIGTERM, which end the agent, and SIGHUP, which has it read its rules again."""
+    """Records SIGINT and SIGTERM, which end the agent, and SIGHUP, after which it reads its rules again."""
 
     def __init__(self) -> None:
         self.wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -59,7 +59,7 @@ class _Signals:
         self.wakes.put(None)
 
     def wait(self, timeout_s: float | None) -> None:
-        """Wait for a signal or a wake, so many seconds at most."""
+        """Wait for a signal or a wake, with a timeout in seconds."""
         with contextlib.suppress(queue.Empty):
             self.wakes.get(timeout=timeout_s)
 
@@ -201,7 +201,7 @@ class _Loop:
         self._source.report(state)
 
     def _follow_rules(self) -> bool:
-        """Use other rules if there are any; return whether there were."""
+        """Use new rules if there are any; return whether there were."""
         if self._signals.reloading:
             self._signals.reloading = False
             self._source.ask()
@@ -226,7 +226,7 @@ def _page(options: HostOptions, settings: Settings, agent: HostAgent) -> Iterato
     if options.metrics is None:
         yield
         return
-    from agents.host.page import metrics_page  # aiohttp, which an agent without a page does not need
+    from agents.host.page import metrics_page  # imports aiohttp, which only the page needs
 
     with metrics_page(agent.numbers.samples, *options.metrics, settings.token) as url:
         log.info("metrics: %s", url)

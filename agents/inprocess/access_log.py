@@ -26,17 +26,17 @@ from agents.inprocess.observer import (
 
 log = logging.getLogger(__name__)
 
-_FAILED = 500  # what servers answer for an application that raises
+_FAILED = 500  # status that servers send for an application that raises
 
 
 class AccessLog:
-    """Writes a line a request to a file; one that is renamed or removed is begun anew, as in a rotation.
+    """Writes one line per request to a file; after a rename or removal (rotation) it begins a new file.
 
     Lines have the keys ``time`` (of the end, epoch seconds), ``method``, ``path``, ``status`` and
     ``duration`` (seconds). Query strings are not written.
 
     Args:
-        path: The file, to whose end lines are added.
+        path: The file to append to.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -48,7 +48,7 @@ class AccessLog:
 
         Args:
             app: The application.
-            endpoint: As of ``wrap_wsgi``: its pattern is written for the path, so that it is the type.
+            endpoint: As of ``wrap_wsgi``; its pattern is written instead of the path, so that it is the type.
         """
 
         def begin(environ: Environ) -> Observation:
@@ -75,7 +75,7 @@ class AccessLog:
         return observe_asgi(app, begin)
 
     def write(self, line: str) -> None:
-        """Add a line; the first that cannot be written is a warning of the application's log."""
+        """Add a line; the first that cannot be written is logged as a warning."""
         try:
             self._file.handle(logging.LogRecord("smidgen", logging.INFO, "", 0, line, None, None))
         except OSError as error:
@@ -94,7 +94,7 @@ class AccessLog:
             duration = round(time.perf_counter() - begin, 6)
             try:
                 name = endpoint() if endpoint else None
-            except Exception:  # an application's own code, which must not cost it the request
+            except Exception:  # an error in the application's function must not fail the request
                 name = None
             spelt = name.split(" ", 1) if name and " " in name else (method, path)
             fields = {"time": round(time.time(), 6), "method": spelt[0], "path": spelt[1]}
@@ -105,7 +105,7 @@ class AccessLog:
 
 class _File(WatchedFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:
-        """Hand on why a line could not be written."""
+        """Raise the error of a line that could not be written."""
         error = sys.exc_info()[1]
         if error is not None:
             raise error

@@ -1,4 +1,4 @@
-"""Labels of threads and asyncio tasks, for work whose frames nobody can mark, such as that of a span."""
+"""Labels of threads and asyncio tasks, for work whose frames cannot be marked, such as that of a span."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Carrier: TypeAlias = Any
 """A task, or a thread's identity where no task runs."""
 
 Labels: TypeAlias = Callable[[], tuple[Label, ...]]
-"""Says what a carrier is labelled with by the time that it is sampled."""
+"""Returns the labels of a carrier when it is sampled."""
 
 _of_threads: dict[int, tuple[Labels, ...]] = {}
 _of_tasks: WeakKeyDictionary[Any, tuple[Labels, ...]] = WeakKeyDictionary()
 
 
 def current_carrier() -> Carrier:
-    """Return what runs the caller."""
+    """Return the carrier that runs the caller."""
     asyncio: Any = sys.modules.get("asyncio")
     if asyncio and asyncio._get_running_loop() is not None and (task := asyncio.current_task()):
         return task
@@ -30,7 +30,7 @@ def current_carrier() -> Carrier:
 
 
 def attach(carrier: Carrier, labels: Labels) -> None:
-    """Label a carrier; what was attached last is what counts."""
+    """Label a carrier; the labels attached last count."""
     table = _table(carrier)
     table[carrier] = (*table.get(carrier, ()), labels)
 
@@ -38,7 +38,7 @@ def attach(carrier: Carrier, labels: Labels) -> None:
 def detach(carrier: Carrier, labels: Labels) -> None:
     """Take labels off a carrier."""
     table = _table(carrier)
-    remaining = tuple(each for each in table.get(carrier, ()) if each is not labels)
+    remaining = tuple(attached for attached in table.get(carrier, ()) if attached is not labels)
     if remaining:
         table[carrier] = remaining
     else:
@@ -66,7 +66,7 @@ def carry(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 def forget_carriers() -> None:
-    """Forget everything: of a process that was forked, only one thread is left."""
+    """Forget all labels: after a fork, the child has only one thread."""
     _of_threads.clear()
 
 

@@ -22,7 +22,7 @@ from agents.inprocess.senders import open_sender
 log = logging.getLogger("smidgen")
 
 EXIT_S = 3.0
-"""How long the end of a process waits for the last interval to be sent."""
+"""Seconds that the end of a process waits for the last interval to be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,13 @@ def start(
 ) -> bool:
     """Begin to sample this process in a daemon thread; return whether it does.
 
-    What is not given is taken from ``SMIDGEN_SERVICE``, ``SMIDGEN_HOST``, ``SMIDGEN_RELEASE`` and so on.
-    What is wrong costs one line in the log ``smidgen``, never an exception. A sampler that runs goes on.
+    Missing arguments are taken from ``SMIDGEN_SERVICE``, ``SMIDGEN_HOST``, ``SMIDGEN_RELEASE`` and so on.
+    An error is one line in the log ``smidgen``, never an exception. A sampler that runs already goes on.
 
     Args:
         service: Service that the samples belong to.
         host: This machine's name by default.
-        release: What runs, such as a version or commit.
+        release: Version or commit that runs.
         labels: Properties of the host or process, such as its region.
         rate_hz: Samples a second and thread.
         interval: One message is sent per interval, in seconds or as ``10s``; each begins at a multiple of it.
@@ -72,12 +72,12 @@ def start(
         wall: Count waiting threads too.
         budget: Largest share of one CPU that sampling may take.
     """
-    given = {name: value for name, value in locals().items() if value is not None}
+    arguments = {name: value for name, value in locals().items() if value is not None}
     if _process.run:
         log.warning("the sampler runs already")
         return True
     try:
-        _start(read_options(given, os.environ))
+        _start(read_options(arguments, os.environ))
     except Exception as error:  # an application goes on without its samples
         log.warning("not sampling: %s", error)
         return False
@@ -120,7 +120,7 @@ def _start(options: Options) -> None:
 
 
 def _after_fork() -> None:
-    """Sample a forked process too: it has the memory of the sampler, and no thread and connection of it."""
+    """Sample a forked process too: it inherits the sampler's memory, but not its thread and connection."""
     run, _process.run = _process.run, None
     forget_carriers()
     if not run:
@@ -137,5 +137,5 @@ def _stop_with_multiprocessing() -> None:
     """Send the last interval of a child of ``multiprocessing``, which ends without hooks of ``atexit``."""
     util = sys.modules.get("multiprocessing.util")
     if util:
-        # Its own finalizers are cleared only after this hook, so ours is added by its hook.
+        # multiprocessing clears its finalizers after this hook, so ours is added by its own hook.
         util.register_after_fork(_process, lambda _process: util.Finalize(None, stop, exitpriority=100))

@@ -1,10 +1,9 @@
-"""Which threads are on CPU at the moment of a sample, by two looks at the kernel's clock of each thread.
+"""Threads on CPU at the moment of a sample, by two readings of the kernel's clock of each thread.
 
-A sampler inside the process cannot see who ran before it got the interpreter's lock, and who burnt CPU since
-the last sample may sleep by now: charged by that, a thread that waits most of the time would burn its CPU in
-what it waits in. So a sample is two looks a tenth of a millisecond apart, and a thread counts with the
-probability that it was on CPU between them. The mean is right whatever the thread does, also for bursts
-shorter than that.
+A sampler inside the process cannot see which thread ran before it got the interpreter's lock. A thread that
+used CPU since the last sample may wait by now: its CPU would be charged to the function in which it waits.
+So a sample reads the clocks twice, a tenth of a millisecond apart, and a thread counts with the probability
+that it was on CPU in between. The mean is unbiased, also for bursts shorter than that.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 
 LOOK_S = 0.0001
-"""Time between the two looks at least; the scheduler and the interpreter's lock add as much again."""
+"""Least time between the two readings; the scheduler and the interpreter's lock add as much again."""
 
 
 class NoThreadClock(Exception):
@@ -51,7 +50,7 @@ def read_clocks(except_for: Collection[int] = ()) -> dict[int, int]:
     clocks: dict[int, int] = {}
     main = threading.main_thread()
     for thread in threading.enumerate():
-        native_id = os.getpid() if thread is main else thread.native_id  # after a fork Python has an old one
+        native_id = os.getpid() if thread is main else thread.native_id  # after a fork Python has the old id
         if thread.ident and native_id and thread.ident not in except_for:
             try:
                 clocks[thread.ident] = thread_cpu_ns(native_id)
@@ -66,9 +65,9 @@ def choose_running(
     """Return the threads that count in a sample, and how many were on CPU at all.
 
     Args:
-        before: CPU time of each thread at the first look, in nanoseconds.
-        after: At the second look.
-        elapsed_ns: Wall time between the looks.
+        before: CPU time of each thread at the first reading, in nanoseconds.
+        after: CPU time at the second reading.
+        elapsed_ns: Wall time between the readings.
         draw: A uniform random number from 0 to 1.
     """
     chosen: list[int] = []

@@ -1,7 +1,7 @@
 """Endpoints of WSGI and ASGI applications: each request runs under a frame that carries its endpoint.
 
-The endpoint is asked for when a request is sampled, so a request that is not costs nothing, and a route may
-be found while the request goes on.
+The endpoint is asked for only when a request is sampled: other requests cost nothing, and the route may be
+found while the request goes on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def wrap_wsgi(app: WsgiApp, endpoint: Callable[[Environ], str | None]) -> WsgiAp
     """Return a WSGI application that does what ``app`` does, under the endpoint of each request.
 
     ``endpoint`` gets the environ, perhaps while the request goes on; it returns a route's pattern such as
-    ``GET /cart/{id}``, not its path, or None as long as it does not know.
+    ``GET /cart/{id}``, not its path, or None while the route is unknown.
     """
     return observe_wsgi(app, partial(_begin, endpoint))
 

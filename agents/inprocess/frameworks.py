@@ -70,7 +70,7 @@ async def aiohttp_middleware(request: Any, handler: Callable[[Any], Awaitable[An
     return await handler(request)
 
 
-aiohttp_middleware.__middleware_version__ = 1  # type: ignore[attr-defined]  # what web.middleware sets
+aiohttp_middleware.__middleware_version__ = 1  # type: ignore[attr-defined]  # set by web.middleware
 
 
 def aiohttp_endpoint(request: Any) -> str | None:
@@ -88,8 +88,8 @@ class StarletteMiddleware:
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         """Answer a request."""
         if sampling.on and scope["type"] != "lifespan":
-            asked = dict(scope)  # routers of mounted applications change the scope itself
-            put_late(sys._getframe(), lambda: _label(starlette_endpoint(asked, scope)))
+            outer = dict(scope)  # routers of mounted applications change the scope itself
+            put_late(sys._getframe(), lambda: _label(starlette_endpoint(outer, scope)))
         await self._app(scope, receive, send)
 
 

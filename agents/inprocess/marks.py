@@ -1,8 +1,8 @@
 """Annotations of running frames (``SetFrameMetadata``, FBDetect §3.2), read by the sampler.
 
-A mark is kept where a frame keeps its trace function: it is there as long as the frame runs, also while a
-coroutine waits, and goes with it. Python calls a trace function only while a debugger traces the thread; a
-mark then returns itself. A frame that a debugger traces already gets no mark.
+A mark is kept where a frame keeps its trace function: it exists as long as the frame, also while a
+coroutine waits. Python calls a trace function only while a debugger traces the thread; a
+mark then returns itself. A frame that a debugger traces gets no mark.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from agents.profiles.annotate import annotate
 P = ParamSpec("P")
 R = TypeVar("R")
 Label: TypeAlias = tuple[Literal["endpoint", "metadata"], str]
-"""What a frame, a thread or a task is annotated with: a kind and its value."""
+"""Annotation of a frame, a thread or a task: a kind and its value."""
 
 MAX_LABELS = 16
 """Most labels of one frame; more are left out."""
 
 
 class Switch:
-    """Whether a sampler runs: without one, annotations cost a look at it and nothing else."""
+    """True while a sampler runs; without one, annotations only check this flag."""
 
     __slots__ = ("on",)
 
@@ -38,7 +38,7 @@ sampling = Switch()
 
 
 class Mark:
-    """Labels of a frame, and a function that knows one more by the time that it is sampled."""
+    """Labels of a frame, and a function that returns one more when the frame is sampled."""
 
     __slots__ = ("_late", "labels")
 
@@ -47,7 +47,7 @@ class Mark:
         self._late = late
 
     def read(self) -> tuple[Label, ...]:
-        """Return all labels; in the sampler's thread, so what is wrong with the function stays there."""
+        """Return all labels. Runs in the sampler's thread, where errors of the function are caught."""
         if self._late:
             try:
                 label = self._late()
@@ -63,7 +63,7 @@ class Mark:
 
 
 def set_frame_metadata(*values: str, endpoint: str | None = None) -> None:
-    """Annotate the frame that calls, and all that it calls, until it returns.
+    """Annotate the calling frame, and all that it calls, until it returns.
 
     Each value becomes a gCPU series of its own, so use few distinct ones. A second call replaces what the
     first one set.
@@ -118,11 +118,11 @@ def labels_of(frame: FrameType) -> tuple[Label, ...]:
 
 def labels_above(frame: FrameType | None) -> tuple[Label, ...]:
     """Return the labels of a frame and of all that called it, the nearest first, each once."""
-    found: dict[Label, None] = {}
+    labels: dict[Label, None] = {}
     while frame:
-        found.update(dict.fromkeys(labels_of(frame)))
+        labels.update(dict.fromkeys(labels_of(frame)))
         frame = frame.f_back
-    return tuple(found)
+    return tuple(labels)
 
 
 def under_labels(fn: Callable[P, R], labels: tuple[Label, ...]) -> Callable[P, R]:

@@ -40,8 +40,8 @@ def build_messages(
 ) -> Iterator[Message]:
     """Yield the messages of an interval, one without samples if the process was idle.
 
-    Each has an id of its own, derived from ``message_id``, so that one that arrives twice counts once. What
-    is larger than ``max_bytes`` is split; a stack that is so by itself is left out.
+    Each has an id of its own, derived from ``message_id``, so that one that arrives twice counts once. A
+    message larger than ``max_bytes`` is split; a stack that is too large by itself is left out.
     """
     counts: Counts = [(name_stack(stack), count) for stack, count in interval.stacks.items()]
     yield from _within([pair for pair in counts if pair[0]], interval, identity, message_id, max_bytes)
@@ -88,7 +88,7 @@ def _as_json(counts: Counts, interval: Interval, identity: Identity, message_id:
 
 
 def _number(frame: NamedFrame, numbers: dict[str, int], annotations: dict[int, dict[str, object]]) -> int:
-    name = frame.name.encode("utf-8", "replace").decode()  # a path may hold what is no text
+    name = frame.name.encode("utf-8", "replace").decode()  # a path may hold bytes that are no text
     index = numbers.setdefault(name, len(numbers))
     if frame.annotation:
         kind, value = frame.annotation

@@ -16,7 +16,7 @@ AsgiApp: TypeAlias = Callable[[Scope, Any, Any], Awaitable[None]]
 
 @dataclass(slots=True)
 class Observation:
-    """One request that is observed, and what is called for it.
+    """The callbacks of one observed request.
 
     ``run`` is given each frame under which the application's code runs, ``body`` each chunk of the request's
     body that the application reads, and ``end`` the status of the answer, 0 if there was none. None of them
@@ -38,8 +38,8 @@ class Observation:
 def observe_wsgi(app: WsgiApp, begin: Callable[[Environ], Observation | None]) -> WsgiApp:
     """Return a WSGI application that does what ``app`` does, observed.
 
-    ``begin`` is called for each request, and returns None for one that is not observed. The end of a request
-    is that of its answer, which a server closes even if it breaks it off.
+    ``begin`` is called for each request, and returns None for one that is not observed. A request ends
+    with its answer, which a server closes even if the answer breaks off.
     """
 
     def wrapped(environ: Environ, start_response: Any) -> Iterable[bytes]:
@@ -104,13 +104,13 @@ def observe_asgi(app: AsgiApp, begin: Callable[[Scope], Observation | None]) -> 
 
 
 def _is_whole(answer: Iterable[bytes], environ: Environ) -> bool:
-    """Return whether an answer of WSGI is there already, or sent by the server in a way of its own."""
+    """Return whether a WSGI answer is complete already, or sent by the server itself."""
     file = environ.get("wsgi.file_wrapper")
     return isinstance(answer, list | tuple) or (isinstance(file, type) and isinstance(answer, file))
 
 
 class _Answer:
-    """An answer whose parts the application makes one after the other; it ends with the last or is closed."""
+    """An answer whose parts the application makes one by one; it ends with the last, or when closed."""
 
     def __init__(self, answer: Iterable[bytes], request: Observation) -> None:
         self._answer = answer
@@ -135,7 +135,7 @@ class _Answer:
 
 
 class _Input:
-    """The body of a request, of which an observer sees what the application reads."""
+    """The body of a request; an observer sees the bytes that the application reads."""
 
     def __init__(self, stream: Any, see: Callable[[bytes], None]) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""What the sampler is asked to do: arguments of ``start``, or else variables of the environment."""
+"""Options of the sampler: arguments of ``start``, or else variables of the environment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PREFIX = "SMIDGEN_"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Where samples come from: what all messages of a process have in common."""
+    """Source of samples: the properties that all messages of a process share."""
 
     service: str
     host: str
@@ -37,7 +37,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What ``start`` was asked for; ``token`` is sent to a gateway, which may want it."""
+    """Options of ``start``; ``token`` is sent to a gateway, which may require it."""
 
     identity: Identity
     rate_hz: float
@@ -49,10 +49,10 @@ class Options:
 
 
 def read_options(given: Mapping[str, Any], environ: Mapping[str, str]) -> Options:
-    """Merge arguments with the environment (``SMIDGEN_SERVICE`` and so on), which counts for what is None.
+    """Merge arguments with the environment (``SMIDGEN_SERVICE`` and so on), which stands in for None.
 
     Raises:
-        ValueError: what is missing or wrong, by its name.
+        ValueError: an option is missing or wrong; the message names it.
     """
 
     def of(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Sending in the background: bounded, repeated while the receiver is away, never in the application's way."""
+"""Sending in the background: bounded, repeated while the receiver is away, never blocking the application."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.inprocess.messages import Message
 log = logging.getLogger("smidgen")
 
 MAX_WAITING_BYTES = 8 * 2**20
-"""Most that waits while the receiver is away; then the oldest messages are dropped."""
+"""Most bytes that wait while the receiver is away; beyond, the oldest messages are dropped."""
 
 FIRST_RETRY_S = 0.5
 LAST_RETRY_S = 30.0
@@ -34,13 +34,13 @@ class Refused(Exception):
 
 
 class Sender(Protocol):
-    """Where messages go."""
+    """Destination of messages."""
 
     def offer(self, message: Message) -> None:
         """Take a message without waiting."""
 
     def close(self, timeout_s: float) -> None:
-        """Send what waits, for at most so long, and end."""
+        """Send waiting messages, with a timeout in seconds, and end."""
 
     def threads(self) -> tuple[int, ...]:
         """Return the identities of its threads, which are not sampled."""
@@ -51,7 +51,7 @@ class Outbox:
 
     Args:
         deliver: Delivers one message; raises TryLater or Refused.
-        max_bytes: Most that waits.
+        max_bytes: Most bytes that wait.
         first_retry_s: Pause before the second attempt; it doubles with each one.
     """
 
@@ -76,7 +76,7 @@ class Outbox:
         self._thread.start()
 
     def offer(self, message: Message) -> None:
-        """Take a message without waiting; the oldest are dropped for it if there is no room."""
+        """Take a message without waiting; if there is no room, the oldest messages are dropped."""
         with self._lock:
             self._waiting.append(message)
             self._bytes += len(message.value)
@@ -87,7 +87,7 @@ class Outbox:
         self._news.set()
 
     def close(self, timeout_s: float) -> None:
-        """Send what waits, for at most so long, and end; say what was not sent."""
+        """Send waiting messages, with a timeout in seconds, and end; log how many were not sent."""
         self._deadline = time.monotonic() + timeout_s
         self._closing.set()
         self._news.set()
@@ -138,7 +138,7 @@ class Outbox:
             self._drop(message)
 
     def _outage(self, error: TryLater | None) -> None:
-        """Say once that an outage begins or has ended."""
+        """Log once that an outage begins or has ended."""
         if error and not self._away:
             log.warning("not sent, tried again in the background: %s", error)
         elif self._away and not error:

@@ -26,12 +26,12 @@ def main() -> None:
     parser.add_argument("--wall", action="store_true", default=None, help="count waiting threads too")
     parser.add_argument("--budget", help="largest share of one CPU that sampling may take (0.01)")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- SCRIPT|-m MODULE [ARGUMENT...]")
-    given = vars(parser.parse_args())
-    command = given.pop("command")[1:] if given["command"][:1] == ["--"] else given.pop("command")
+    arguments = vars(parser.parse_args())
+    command = arguments.pop("command")[1:] if arguments["command"][:1] == ["--"] else arguments.pop("command")
     if command[:1] in ([], ["-m"]) and len(command) < 2:
         parser.error("give a script, or -m and a module, after --")
     try:
-        check_target(read_options(given, os.environ).send_to)
+        check_target(read_options(arguments, os.environ).send_to)
     except ValueError as error:
         parser.error(str(error))
     if command[0] != "-m" and not os.path.exists(command[0]):
@@ -39,20 +39,20 @@ def main() -> None:
     if command[0] == "-m" and (missing := _missing_module(command[1])):
         sys.exit(f"{sys.executable}: {missing}")  # 1, as from Python
     logging.getLogger("smidgen").addHandler(logging.StreamHandler())
-    start(**given)
+    start(**arguments)
     _run(command)
 
 
 def _missing_module(name: str) -> str:
     """Return why a module cannot be run, empty if it can; what it imports may still be missing."""
     try:
-        found = importlib.util.find_spec(name)
-        if found is not None and found.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
             name = f"{name}.__main__"
-            found = importlib.util.find_spec(name)
+            spec = importlib.util.find_spec(name)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         return f"Error while finding module specification for {name!r} ({type(error).__name__}: {error})"
-    return "" if found else f"No module named {name}"
+    return "" if spec else f"No module named {name}"
 
 
 def _run(command: list[str]) -> None:

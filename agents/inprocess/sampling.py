@@ -24,17 +24,17 @@ SHORTEST_SHARE = 0.25
 LARGEST_GAP_S = 1.0
 """An interval begins where the one before ended, unless the clock is farther away than this."""
 
-_COST_MEMORY = 0.1  # what one sample adds to the mean cost
-_FEWEST = 20  # samples before the cost is known
+_COST_MEMORY = 0.1  # weight of one sample in the mean cost
+_FEWEST = 20  # samples after which the cost is known
 
 
 class Sampler:
-    """A daemon thread that samples until it is stopped; whatever fails in it ends it with one line.
+    """A daemon thread that samples until it is stopped; an error in it ends it with one line in the log.
 
     Args:
         options: Rate, interval, budget, and whether to count CPU or wall time.
         hand_over: Takes each interval; must not wait.
-        others: Identities of threads that are not to be sampled, besides this one.
+        others: Returns the identities of further threads that are not sampled.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Sampler:
         seconds = end - now
         began = at = time.monotonic()
         while True:
-            # A mean of 1/rate, and nothing of the period of timers and loops in it.
+            # Random pauses of mean 1/rate are not in step with timers and loops.
             at = max(at + self._random.uniform(0, 2 / rate_hz), time.monotonic())
             if self._stopping.wait(min(at, began + seconds) - time.monotonic()) or at >= began + seconds:
                 break
@@ -136,7 +136,7 @@ def interval_end(start: float, interval_s: float) -> float:
 def affordable_hz(asked_hz: float, rate_hz: float, cost_s: float, budget: float) -> float:
     """Return the rate of the next interval: what is asked for, or a half, a quarter … within the budget.
 
-    The rate rises again only where twice of it takes at most half of the budget, so that it does not swing.
+    The rate rises only if the doubled rate takes at most half of the budget, so that it does not oscillate.
 
     Args:
         asked_hz: The rate that was asked for.

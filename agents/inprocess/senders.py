@@ -1,4 +1,4 @@
-"""Where profiles go: a gateway over HTTP, Kafka, a file, or a function."""
+"""Senders of profiles: to a gateway over HTTP, Kafka, a file, or a function."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from agents.inprocess.outbox import Outbox, Refused, Sender, TryLater
 
 TIMEOUT_S = 10.0
 PATH = "/profiles"
-"""Where a gateway takes messages of ``profiles`` as they are."""
+"""Path at which a gateway takes messages of ``profiles``."""
 
 _TRY_AGAIN = (408, 425, 429)
 
 
 def open_sender(options: Options) -> Sender:
-    """Return what sends to where the options say.
+    """Return the sender that the options name.
 
     Raises:
-        ValueError: that makes no sense.
+        ValueError: the options are invalid.
     """
     to = options.send_to
     if callable(to):
@@ -57,7 +57,7 @@ def check_target(to: SendTo) -> SplitResult:
 
 
 class Gateway:
-    """Posts messages to ``/profiles`` of a gateway, over a connection that is kept."""
+    """Posts messages to ``/profiles`` of a gateway, over a persistent connection."""
 
     def __init__(self, parts: SplitResult, token: str = "") -> None:
         self._secure = parts.scheme == "https"
@@ -76,16 +76,16 @@ class Gateway:
 
         Raises:
             TryLater: the gateway does not answer, is full, or fails.
-            Refused: it says that it never takes this message.
+            Refused: the gateway will never take this message.
         """
-        import http.client  # imported in the sender's thread: most of what starting would cost
+        import http.client  # imported in the sender's thread: it would take most of the time of a start
 
-        kept = self._connection is not None
+        reused = self._connection is not None
         try:
             status, reason, after_s = self._post(value)
         except (OSError, http.client.HTTPException) as error:
             self._close()
-            if kept:  # closed by the other side while nothing was sent: no outage yet
+            if reused:  # closed by the other side while nothing was sent: no outage yet
                 return self.deliver(value)
             raise TryLater(f"{self._address[0]}: {error or type(error).__name__}") from None
         if 200 <= status < 300:
@@ -118,7 +118,7 @@ class Gateway:
 
 
 class _Publisher(Protocol):
-    """What ``agents.publishing.publisher.BackgroundPublisher`` does for us."""
+    """Methods of ``agents.publishing.publisher.BackgroundPublisher`` that are used here."""
 
     def offer(self, message: Any, samples: int = 0) -> None: ...
 
@@ -129,7 +129,7 @@ class KafkaSender:
     """Publishes with the agent's own publisher.
 
     Raises:
-        ValueError: Smidgen is installed without what that needs, or its settings are wrong.
+        ValueError: packages for Kafka are not installed, or its settings are wrong.
     """
 
     def __init__(self, broker: str, identity: Identity) -> None:
@@ -161,11 +161,11 @@ class KafkaSender:
         self._publisher.offer(self._outgoing("profiles", self._key, message.value), message.samples)
 
     def close(self, timeout_s: float) -> None:
-        """Send what waits, for at most so long, and end."""
+        """Send waiting messages, with a timeout in seconds, and end."""
         self._publisher.close(timeout_s)
 
     def threads(self) -> tuple[int, ...]:
-        """Return none: what publishing costs counts for the service."""
+        """Return none: the publisher's threads are sampled as part of the service."""
         return ()
 
 

@@ -21,7 +21,7 @@ SERVICE_KEY = "smidgen.service"
 
 
 class _Root:
-    """The outermost span of a request in this process, or what entered elsewhere."""
+    """The outermost span of a request in this process, or the endpoint with which it entered elsewhere."""
 
     __slots__ = ("_endpoint", "_service", "_span")
 
@@ -37,7 +37,7 @@ class _Root:
 
 
 class SpanProcessor:
-    """Labels what runs a span: ``tracer_provider.add_span_processor(SpanProcessor())``.
+    """Labels the carriers of spans: ``tracer_provider.add_span_processor(SpanProcessor())``.
 
     The thread or task in which a span starts counts for its root span until it ends. Spans that are not
     recorded are not seen.
@@ -47,16 +47,16 @@ class SpanProcessor:
         self._running: dict[int, tuple[_Root, Carrier, Any]] = {}
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:
-        """Begin to count for the span's root; called by the SDK in the thread that starts the span."""
+        """Label the carrier with the span's root; called by the SDK in the thread that starts the span."""
         if not sampling.on:
             return
         try:
             self._begin(span, parent_context)
-        except Exception:  # a request is served, whatever its tracing looks like
+        except Exception:  # errors of tracing must not fail the request
             return
 
     def on_end(self, span: Any) -> None:
-        """Cease to count for the span; called by the SDK in any thread."""
+        """Take the span's label off; called by the SDK in any thread."""
         running = self._running.pop(span.context.span_id, None)
         if running:
             _, carrier, labels = running
@@ -79,8 +79,8 @@ class SpanProcessor:
         parent = span.parent
         if parent is None or parent.is_remote:
             root = _Root(span, *_baggage_of(parent_context))
-        elif known := self._running.get(parent.span_id):
-            root = known[0]
+        elif running := self._running.get(parent.span_id):
+            root = running[0]
         else:
             return  # its parent has ended, or began before the sampler
         carrier = current_carrier()
@@ -94,7 +94,7 @@ class SpanProcessor:
 
 @contextmanager
 def origin(endpoint: str, service: str = "") -> Iterator[None]:
-    """Name, in the baggage of the requests that are sent within, the endpoint and service where all began.
+    """Put the request's first endpoint and service into the baggage of requests that are sent within.
 
     Needs opentelemetry-api; without it, or within what another service has begun, it does nothing.
     """

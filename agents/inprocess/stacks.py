@@ -24,10 +24,10 @@ RawStack: TypeAlias = tuple[str, ...]
 """Frames as ``name (file)``, which ``agents.profiles.naming`` names."""
 
 MAX_DEPTH = 2000
-"""Most frames of a stack; of a deeper one those next to the root are left out."""
+"""Most frames of a stack; of a deeper stack, those next to the root are left out."""
 
 MAX_TRIES = 3
-"""Most readings of one sample; of the last one a stack may be cut where a thread went on."""
+"""Most readings for one sample; in the last one, the stack of a thread that ran on may be cut."""
 
 _CACHED_CODES = 65_536
 
@@ -46,12 +46,14 @@ class StackReader:
             running = running_tasks()
             now: dict[int, FrameType] = {}
             try:
-                stacks = [self.read(frames[each], each, running) for each in threads if each in frames]
+                stacks = [
+                    self.read(frames[thread], thread, running) for thread in threads if thread in frames
+                ]
                 now = sys._current_frames()
-                if all(now.get(each) is frames.get(each) for each in threads):
+                if all(now.get(thread) is frames.get(thread) for thread in threads):
                     break
             finally:
-                # They hold the frame of this function, which holds them: what they refer to would live on.
+                # Break the reference cycle with this function's frame, which would keep the frames alive.
                 frames.clear()
                 now.clear()
                 running.clear()
@@ -61,7 +63,7 @@ class StackReader:
         """Return the stack that ends in a frame.
 
         Between the frames of an event loop and those of the task that it runs stand the frames of the
-        tasks that await it, so that a cost counts at all who wait for it; likewise in a pool's thread those
+        tasks that await it, so that a cost counts for all who wait for it; likewise in a pool's thread those
         of the tasks that await its result. ``running`` are the tasks that
         run, by the frames of their outermost coroutines.
         """
@@ -87,7 +89,7 @@ class StackReader:
     def _add_waiting(
         self, texts: list[str], tasks: Iterable[Any], labels: tuple[Label, ...]
     ) -> tuple[Label, ...]:
-        """Add the frames of tasks that wait, and without labels so far those of the first that has some."""
+        """Add the frames of waiting tasks; without labels so far, those of the first task that has some."""
         for task in tasks:
             for frame in reversed(waiting_frames(task)):
                 self._add(texts, frame)
@@ -98,12 +100,12 @@ class StackReader:
 
     def _add(self, texts: list[str], frame: FrameType) -> None:
         code = frame.f_code
-        known = self._texts.get(id(code))
-        if known is None:
+        cached = self._texts.get(id(code))
+        if cached is None:
             if len(self._texts) >= _CACHED_CODES:
                 self._texts.clear()
-            known = self._texts[id(code)] = (code, frame_text(code))
-        texts.append(known[1])
+            cached = self._texts[id(code)] = (code, frame_text(code))
+        texts.append(cached[1])
         _add_labels(texts, labels_of(frame))
 
 

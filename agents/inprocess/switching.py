@@ -1,9 +1,9 @@
 """The interpreter's switch interval: how long a sample waits for a thread that computes.
 
-With Python's 5 ms a sampler gets the lock mostly when a thread gives it up to wait: work in shorter bursts is
-never seen, only what it waits in. While at most one thread computes, a short interval costs nothing, since
-nobody but the sampler asks for the lock; where several compete it makes them switch more often, so it is
-longer there.
+With Python's 5 ms, a sampler mostly gets the lock when a thread releases it to wait: it would see only waits,
+never work in shorter bursts. While at most one thread computes, a short interval costs nothing, since only
+the sampler asks for the lock. If several threads compete, a short interval makes them switch more often, so
+a longer one is set.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ DEFAULT_S = 0.005
 FINE_S = 0.0001
 COARSE_S = 0.001
 
-_MEMORY = 0.05  # what one sample adds to the share of samples with several busy threads
+_MEMORY = 0.05  # weight of one sample in the share of samples with several busy threads
 _CONTENDED = 0.2
 _UNCONTENDED = 0.1
 
 
 class SwitchInterval:
-    """Sets the interval by what samples see, unless the application has set one of its own."""
+    """Sets the interval by the number of busy threads in samples, unless the application has set one."""
 
     def __init__(self) -> None:
         self._contended_share = 0.0
@@ -39,7 +39,7 @@ class SwitchInterval:
             self._set(FINE_S)
 
     def restore(self) -> None:
-        """Set the interval to what it was, if nobody else has set it meanwhile."""
+        """Restore the former interval, unless the application has set one meanwhile."""
         if self._is_ours():
             sys.setswitchinterval(DEFAULT_S)
         self._ours = 0.0

@@ -1,8 +1,8 @@
-"""asyncio: which tasks run, who awaits them, and the frames of those who wait.
+"""asyncio: the tasks that run, the tasks that await them, and the frames of waiting tasks.
 
-A task's own stack ends at the event loop. Who awaits it stands in its callbacks: the task that awaits it
+A task's own stack ends at the event loop. Its callbacks hold what awaits it: the task that awaits it
 directly, a task group, or a future (of ``gather``, ``wait``, ``shield`` or ``wait_for``) that another task
-awaits, also one that a pool's thread settles. Python 3.14 says it itself. Of several who await one task
+awaits, also one that a pool's thread settles. Python 3.14 has an API for it. If several await one task,
 the first one counts.
 """
 
@@ -18,7 +18,7 @@ MAX_AWAITING = 50
 
 
 POOL_FRAMES = ("_WorkItem.run", "WorkerThread.run")
-"""Qualified names of the functions in which pools run what they were given."""
+"""Qualified names of the functions in which pools run their work."""
 
 
 def running_tasks() -> dict[FrameType, Any]:
@@ -76,29 +76,29 @@ def _awaiter(future: Any, depth: int) -> Any:
     """Return the task that awaits a future, through at most a few other futures; None if there is none."""
     if depth > 5:
         return None
-    for each in getattr(future, "_asyncio_awaited_by", None) or ():
-        return each if _is_task(each) else _awaiter(each, depth + 1)
+    for waiter in getattr(future, "_asyncio_awaited_by", None) or ():
+        return waiter if _is_task(waiter) else _awaiter(waiter, depth + 1)
     callbacks = [callback for callback, _context in getattr(future, "_callbacks", None) or ()]
     for callback in callbacks or list(getattr(future, "_done_callbacks", ())):
         owner = getattr(callback, "__self__", None)
-        for each in (owner, getattr(owner, "_parent_task", None)):
-            if _is_task(each):
-                return each
+        for waiter in (owner, getattr(owner, "_parent_task", None)):
+            if _is_task(waiter):
+                return waiter
         for between in _futures_of(callback):
-            if between is not future and (found := _awaiter(between, depth + 1)):
-                return found
+            if between is not future and (awaiter := _awaiter(between, depth + 1)):
+                return awaiter
     return None
 
 
 def _futures_of(callback: Any) -> list[Any]:
-    """Return the plain futures that a callback will settle: it holds them in its closure or arguments."""
+    """Return the plain futures that a callback will settle, which it holds in its closure or arguments."""
     held = list(getattr(callback, "args", ()))
     for cell in getattr(callback, "__closure__", None) or ():
         try:
             held.append(cell.cell_contents)
         except ValueError:  # an empty cell
             continue
-    return [each for each in held if hasattr(each, "_callbacks") and not _is_task(each)]
+    return [value for value in held if hasattr(value, "_callbacks") and not _is_task(value)]
 
 
 def _is_task(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A log that is written: what comes after a position, through rotation."""
+"""A log that is being written: lines after a position, through rotation."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ log = logging.getLogger(__name__)
 
 
 class FollowedLog:
-    """A log that is written: what comes after now or a position, through rotation by renaming or truncation.
+    """A log that is being written: lines after now or a position, through rotation by renaming or truncation.
 
     It need not exist yet. ``read`` never waits.
 
     Args:
         path: The log.
-        position: Where to go on.
-        is_new: Whether all of the log is new, which was not there when it was followed last.
+        position: Position to go on from.
+        is_new: True if the log did not exist when it was followed last, so that all of it is new.
 
     Raises:
         ConfigError: the file is there and cannot be read.
@@ -31,7 +31,7 @@ class FollowedLog:
         self._path = path
         self._file: OpenLog | None = None
         self._next: deque[OpenLog] = deque()
-        self._is_followed = False  # by a file that has lines
+        self._is_followed = False  # replaced by a file that has lines
         if position:
             self._resume(position)
         else:
@@ -41,16 +41,16 @@ class FollowedLog:
 
     @property
     def position(self) -> Position | None:
-        """Where the first line begins that was not returned yet; None while there is no file."""
+        """Position of the first line that was not returned yet; None while there is no file."""
         return self._file.position if self._file else None
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the last call of ``read`` returned all that there was."""
+        """True if the last call of ``read`` returned all lines."""
         return self._file is None or (self._file.is_at_end and not self._is_followed)
 
     def head(self) -> list[str]:
-        """Return the first lines of the file, which say what it is like; empty if it is not there yet.
+        """Return the first lines of the file, which show its format; empty if it does not exist yet.
 
         Raises:
             ConfigError: it cannot be read.
@@ -59,7 +59,7 @@ class FollowedLog:
             return self._file.head() if self._file else []
 
     def read(self) -> list[str]:
-        """Return the lines that were written since the last call; one that has no end yet is kept back.
+        """Return the lines that were written since the last call, but for an incomplete last line.
 
         Raises:
             ConfigError: the file is there and cannot be read.
@@ -72,14 +72,14 @@ class FollowedLog:
             if self._file.is_truncated:
                 self._reopen()
             if self._file is None:
-                return []  # truncated, and removed then
+                return []  # truncated, then removed
             self._is_followed = bool(self._next) or self._is_replaced()
             lines = self._file.read()
             if lines or not self._file.is_at_end:
                 return lines
             if self._next:
                 return self._go_on()
-            if self._is_followed:  # since before it was read to its end
+            if self._is_followed:  # a later file existed before this one was read to its end
                 lines = self._file.finish()
                 self._reopen()
         return lines
@@ -91,7 +91,7 @@ class FollowedLog:
                 file.close()
 
     def _go_on(self) -> list[str]:
-        """Return the last line of a rotated file if it has no end, and go on with the next file."""
+        """Return the incomplete last line of a rotated file, if any, and go on with the next file."""
         assert self._file is not None
         lines = self._file.finish()
         if self._file.is_damaged:
@@ -101,7 +101,7 @@ class FollowedLog:
         return lines
 
     def _reopen(self) -> None:
-        """Go on where what follows the position is now: the file was renamed, or copied and truncated."""
+        """Find the position again after a rotation: the file was renamed, or copied and truncated."""
         assert self._file is not None
         before = self._file
         self._resume(before.position, is_read=not before.is_truncated)
@@ -125,9 +125,9 @@ class FollowedLog:
             log.warning("%s: was rotated: what came before is read from %s", self._path, self._file.name)
 
     def _is_replaced(self) -> bool:
-        """Return whether another file has lines that come after this one; until then it is kept.
+        """Return whether another file has later lines; until then this one is followed.
 
-        A server may write to it until it is asked to open its log anew.
+        A server may write to a renamed file until it reopens its log.
         """
         assert self._file is not None
         try:

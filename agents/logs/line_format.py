@@ -1,7 +1,7 @@
-"""Formats of access logs: what of a line says time, request, status and duration.
+"""Formats of access logs: the time, request, status and duration of a line.
 
-Known are the common and the combined format, formats of nginx (``log_format``) and Apache (``LogFormat``) as
-they stand in their configuration, W3C's of IIS with its ``#Fields``, and JSON, an object a line.
+Known are the common and the combined format, formats of nginx (``log_format``) and Apache (``LogFormat``) in
+the notation of their configuration, W3C's of IIS with its ``#Fields``, and JSON, an object a line.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Parse = Callable[[str], Fields | None]
 NAMES = ("auto", "common", "combined", "json", "w3c")
 
 NOTHING: Fields = ("", "", "", "")
-"""Stands for a line that speaks of no request, such as a comment."""
+"""Stands for a line without a request, such as a comment."""
 
 _QUOTED = r'[^"]*(?:\\"[^"]*)*'
-"""What stands between quotes: Apache puts a backslash before a quote within."""
+"""Pattern of a quoted text: Apache puts a backslash before a quote inside."""
 
 _COMMON = re.compile(rf'[^\[]*\[([^\]]+)\] "({_QUOTED})" (\d{{3}})\b')
 
@@ -42,7 +42,7 @@ _NGINX: Mapping[str, tuple[str, float]] = {
     "request_time": ("duration", 1.0),
     "upstream_response_time": ("duration", 1.0),
 }
-"""nginx' variables that are read: what each says, and of a duration its unit in seconds."""
+"""Variables of nginx that are read: the meaning of each, and for durations the unit in seconds."""
 
 _DIRECTIVE = re.compile(r"%(?:[<>]|[!\d,]+)?(?:\{([^}]*)\})?(\^?[a-zA-Z]{1,2}?)(?![a-zA-Z])")
 _APACHE: Mapping[str, tuple[str, float]] = {
@@ -65,7 +65,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "status": ("status", "status_code", "response"),
     "duration": ("request_time", "duration", "duration_ms", "elapsed_ms", "latency"),
 }
-"""Keys of JSON, the first one that a line has counts."""
+"""Keys of JSON lines; the first one that a line has counts."""
 
 _W3C = {
     "cs-method": "method",
@@ -78,7 +78,7 @@ _UNIT_ENDINGS = {"_ms": 1e-3, "_us": 1e-6, "_ns": 1e-9}
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
-    """A format: ``parse`` returns a line's fields, None if it is no such line."""
+    """A format: ``parse`` returns a line's fields, None if the line does not match."""
 
     name: str
     parse: Parse
@@ -86,7 +86,7 @@ class LineFormat:
 
 
 def line_format(text: str, first_line: str = "", keys: Mapping[str, str] | None = None) -> LineFormat:
-    """Return a format by its name, or by nginx' or Apache's notation; ``auto`` goes by the first line.
+    """Return a format by its name, or by the notation of nginx or Apache; ``auto`` uses the first line.
 
     Args:
         text: One of NAMES, or a format such as ``$remote_addr [$time_local] "$request" $status``.
@@ -94,7 +94,7 @@ def line_format(text: str, first_line: str = "", keys: Mapping[str, str] | None 
         keys: Of JSON, by what they say: time, request, method, target, status, duration.
 
     Raises:
-        ConfigError: it is none, or has no time or request.
+        ConfigError: the text is no format, or the format has no time or request.
     """
     name = text if text in NAMES else ""
     if text == "auto":
@@ -108,9 +108,9 @@ def line_format(text: str, first_line: str = "", keys: Mapping[str, str] | None 
     if name:
         return LineFormat(name, _common)
     if "$" in text:
-        return _custom(text, _VARIABLE, lambda found: _NGINX.get(found[1], ("", 0.0)))
+        return _custom(text, _VARIABLE, lambda placeholder: _NGINX.get(placeholder[1], ("", 0.0)))
     if "%" in text:
-        # In the configuration it stands between quotes, so that those within have a backslash.
+        # In the configuration the format is quoted, so quotes inside have a backslash.
         return _custom(text.replace('\\"', '"').replace("\\t", "\t"), _DIRECTIVE, _apache)
     raise ConfigError(
         f"--format: should be one of {', '.join(NAMES)} or a format of nginx or Apache, not {text[:50]!r}"
@@ -118,12 +118,12 @@ def line_format(text: str, first_line: str = "", keys: Mapping[str, str] | None 
 
 
 def _common(line: str) -> Fields | None:
-    found = _COMMON.match(line)
-    return (*found.groups(), "") if found else None  # type: ignore[return-value]
+    match = _COMMON.match(line)
+    return (*match.groups(), "") if match else None  # type: ignore[return-value]
 
 
-def _apache(found: re.Match[str]) -> tuple[str, float]:
-    argument, directive = found[1], found[2]
+def _apache(match: re.Match[str]) -> tuple[str, float]:
+    argument, directive = match[1], match[2]
     if (
         directive == "t"
         and argument
@@ -136,14 +136,14 @@ def _apache(found: re.Match[str]) -> tuple[str, float]:
 def _custom(
     text: str, variable: re.Pattern[str], meaning: Callable[[re.Match[str]], tuple[str, float]]
 ) -> LineFormat:
-    """Return a format of which each variable reaches up to what stands behind it."""
+    """Return a format in which each variable extends to the literal text after it."""
     pattern, position, unit_s = "", 0, 1.0
     seen: set[str] = set()
-    for found in variable.finditer(text):
-        pattern += re.escape(text[position : found.start()])
-        position = found.end()
-        says, scale = meaning(found)
-        if variable is _DIRECTIVE and says == "time" and not found[1]:
+    for placeholder in variable.finditer(text):
+        pattern += re.escape(text[position : placeholder.start()])
+        position = placeholder.end()
+        says, scale = meaning(placeholder)
+        if variable is _DIRECTIVE and says == "time" and not placeholder[1]:
             pattern += r"\[(?P<time>[^\]]+)\]"
         else:
             end = text[position : position + 1]
@@ -163,30 +163,30 @@ def _by_groups(pattern: re.Pattern[str], names: set[str]) -> Parse:
     match = pattern.match
     method = "method" if "request" not in names and "method" in names else ""
     wanted = ("time", "request" if "request" in names else "target", "status", "duration")
-    given = tuple(name for name in wanted if name in names)
+    groups = tuple(name for name in wanted if name in names)
     lacking = [index for index, name in enumerate(wanted) if name not in names]
 
     def parse(line: str) -> Fields | None:
-        found = match(line)
-        if not found:
+        fields_match = match(line)
+        if not fields_match:
             return None
-        fields = list(found.group(*given))
+        fields = list(fields_match.group(*groups))
         for index in lacking:
             fields.insert(index, "")
         if "request" not in names:
-            fields[1] = f"{found[method] if method else '-'} {fields[1]}"
+            fields[1] = f"{fields_match[method] if method else '-'} {fields[1]}"
         return fields[0], fields[1], fields[2], fields[3]
 
     def parse_whole(line: str) -> Fields | None:
-        found = match(line)
-        # For speed: one call for all four.
-        return found.group("time", "request", "status", "duration") if found else None  # type: ignore[return-value]
+        fields_match = match(line)
+        # one call for all four is faster
+        return fields_match.group("time", "request", "status", "duration") if fields_match else None  # type: ignore[return-value]
 
     return parse_whole if {"time", "request", "status", "duration"} <= names else parse
 
 
 class _W3cLines:
-    """Lines of W3C's extended format: which columns they have, comments say, and may say it anew."""
+    """Parser of W3C's extended format: comment lines name the columns, and may change them."""
 
     def __init__(self) -> None:
         self._columns: dict[str, int] = {}
@@ -215,7 +215,7 @@ def _unit_s(key: str) -> float:
 
 
 def _scaled(value: object, scale: float) -> str:
-    """Return a number, or a text that is one, in seconds; empty if it is none."""
+    """Return a number, or a text with one, in seconds; empty if it is no number."""
     try:
         return str(float(str(value)) * scale)
     except ValueError:
@@ -231,10 +231,10 @@ def _json(keys: Mapping[str, str]) -> LineFormat:
 
     def value(line: dict[str, object], says: str) -> str:
         for key in candidates[says]:
-            if (found := line.get(key)) is not None and not isinstance(found, dict | list):
+            if (member := line.get(key)) is not None and not isinstance(member, dict | list):
                 is_scaled = says == "duration" and unit_s == 1.0
                 scale = _unit_s(key) if is_scaled else 1.0
-                return str(found) if scale == 1.0 else _scaled(found, scale)
+                return str(member) if scale == 1.0 else _scaled(member, scale)
         return ""
 
     def parse(text: str) -> Fields | None:
@@ -247,7 +247,7 @@ def _json(keys: Mapping[str, str]) -> LineFormat:
         target = value(line, "target")
         request = f"{value(line, 'method') or '-'} {target}" if target else value(line, "request")
         time = value(line, "time")
-        status = value(line, "status").removesuffix(".0")  # as those write it whose numbers are all floats
+        status = value(line, "status").removesuffix(".0")  # some writers print all numbers as floats
         return (time, request, status, value(line, "duration")) if time and request else None
 
     return LineFormat("json", parse, unit_s)

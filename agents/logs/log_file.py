@@ -17,7 +17,7 @@ from pipeline.model.errors import ConfigError, file_errors
 
 CHUNK_BYTES = 2**20
 MAX_LINE_BYTES = 2**16
-"""A line is cut here: it can be read from its beginning, and none is kept that never ends."""
+"""Longest line; a longer one is cut: its beginning can be read, and memory stays bounded."""
 
 _GZIP = b"\x1f\x8b"
 
@@ -44,7 +44,7 @@ def read_log(path: Path) -> Iterator[list[str]]:
 
 
 def decompressed(stream: BinaryIO) -> io.BufferedReader | gzip.GzipFile:
-    """Return what a stream holds, by its first bytes."""
+    """Return a stream of the content, decompressed if its first bytes are those of gzip."""
     buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
     is_packed = buffered.peek(2)[:2] == _GZIP
     return gzip.GzipFile(fileobj=buffered) if is_packed else buffered  # type: ignore[return-value]

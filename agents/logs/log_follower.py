@@ -1,9 +1,9 @@
-"""Follower of a log: its lines become counts, and counts messages, each line in exactly one.
+"""Follower of a log: counts lines and publishes the counts as messages; each line counts in exactly one.
 
     read lines → count → write the state: position, open periods, messages → publish the messages
 
-What is published stands in the state before. After a kill the same messages are published again, which
-count once by their ids, and lines after the position are read again, of which nothing was published.
+Messages are in the state before they are published. After a kill they are published again, and count once by
+their ids; lines after the position, of which nothing was published, are read again.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from pipeline.model.errors import ConfigError
 log = logging.getLogger(__name__)
 
 LEARNT = 20_000
-"""Requests of the beginning that are seen before the first is counted."""
+"""Requests at the beginning that are used to learn types before the first one is counted."""
 
 SAVE_S = 5.0
-"""How often the state is written while no period ends: so much is read again after a kill."""
+"""Seconds between two writes of the state while no period ends: that much is read again after a kill."""
 
 Offer = Callable[[Outgoing], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How lines are counted. ``format_of`` returns the format of a log that begins with some lines."""
+    """Settings for counting lines. ``format_of`` returns the format of a log from its first lines."""
 
     options: TallyOptions
     types: RequestTypes
     format_of: Callable[[Sequence[str]], LineFormat]
 
     def begin(self, head: Sequence[str]) -> RequestTally:
-        """Return the tally of a log that begins with these lines."""
+        """Return the tally of a log with these first lines."""
         return RequestTally(self.options, self.learn(head), self.types)
 
     def learn(self, head: Sequence[str], *, names: bool = True) -> LineFormat:
-        """Return the format of a log that begins with these lines, and see ``names`` before they count."""
+        """Return the format of a log with these first lines, and learn the types of requests from them."""
         format_ = self.format_of(head)
         if names:
-            found = [fields for line in head[:LEARNT] if (fields := format_.parse(line))]
-            self.types.learn([request for _, request, status, _ in found if status not in NO_ROUTE])
+            parsed = [fields for line in head[:LEARNT] if (fields := format_.parse(line))]
+            self.types.learn([request for _, request, status, _ in parsed if status not in NO_ROUTE])
         return format_
 
 
@@ -70,21 +70,21 @@ class LogFollower:
         self._outbox = outbox
         self._offer = offer
         self._unsaved: list[Outgoing] = []  # messages that are not in the state yet
-        self._has_news = False  # lines that are not
-        self._kept = 0  # messages that are
+        self._has_news = False  # whether counted lines are not in the state yet
+        self._kept = 0  # messages that are in the state
         self._saved_at = 0.0
         self._is_failing = False
-        kept = state.read() if state else None
-        position = kept.position if kept else None
-        self._log = FollowedLog(path, position, is_new=kept is not None)
+        saved = state.read() if state else None
+        position = saved.position if saved else None
+        self._log = FollowedLog(path, position, is_new=saved is not None)
         self._head = self._log.head()
-        self._learns = not (kept and kept.types.types)
-        if kept:
-            counting.types.restore(kept.types)
+        self._learns = not (saved and saved.types.types)
+        if saved:
+            counting.types.restore(saved.types)
         self.tally = RequestTally(counting.options, self._format(), counting.types)
-        if kept:
-            self._unsaved = self.tally.restore(kept.tally)
-            for message in kept.outbox:
+        if saved:
+            self._unsaved = self.tally.restore(saved.tally)
+            for message in saved.outbox:
                 outbox.put(Pending(Outgoing(message.topic, message.key, message.value.encode())))
         if state:
             self._write()
@@ -96,7 +96,7 @@ class LogFollower:
             lines = self._log.read()
             self._note_format(lines)
             self.tally.add(lines, now)
-            # By the clock a period ends only if all of its lines were read.
+            # The clock ends a period only if all of its lines were read.
             self._unsaved = self.tally.close(now if self._log.is_at_end else None)
             self._has_news = self._has_news or bool(lines)
         is_behind = self._has_news or len(self._outbox.unconfirmed) < self._kept
@@ -109,7 +109,7 @@ class LogFollower:
         return bool(lines or messages)
 
     def close(self, now: float) -> None:
-        """Write the state a last time, once nothing is published any more, and close the log."""
+        """Write the state a last time, after publishing has ended, and close the log."""
         if self._state:
             self._save(now)
         self._log.close()
@@ -118,13 +118,13 @@ class LogFollower:
         return self._counting.learn(self._head, names=self._learns)
 
     def _note_format(self, lines: list[str]) -> None:
-        """Go by the first lines of a log that was not there or empty, and now says what it is like."""
+        """Take the format from the first lines of a log that was missing or empty before."""
         if lines and not self._head:
             self._head = self._log.head() or lines
             self.tally.use(self._format())
 
     def _save(self, now: float) -> bool:
-        """Write the state; return whether that was possible, or there is none. It is tried again later."""
+        """Write the state, if one is kept; return False if that failed, to be tried again later."""
         if not self._state:
             return True
         try:

@@ -15,7 +15,7 @@ _MONTHS = {
     )
 }
 _MILLISECONDS = 1e11
-"""A number from here on, seconds of the year 5138, is of a unit a thousand times smaller."""
+"""A number from here on (the year 5138 in seconds) is in a unit a thousand times smaller."""
 
 
 def log_time(text: str) -> float:
@@ -24,9 +24,9 @@ def log_time(text: str) -> float:
     Raises:
         ValueError: it is none, or not between 2000 and 2100.
     """
-    found = _LOCAL.match(text)
-    if found:
-        day, month, year, hour, minute, second, sign, hours, minutes = found.groups()
+    match = _LOCAL.match(text)
+    if match:
+        day, month, year, hour, minute, second, sign, hours, minutes = match.groups()
         offset = timedelta(hours=int(hours), minutes=int(minutes))
         zone = timezone(-offset if sign == "-" else offset)
         when = datetime(

@@ -21,7 +21,7 @@ from pipeline.model.errors import ConfigError, file_errors
 log = logging.getLogger(__name__)
 
 FINGERPRINT_BYTES = 1024
-"""So many bytes at the beginning of a file, and before a position, say which file it is."""
+"""Bytes at the beginning of a file, and before a position, that identify the file."""
 
 _DAMAGES = (EOFError, zlib.error, gzip.BadGzipFile)
 
@@ -31,10 +31,10 @@ _Text = Annotated[str, Field(strict=True, max_length=64)]
 
 
 class Position(StrictModel):
-    """How far a file was read: ``offset`` bytes, of its content if it is compressed.
+    """Position in a file: ``offset`` bytes were read, of the content if the file is compressed.
 
-    ``head`` is a hash of the file's first bytes, ``tail`` of the last ones before the offset. A file in
-    which nothing was read is known by device and inode alone.
+    ``head`` is a hash of the file's first bytes, ``tail`` of the last ones before the offset. A file of
+    which nothing was read is identified by device and inode alone.
     """
 
     device: _Identity
@@ -53,12 +53,12 @@ class OpenLog:
         self.identity = (status.st_dev, status.st_ino)
         self._file = file
         self._stream = stream
-        self._head = b""  # the first FINGERPRINT_BYTES that were returned
-        self._tail = b""  # and the last
-        self._rest = b""  # of a line without an end, its first MAX_LINE_BYTES
-        self._rest_bytes = 0  # all of it
-        self._behind = b""  # its last FINGERPRINT_BYTES
-        self.is_damaged: bool  # what follows cannot be read
+        self._head = b""  # the first FINGERPRINT_BYTES of the returned bytes
+        self._tail = b""  # the last FINGERPRINT_BYTES of the returned bytes
+        self._rest = b""  # the first MAX_LINE_BYTES of an incomplete line
+        self._rest_bytes = 0  # length of the incomplete line
+        self._behind = b""  # last FINGERPRINT_BYTES of the incomplete line
+        self.is_damaged: bool  # the rest cannot be read
         self._begin_at(0, b"", b"")
 
     @classmethod
@@ -79,7 +79,7 @@ class OpenLog:
 
     @property
     def position(self) -> Position:
-        """Where the first line begins that was not returned yet."""
+        """Position of the first line that was not returned yet."""
         return Position(
             device=self.identity[0],
             inode=self.identity[1],
@@ -95,7 +95,7 @@ class OpenLog:
 
     @property
     def is_truncated(self) -> bool:
-        """Whether the file does not hold any more what was read of it, even if it is as long again."""
+        """True if the file no longer holds the bytes that were read, even if it is as long again."""
         if self._stream is not self._file:
             return False  # nothing is written to a compressed file
         last = (self._tail + self._behind)[-FINGERPRINT_BYTES:]
@@ -103,7 +103,7 @@ class OpenLog:
         return os.pread(self._file.fileno(), len(last), position - len(last)) != last
 
     def go_to(self, position: Position) -> bool:
-        """Read on from a position; return False, and stand at the beginning, if it is none of this file."""
+        """Go to a position; return False, and go to the beginning, if it is not of this file."""
         try:
             if self._goes_on_at(position):
                 return True
@@ -119,7 +119,7 @@ class OpenLog:
         self._begin_at(size, *self._around(size))
 
     def head(self) -> list[str]:
-        """Return the first lines, which say what the file is like; none of a file that is damaged there."""
+        """Return the first lines, which show the format; none if the file is damaged there."""
         before = self._stream.seek(0, os.SEEK_CUR)
         self._stream.seek(0)
         try:
@@ -130,10 +130,10 @@ class OpenLog:
             self._stream.seek(before)
 
     def read(self) -> list[str]:
-        """Return lines, about a megabyte at most; one that has no end yet is kept back."""
-        found = self._next_bytes()
-        self.is_at_end = len(found) < CHUNK_BYTES
-        whole, end, rest = found.rpartition(b"\n")
+        """Return lines, about a megabyte at most, but for an incomplete last one."""
+        content = self._next_bytes()
+        self.is_at_end = len(content) < CHUNK_BYTES
+        whole, end, rest = content.rpartition(b"\n")
         data = self._rest + whole
         if end:
             self._pass(data, self._behind + whole + end, self._rest_bytes + len(whole) + 1)
@@ -143,7 +143,7 @@ class OpenLog:
         return lines_of(data) if end else []
 
     def finish(self) -> list[str]:
-        """Return the last line if it has no end: nothing more is written to this file."""
+        """Return the incomplete last line, when nothing more is written to this file."""
         rest = self._rest
         if rest:
             self._pass(rest, self._behind, self._rest_bytes)
@@ -154,11 +154,11 @@ class OpenLog:
         self._file.close()
 
     def _next_bytes(self) -> bytes:
-        """Return about a megabyte; of a file that is damaged what comes before."""
+        """Return about a megabyte; in a damaged file, the bytes before the damage."""
         parts: list[bytes] = []
         missing = 0 if self.is_damaged else CHUNK_BYTES
         try:
-            # One ``read`` of it all would lose what it decompressed before the damage.
+            # A single ``read`` would lose the bytes that were decompressed before the damage.
             while missing and (part := self._stream.read1(missing)):
                 parts.append(part)
                 missing -= len(part)
@@ -195,7 +195,7 @@ class OpenLog:
         return True
 
     def _around(self, offset: int) -> tuple[bytes, bytes]:
-        """Return the first bytes of the file and those before an offset, and stand there."""
+        """Return the first bytes of the file and those before an offset, and seek to the offset."""
         wanted = min(offset, FINGERPRINT_BYTES)
         self._stream.seek(0)
         head = self._stream.read(wanted)

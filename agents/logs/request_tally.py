@@ -1,4 +1,4 @@
-"""Requests counted by type and period, with how long they took and what became of them."""
+"""Requests counted by type and period, with durations and statuses."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ SCALE = 5
 """Durations are counted in buckets of base ``2 ** 2**-5``: quantiles are right to 2.2 %."""
 
 MOST_CELLS = 200_000
-"""Most types times periods that are open; beyond, the oldest periods are closed."""
+"""Most counts in memory (types times open periods); beyond, the oldest periods are closed."""
 
 MOST_REMEMBERED = 100_000
 MOST_NAMED = 5
-"""Lines that cannot be read of which the numbers are said."""
+"""Most unreadable lines whose numbers are printed."""
 
 MAX_POINTS = 5000
 """Most points of one message."""
@@ -50,14 +50,14 @@ _ZERO = -(2**31)  # the bucket of requests that took no time
 
 @dataclass(frozen=True, slots=True)
 class TallyOptions:
-    """What is counted, and what comes of it. ``lateness_s`` None keeps periods open until ``finish``."""
+    """Options of counting and of the messages. ``lateness_s`` None keeps periods open until ``finish``."""
 
     service: str
     host: str
     release: str = ""
     period_s: float = 30.0
     lateness_s: float | None = None
-    latency: bool = False  # response times are metrics that are judged
+    latency: bool = False  # publish response times as metrics
     errors: bool = False  # and the share of responses of 500 and above
 
 
@@ -84,10 +84,10 @@ class _Cell:
 
 
 class RequestTally:
-    """Counts lines, and returns requests and metrics of the periods that are closed.
+    """Counts lines, and returns requests and metrics of closed periods.
 
-    Time is that of the lines. With a lateness, a period is closed when a line is later than its end by that
-    much; lines of closed periods are counted as ``late`` and left out. The first and the last period, of
+    Time is the time of the lines. With a lateness, a period is closed when a line is later than its end by
+    that much; lines of closed periods are counted as ``late`` and left out. The first and the last period, of
     which a log holds a part, are left out where there are others.
     """
 
@@ -98,23 +98,23 @@ class RequestTally:
         self._cells: dict[int, dict[str, _Cell]] = {}
         self._times: dict[str, int] = {}  # text → period
         self._buckets: dict[str, int] = {}
-        self._seen: set[str] = set()  # types, of which later periods have a number even if that is 0
+        self._seen: set[str] = set()  # types seen; later periods have a count of each, even if it is 0
         self._closed = -(2**62)  # periods before this one
-        self._is_begun = False  # whether the period that began before the log did is done with
+        self._is_begun = False  # whether the first period, which began before the log, is done
         self._latest_s = -math.inf
         self._open_cells = 0
-        self._parts: dict[int, int] = {}  # of periods of which others sent a part, how many did
+        self._parts: dict[int, int] = {}  # period → number of parts that other tallies sent
         self.lines = self.requests = self.invalid = 0
-        self.late = self.others = 0  # of the requests: came too late, have no type of their own
+        self.late = self.others = 0  # requests that came too late, and that have no type of their own
         self.invalid_lines: list[int] = []
 
     def use(self, format_: LineFormat) -> None:
-        """Read the lines that come now in another format."""
+        """Read the lines from now on in another format."""
         self._format = format_
         self._buckets.clear()
 
     def state(self) -> TallyState:
-        """Return what another tally needs to go on."""
+        """Return the state from which another tally can go on."""
         return TallyState(
             host=self._options.host,
             release=self._options.release,
@@ -122,7 +122,7 @@ class RequestTally:
                 PeriodState(period=period, cells={type_: cell.state() for type_, cell in cells.items()})
                 for period, cells in self._cells.items()
             ),
-            parts=tuple(each for each in self._parts.items() if each[0] >= self._closed),
+            parts=tuple(part for part in self._parts.items() if part[0] >= self._closed),
             seen=tuple(sorted(self._seen)),
             closed=self._closed,
             is_begun=self._is_begun,
@@ -130,7 +130,7 @@ class RequestTally:
         )
 
     def restore(self, state: TallyState) -> list[Outgoing]:
-        """Go on from a state; return the messages of what was open under another host or release.
+        """Go on from a state; return the messages of periods that were open under another host or release.
 
         Such a period is sent in parts, whose requests add up, and has no metrics.
         """
@@ -138,8 +138,8 @@ class RequestTally:
         self._closed, self._is_begun = state.closed, state.is_begun
         self._latest_s = -math.inf if state.latest_s is None else state.latest_s
         restored = {
-            each.period: {type_: _Cell.of(cell) for type_, cell in each.cells.items()}
-            for each in state.periods
+            saved_period.period: {type_: _Cell.of(cell) for type_, cell in saved_period.cells.items()}
+            for saved_period in state.periods
         }
         if (state.host, state.release) == (self._options.host, self._options.release):
             self._cells = restored
@@ -149,8 +149,8 @@ class RequestTally:
             first = min(restored)
             del restored[first]
             self._is_begun, self._closed = True, max(self._closed, first + 1)
-        others = replace(self._options, host=state.host, release=state.release)
-        messages = [self._requests(period, restored[period], others) for period in sorted(restored)]
+        sender = replace(self._options, host=state.host, release=state.release)
+        messages = [self._requests(period, restored[period], sender) for period in sorted(restored)]
         for period in restored:
             self._parts[period] = self._parts.get(period, 0) + 1
         return messages
@@ -158,7 +158,7 @@ class RequestTally:
     def add(self, lines: Sequence[str], now: float | None = None) -> None:
         """Count lines; those more than a day ahead of the clock's time ``now`` count as unreadable.
 
-        One wrong year would otherwise close all periods that come.
+        Otherwise one wrong year would close all later periods.
         """
         latest_s = math.inf if now is None else now + DAY_S
         parse, type_of, first = self._format.parse, self._types.of, self.lines
@@ -210,30 +210,30 @@ class RequestTally:
         return self._messages([period for period in self._cells if period < self._closed])
 
     def finish(self) -> list[Outgoing]:
-        """Return messages of all that is open, but for the last period if there are others."""
+        """Return messages of all open periods, except the last one if there are others."""
         return self._messages(self._last())
 
     def table(self) -> dict[str, list[float]]:
         """Return the requests of each type by period: columns, of which ``time`` has epoch seconds.
 
-        The periods are those of ``finish``. One in which nothing came is left out: its log may be missing. If
+        The periods are those of ``finish``. A period without requests is left out: its log may be missing. If
         the log has response times, columns with their geometric means follow, in seconds; NaN without any.
         """
         counted = list(self._take(self._last()))
         columns = {"time": [period * self._options.period_s for period, _ in counted]}
         times: dict[str, list[float]] = {}
         for type_ in sorted(self._seen):
-            each = [cells.get(type_, _NO_REQUESTS) for _, cells in counted]
-            columns[type_] = [float(cell.requests) for cell in each]
-            times[time_column(type_)] = [_typical_s(cell) for cell in each]
+            type_cells = [cells.get(type_, _NO_REQUESTS) for _, cells in counted]
+            columns[type_] = [float(cell.requests) for cell in type_cells]
+            times[time_column(type_)] = [_typical_s(cell) for cell in type_cells]
         has_times = any(math.isfinite(value) for column in times.values() for value in column)
         return columns | times if has_times else columns
 
     def summary(self) -> str:
-        """Return one line: what was counted, and what was not."""
+        """Return one line on the requests that were counted, and those that were not."""
         text = f"{self.requests:,} requests of {len(self._seen)} types in {self.lines:,} lines"
-        others = (self.others, "have no type of their own")
-        for many, which in (others, (self.late, "came after their period was closed")):
+        untyped = (self.others, "have no type of their own")
+        for many, which in (untyped, (self.late, "came after their period was closed")):
             text += f"; {many:,} {which}" if many else ""
         if self.invalid:
             named = ", ".join(map(str, self.invalid_lines))
@@ -259,13 +259,13 @@ class RequestTally:
         return period
 
     def _bucket(self, duration: str) -> int:
-        """Return the bucket of a duration; nginx lists those of several servers, of which the last counts."""
+        """Return the bucket of a duration; nginx lists one for each of several servers, the last counts."""
         try:
             seconds = float(duration.rpartition(",")[2]) * self._format.duration_unit_s
         except ValueError:
             seconds = math.nan
         if not math.isfinite(seconds) or seconds < 0:
-            bucket = _ZERO - 1  # none
+            bucket = _ZERO - 1  # no valid duration
         else:
             bucket = math.ceil(math.log2(seconds) * 2**SCALE) - 1 if seconds else _ZERO
         if len(self._buckets) >= MOST_REMEMBERED:
@@ -284,7 +284,7 @@ class RequestTally:
         return cell
 
     def _last(self) -> list[int]:
-        """Return the periods that a log that ends leaves whole."""
+        """Return the periods that are complete when a log ends."""
         periods = sorted(self._cells)
         if not self._is_begun and len(periods) <= 2:
             self._is_begun = True
@@ -292,7 +292,7 @@ class RequestTally:
         return periods[:-1]
 
     def _take(self, periods: Sequence[int]) -> Iterator[tuple[int, dict[str, _Cell]]]:
-        """Take out periods, which are closed, in order; the first of the log is left out."""
+        """Close and remove periods, in order; the first of the log is left out."""
         for period in sorted(periods):
             cells = self._cells.pop(period)
             self._open_cells -= len(cells)
@@ -304,7 +304,7 @@ class RequestTally:
             yield period, cells
 
     def _messages(self, periods: Sequence[int]) -> list[Outgoing]:
-        """Return the messages of these periods, which are closed."""
+        """Close these periods and return their messages."""
         metrics: dict[str, MetricPoints] = {}
         points: dict[str, list[tuple[float, float]]] = {}
         requests: list[Outgoing] = []
@@ -360,15 +360,15 @@ _NO_REQUESTS = _Cell()
 
 
 def _counts(type_: str, cell: _Cell) -> TypeCounts:
-    responses = tuple(cell.statuses.get(each[0], 0) for each in RESPONSE_CLASSES)
+    responses = tuple(cell.statuses.get(response_class[0], 0) for response_class in RESPONSE_CLASSES)
     return TypeCounts(type_, cell.requests, responses, tuple(sorted(_sketch(cell).items())))
 
 
 def _sketch(cell: _Cell) -> Counter[int]:
-    """Return the response times by bucket; none at all are in the lowest."""
+    """Return the response times by bucket; a duration of 0 is in the lowest one."""
     times: Counter[int] = Counter()
     for bucket, requests in cell.durations.items():
-        if bucket >= _ZERO:  # others said no time
+        if bucket >= _ZERO:  # other requests have no duration
             times[min(max(bucket, MIN_BUCKET), MAX_BUCKET)] += requests
     return times
 

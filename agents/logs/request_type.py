@@ -1,4 +1,4 @@
-"""Types of requests: method and path, with what differs from request to request folded."""
+"""Types of requests: method and path, with identifiers in the path folded."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from agents.logs.tally_state import TypesState
 OTHER = "other"
 
 NO_ROUTE = frozenset(("400", "404", "405", "410", "414", "444", "501"))
-"""Statuses of paths and methods that nothing may answer: whoever scans a service makes up hundreds."""
+"""Statuses of requests without a route: scanners of a service invent hundreds of paths."""
 
 MOST_CHILDREN = 30
-"""Most different names at one depth of a path; where there are more, they name things and are folded."""
+"""Most different names at one depth of a path; if there are more, they are identifiers and folded."""
 
 MOST_PARENTS = 10_000
-"""Most paths of which the names under them are remembered."""
+"""Most paths for which the names under them are remembered."""
 
 MOST_DEPTH = 8
 MOST_REMEMBERED = 100_000
@@ -32,7 +32,7 @@ _FOLDED = re.compile(
     r"|(?P<token>(?=[\w=~-]*\d)(?=[\w=~-]*[A-Za-z])[\w=~-]{20,})"
     r"|(?P<name>[^/ ]*[@%][^/ ]*|[^/ ]{61,}))(?=[/ ]|$)"
 )
-"""What stands in paths for one of many things; the group that matches is how it is spelt then."""
+"""Pattern of identifiers in paths; the name of the matching group replaces the identifier."""
 
 _SPELLINGS = frozenset(f":{name}" for name in _FOLDED.groupindex)
 
@@ -57,43 +57,43 @@ class RequestTypes:
 
     def of(self, request: str) -> str:
         """Return the type of a request such as ``GET /cart/17?x=1 HTTP/1.1``."""
-        found = self._known.get(request)
-        if found is None:
+        type_ = self._known.get(request)
+        if type_ is None:
             folded = self._folded(request)
-            found = self._known.get(folded)
-            if found is None:
-                found = self._known[folded] = self._admitted(self._named(folded))
+            type_ = self._known.get(folded)
+            if type_ is None:
+                type_ = self._known[folded] = self._admitted(self._named(folded))
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
-            self._known[request] = found
-        return found
+            self._known[request] = type_
+        return type_
 
     def of_unanswered(self, request: str) -> str:
-        """Return the type of a request with a status of NO_ROUTE: one that there is, or OTHER."""
+        """Return the type of a request with a status of NO_ROUTE: a known type, or OTHER."""
         folded = self._folded(request)
         if folded.startswith("="):
             return self.of(request)
-        found = self._known.get(folded) or self._named(folded, is_new=False)
-        return found if found in self._types else OTHER
+        type_ = self._known.get(folded) or self._named(folded, is_new=False)
+        return type_ if type_ in self._types else OTHER
 
     def state(self) -> TypesState:
-        """Return what names depend on, besides rules and ``most``."""
+        """Return the state that names depend on, besides rules and ``most``."""
         children = tuple((parent, tuple(sorted(names))) for parent, names in self._children.items())
         return TypesState(types=tuple(sorted(self._types)), children=children)
 
     def restore(self, state: TypesState) -> None:
-        """Go on from a state, of which rules may have changed since."""
+        """Go on from a state; rules may have changed since it was written."""
         self._known.clear()
         self._types = set(state.types)
         self._children = {parent: set(names) for parent, names in state.children}
 
     def learn(self, requests: Sequence[str]) -> None:
-        """See requests before they are counted: names that are too many are folded from the first one on."""
+        """Learn from requests before they are counted, so that names are folded from the first one on."""
         for request in requests:
             self._named(self._folded(request))
 
     def _folded(self, request: str) -> str:
-        """Return method and path, or the name of a rule; of a path what is one of many is folded."""
+        """Return method and path with identifiers folded, or the name of a rule."""
         method, _, rest = request.partition(" ")
         target = rest.partition(" ")[0]
         if "://" in target[:10]:
@@ -107,7 +107,7 @@ class RequestTypes:
         return _BUNDLE.sub(r"\1:hash", folded) if "." in folded else folded
 
     def _named(self, folded: str, *, is_new: bool = True) -> str:
-        """Return the name of a type; ``is_new`` says whether what its path has in it counts as a name."""
+        """Return the name of a type; with ``is_new``, the parts of its path are counted as names."""
         if folded.startswith("="):
             return folded[1:]
         method, _, path = folded.partition(" ")
@@ -144,5 +144,5 @@ class RequestTypes:
         return name
 
 
-def _spelt(found: re.Match[str]) -> str:
-    return f"/:{found.lastgroup}"
+def _spelt(match: re.Match[str]) -> str:
+    return f"/:{match.lastgroup}"

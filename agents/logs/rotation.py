@@ -1,4 +1,4 @@
-"""Rotation of a log: which files hold what was written after a position."""
+"""Rotation of a log: the files with the lines after a position."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from agents.logs.open_log import OpenLog, Position
 from pipeline.model.errors import ConfigError
 
 MOST_ROTATED = 100
-"""Most rotated files that are looked at, those written last."""
+"""Most rotated files that are examined, those written last."""
 
 _WITHIN = r"([-._]\d{4}[-._]?\d{2}[-._]?\d{2}[-._\dTZ]*|\.\d{1,3})?"
-"""What rotation puts before the suffix: a date, or an index. ``access-8080.log`` is a log of its own."""
+"""Infix of rotated files before the suffix: a date, or an index. ``access-8080.log`` is a log of its own."""
 
 _BEHIND = r"([-._][-._\dTZ]*)?"
-"""What it puts at the end: numbers and times."""
+"""Suffixes of rotated files: numbers and times."""
 
 
 def resume(path: Path, position: Position) -> tuple[list[OpenLog], bool]:
-    """Return the open files to read in order, and whether the one of ``position`` is among them.
+    """Return the files to read, opened, in order, and whether the file of ``position`` is among them.
 
     It is the log itself, or a rotated file beside it, renamed, copied or compressed; then come those that
     were written later, and the log. If none is, all of the log is new.
@@ -48,13 +48,13 @@ def _rotated(path: Path, live: OpenLog | None) -> list[OpenLog]:
     """Return the rotated files of a log, open, in the order in which they were last written."""
     stem, suffix = re.escape(path.stem), re.escape(path.suffix)
     pattern = re.compile(rf"{stem}{_WITHIN}{suffix}{_BEHIND}(\.gz)?")
-    found = {file.name: file for file in _files(path.parent) if pattern.fullmatch(file.name)}
-    found.pop(path.name, None)
+    files = {file.name: file for file in _files(path.parent) if pattern.fullmatch(file.name)}
+    files.pop(path.name, None)
     opened = []
-    for file in sorted(found.values(), key=_written)[-MOST_ROTATED:]:
-        if file.name.endswith(".gz") and file.name.removesuffix(".gz") in found:
+    for file in sorted(files.values(), key=_written)[-MOST_ROTATED:]:
+        if file.name.endswith(".gz") and file.name.removesuffix(".gz") in files:
             continue  # it is being compressed
-        with contextlib.suppress(ConfigError):  # not for us to read
+        with contextlib.suppress(ConfigError):  # we may not read it
             rotated = OpenLog.open(Path(file.path), is_rotated=True)
             if rotated and live and rotated.identity == live.identity:
                 rotated.close()  # the log is a link to it

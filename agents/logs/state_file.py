@@ -33,7 +33,7 @@ class Message(StrictModel):
 
 
 class FollowState(StrictModel):
-    """All that a follower needs to go on. ``position`` is None while there is no file."""
+    """State from which a follower can go on. ``position`` is None while there is no file."""
 
     format: Literal[1] = 1
     service: _Text
@@ -56,7 +56,7 @@ class StateFile:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep others from the file, by a lock beside it, since the file itself is replaced.
+        """Lock the file against other agents, by a lock file beside it, since the file itself is replaced.
 
         Raises:
             ConfigError: another agent has it, or its folder cannot be written to.
@@ -73,7 +73,7 @@ class StateFile:
         """Return the state that was written last, None if there is none.
 
         Raises:
-            ConfigError: it cannot be read, is none, or of another log, service or period.
+            ConfigError: it cannot be read, is no state, or is of another log, service or period.
         """
         with file_errors(f"--state: {self._path}"):
             try:

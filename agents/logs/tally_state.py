@@ -1,4 +1,4 @@
-"""State of a count of requests that another process goes on with: open periods, and what names depend on."""
+"""State of a tally from which another process can go on: open periods, and the names under each path."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class PeriodState(StrictModel):
 
 
 class TallyState(StrictModel):
-    """A tally's open periods, and which ones it takes no more.
+    """A tally's open periods, and the bound before which periods are closed.
 
-    ``parts`` says of periods that others have sent a part of how many times, by their number.
+    ``parts`` has pairs of a period's number and the number of parts of it that other tallies have sent.
     """
 
     host: _Text

@@ -1,4 +1,4 @@
-"""Cell: all that hosts of a service counted of one metric in one interval, and the values that it makes."""
+"""Cell: the readings of one metric from all hosts of a service in one interval, and their values."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from agents.metrics.reading import Part, Reading
 from pipeline.model import MetricMetadata
 
 _COUNTING: tuple[Part, ...] = ("bucket", "exponential", "count", "counter")
-"""What says how many there were, the best of them first: a histogram has two of them that say the same."""
+"""Kinds of readings that count, the best first: a histogram has two with the same count."""
 
 _OVER_HOSTS: Mapping[OverHosts, Callable[[Sequence[float]], float]] = {
     "sum": sum,
     "max": max,
     "mean": lambda levels: sum(levels) / len(levels),
 }
-"""Not by fsum: it fails where numbers are too large, which others send."""
+"""Functions over hosts. Not ``fsum``, which raises an error on overflow: senders choose the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellValue:
-    """A value of an interval: what is added to the metric's name, and what it is."""
+    """A value of an interval: the suffix of the metric's name, and the value."""
 
     ending: str
     value: float
@@ -35,7 +35,7 @@ class CellValue:
 
 @dataclass(slots=True)
 class Cell:
-    """Sums over the series of one metric. ``counts`` and ``errors`` are by what counted them."""
+    """Sums over the series of one metric. ``counts`` and ``errors`` are by the kind of reading."""
 
     unit: str = ""
     counts: dict[Part, float] = field(default_factory=dict)
@@ -48,25 +48,25 @@ class Cell:
     def add(
         self, reading: Reading, value: float | Exponential, seconds: float, is_error: bool | None
     ) -> None:
-        """Add what a counter counted, or a level for as long as it held."""
+        """Add the increase of a counter, or a level with the seconds for which it held."""
         part = reading.part
         if isinstance(value, Exponential):
             self.exponential = self.exponential.plus(value) if self.exponential else value
             self._count(part, value.count, is_error)
         elif part == "bucket":
-            found = self.buckets.setdefault(reading.at, [0.0, 0.0])
-            found[0] += value
-            found[1] += 1
+            sums = self.buckets.setdefault(reading.at, [0.0, 0.0])
+            sums[0] += value
+            sums[1] += 1
             if reading.at == math.inf:
                 self._count(part, value, is_error)
         elif part == "quantile":
-            found = self.ranks.setdefault(reading.at, [0.0, 0.0])
-            found[0] += value * seconds
-            found[1] += seconds
+            sums = self.ranks.setdefault(reading.at, [0.0, 0.0])
+            sums[0] += value * seconds
+            sums[1] += seconds
         elif part == "gauge":
-            found = self.levels.setdefault(hash(reading.labels), [0.0, 0.0])
-            found[0] += value * seconds
-            found[1] += seconds
+            sums = self.levels.setdefault(hash(reading.labels), [0.0, 0.0])
+            sums[0] += value * seconds
+            sums[1] += seconds
         else:
             self._count(part, value, is_error)
 
@@ -93,7 +93,7 @@ class Cell:
             yield CellValue(".errors", ratio, MetricMetadata("1", "errors", ""))
 
     def _levels(self, rule: MetricRule, unit: str) -> Iterator[CellValue]:
-        """Yield the level of gauges: of each host its mean over the interval, then over hosts."""
+        """Yield the level of gauges: the mean over hosts of each host's mean over the interval."""
         levels = [total / seconds for total, seconds in self.levels.values() if seconds > 0]
         if not levels:
             return
@@ -101,18 +101,20 @@ class Cell:
         yield CellValue("", _OVER_HOSTS[rule.over_hosts](levels), metadata)
 
     def _quantiles(self, rule: MetricRule, unit: str) -> Iterator[CellValue]:
-        """Yield quantiles: of the buckets of all hosts together, or the mean of those that hosts say."""
+        """Yield quantiles: of the merged buckets of all hosts, or the mean of those that hosts send."""
         metadata = MetricMetadata(unit, rule.kind or kind_of(unit, is_distribution=True), rule.direction)
         if self.buckets:
-            # A bound that not all hosts have says nothing of all of them.
+            # Only bounds that all hosts have are used: others would count a part of the hosts.
             series = max(count for _, count in self.buckets.values())
             at_most = {bound: total for bound, (total, count) in self.buckets.items() if count == series}
-            found = [(rank, bucket_quantile(rank, at_most)) for rank in rule.quantiles]
+            quantiles = [(rank, bucket_quantile(rank, at_most)) for rank in rule.quantiles]
         elif self.exponential is not None:
-            found = [(rank, self.exponential.quantile(rank)) for rank in rule.quantiles]
+            quantiles = [(rank, self.exponential.quantile(rank)) for rank in rule.quantiles]
         else:
-            found = [(rank, total / seconds) for rank, (total, seconds) in self.ranks.items() if seconds > 0]
-        for rank, value in found:
+            quantiles = [
+                (rank, total / seconds) for rank, (total, seconds) in self.ranks.items() if seconds > 0
+            ]
+        for rank, value in quantiles:
             if math.isfinite(value):
                 yield CellValue(f".p{rank * 100:g}", value, metadata)
 

@@ -1,4 +1,4 @@
-"""What units and kinds metrics have by their names and units, and which are taken by default.
+"""Units and kinds of metrics by their names and units, and the metrics that are taken by default.
 
 Names and units are those of OpenTelemetry's semantic conventions, and of Prometheus' naming practices.
 """
@@ -14,7 +14,7 @@ ENDINGS: tuple[tuple[str, str], ...] = (
     ("_ratio", "1"),
     ("_percent", "%"),
 )
-"""Endings of names, without ``_total``, and the unit in UCUM that each stands for."""
+"""Endings of names, without ``_total``, with their units in UCUM."""
 
 UNITS = {
     "seconds": "s",
@@ -25,7 +25,7 @@ UNITS = {
     "percent": "%",
     "volts": "V",
 }
-"""What OpenMetrics and Prometheus call units, in UCUM."""
+"""Units of OpenMetrics and Prometheus, in UCUM."""
 
 TIMES = frozenset({"s", "ms", "us", "ns", "min", "h"})
 BYTES = frozenset({"By", "KiBy", "MiBy", "GiBy", "kBy", "MBy", "GBy"})
@@ -72,11 +72,11 @@ DEFAULTS: tuple[dict[str, Any], ...] = (
     },
     {"take": ["process.cpu.time", "process_cpu_seconds_total"], "kind": "usage", "unit": "s"},
 )
-"""What is taken unless a file says others: latency, traffic and errors of servers, memory and CPU."""
+"""Metrics taken unless a file names others: latency, traffic and errors of servers, memory and CPU."""
 
 
 def unit_of(name: str, said: str) -> str:
-    """Return the unit of a metric in UCUM; empty where neither its sender nor its name says one."""
+    """Return the unit of a metric in UCUM; empty if neither its sender nor its name states one."""
     if said:
         return UNITS.get(said, said)
     base = name.removesuffix("_total")
@@ -84,7 +84,7 @@ def unit_of(name: str, said: str) -> str:
 
 
 def kind_of(unit: str, *, is_distribution: bool) -> str:
-    """Return the kind of a metric by its unit: times of observations are latency, bytes of a gauge usage."""
+    """Return the kind of a metric by its unit: observed times are latency, bytes of a gauge are usage."""
     if unit in TIMES and is_distribution:
         return "latency"
     return "usage" if unit in BYTES and not is_distribution else ""

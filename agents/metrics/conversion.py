@@ -1,4 +1,4 @@
-"""Conversion of readings into points of service-level metrics: the one that all protocols share.
+"""Conversion of readings into points of service-level metrics, shared by all protocols.
 
 It keeps the last value of every series and the intervals that are open, all within bounds, and nothing on
 disk: after a restart the first reading of a counter gives no rate.
@@ -23,10 +23,10 @@ from pipeline.model import MetricMetadata, MetricPoints
 from pipeline.model.frames import cut_name
 
 AHEAD_S = 60.0
-"""A reading that is further ahead of the clock would end intervals early."""
+"""Seconds that a reading may be ahead of the clock; one further ahead would end intervals early."""
 
 IDLE_S = 900.0
-"""A series without a reading for so long is forgotten."""
+"""Seconds after which a series without a reading is forgotten."""
 
 MAX_METRIC_NAME = 400
 
@@ -35,7 +35,7 @@ _SeriesKey = tuple[str, Labels, Part, float]
 
 @dataclass(slots=True)
 class _Series:
-    """What is known of a series: what it is a part of, and its reading before."""
+    """State of a series: its target, and its previous reading."""
 
     target: Target
     unit: str
@@ -46,7 +46,7 @@ class _Series:
 class Conversion:
     """Takes readings as they come, and returns points of the intervals that are complete.
 
-    ``counts`` is what became of readings: ``taken``, ``unwanted`` (no rule takes them), ``no_service``,
+    ``counts`` has readings by outcome: ``taken``, ``unwanted`` (no rule takes them), ``no_service``,
     ``out_of_order``, ``late`` (their intervals are closed), ``ahead`` (of the clock), ``resets``, ``full``
     (one series, service or metric too many).
     """
@@ -54,7 +54,7 @@ class Conversion:
     def __init__(self, metric_map: MetricMap) -> None:
         self._map = metric_map
         self._targets = Targets(metric_map)
-        self._series: OrderedDict[_SeriesKey, _Series] = OrderedDict()  # the one read last stands last
+        self._series: OrderedDict[_SeriesKey, _Series] = OrderedDict()  # by last reading, the latest last
         self._services: dict[str, ServiceIntervals] = {}
         self.counts: Counter[str] = Counter()
 
@@ -72,27 +72,27 @@ class Conversion:
                 self._add(series, reading, now)
 
     def close(self, now: float) -> list[MetricPoints]:
-        """Return the points of what is complete at a time of the clock, and forget what is idle."""
-        found: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]] = {}
+        """Return the points of intervals that are complete at a time of the clock, and forget idle series."""
+        complete: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]] = {}
         for service, intervals in list(self._services.items()):
             for start, target, cell in intervals.close(now):
                 if not abs(cell.value) <= MAX_METRIC:  # nor NaN: no message holds it
                     continue
                 name = cut_name(f"{target.name}{cell.ending}{target.values}", MAX_METRIC_NAME)
-                points = found.setdefault((service, name), (target, cell.metadata, []))
+                points = complete.setdefault((service, name), (target, cell.metadata, []))
                 points[2].append((start, cell.value))
             if now - intervals.arrived > max(IDLE_S, 2 * self._map.wait):
                 del self._services[service]
         while self._series and next(iter(self._series.values())).seen < now - IDLE_S:
             self._series.popitem(last=False)
-        return list(_points(found))
+        return list(_points(complete))
 
     def _find(self, reading: Reading) -> _Series | None:
-        """Return what is known of a reading's series, None if it is not wanted or there is no room."""
+        """Return the state of a reading's series, None if it is not wanted or there is no room."""
         key = (reading.name, reading.labels, reading.part, reading.at)
-        if (known := self._series.get(key)) is not None:
+        if (series_of_key := self._series.get(key)) is not None:
             self._series.move_to_end(key)
-            return known
+            return series_of_key
         target = self._targets.find(reading.name, reading.labels)
         if target is None or not target.service:
             self.counts["unwanted" if target is None else "no_service"] += 1
@@ -125,22 +125,22 @@ class Conversion:
             return
         self.counts["taken"] += 1
         series.last = Last(reading.time, reading.value, reading.start)
-        kept = True
+        in_time = True
         if reading.part in ("gauge", "quantile"):
             recent = last is not None and reading.time - last.time <= LONGEST_GAP_S
             since = last.time if last and recent else reading.time - 1e-3
-            kept = intervals.add(series.target, reading, reading.value, since, series.unit)
+            in_time = intervals.add(series.target, reading, reading.value, since, series.unit)
         elif (increase := increase_of(last, reading)) is not None:
             self.counts["resets"] += increase.is_reset
-            kept = intervals.add(series.target, reading, increase.value, increase.since, series.unit)
-        if not kept and reading.time < intervals.watermark - self._map.wait:
+            in_time = intervals.add(series.target, reading, increase.value, increase.since, series.unit)
+        if not in_time and reading.time < intervals.watermark - self._map.wait:
             self.counts["late"] += 1
 
 
 def _points(
-    found: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]],
+    complete: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]],
 ) -> Iterator[MetricPoints]:
-    for (service, name), (target, metadata, points) in found.items():
+    for (service, name), (target, metadata, points) in complete.items():
         times, values = np.array(sorted(points)).T
         yield MetricPoints(
             service, name, times, values, target.rule.setup, metadata.unit, metadata.kind, metadata.direction

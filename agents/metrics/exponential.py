@@ -34,7 +34,7 @@ class Exponential:
 
     @property
     def count(self) -> float:
-        """All observations."""
+        """Number of all observations."""
         return self.zero + sum(self.positive.values()) + sum(self.negative.values())
 
     def at_scale(self, scale: int) -> Exponential:
@@ -53,28 +53,28 @@ class Exponential:
     def plus(self, other: Exponential) -> Exponential:
         """Return the observations of both, at the lower scale of the two."""
         scale = min(self.scale, other.scale)
-        one, two = self.at_scale(scale), other.at_scale(scale)
+        own, theirs = self.at_scale(scale), other.at_scale(scale)
         return Exponential(
             scale,
-            one.zero + two.zero,
-            max(one.zero_threshold, two.zero_threshold),
-            _added(one.positive, two.positive, 1.0),
-            _added(one.negative, two.negative, 1.0),
+            own.zero + theirs.zero,
+            max(own.zero_threshold, theirs.zero_threshold),
+            _added(own.positive, theirs.positive, 1.0),
+            _added(own.negative, theirs.negative, 1.0),
         )
 
     def minus(self, earlier: Exponential) -> Exponential | None:
-        """Return what came since an earlier state; None if it began to count anew in between."""
+        """Return the observations since an earlier state; None if the count was reset in between."""
         scale = min(self.scale, earlier.scale)
-        one, two = self.at_scale(scale), earlier.at_scale(scale)
-        found = Exponential(
+        own, theirs = self.at_scale(scale), earlier.at_scale(scale)
+        difference = Exponential(
             scale,
-            one.zero - two.zero,
-            max(one.zero_threshold, two.zero_threshold),
-            _added(one.positive, two.positive, -1.0),
-            _added(one.negative, two.negative, -1.0),
+            own.zero - theirs.zero,
+            max(own.zero_threshold, theirs.zero_threshold),
+            _added(own.positive, theirs.positive, -1.0),
+            _added(own.negative, theirs.negative, -1.0),
         )
-        counts = (found.zero, *found.positive.values(), *found.negative.values())
-        return found if min(counts) >= 0 else None
+        counts = (difference.zero, *difference.positive.values(), *difference.negative.values())
+        return difference if min(counts) >= 0 else None
 
     def times(self, factor: float) -> Exponential:
         """Return a share of the observations."""
@@ -103,7 +103,7 @@ class Exponential:
         return value
 
     def _buckets(self) -> Iterator[tuple[float, float, float]]:
-        """Yield bounds and count of each bucket that has any, from the smallest."""
+        """Yield bounds and count of each bucket that is not empty, from the smallest."""
         for index in sorted(self.negative, reverse=True):
             if self.negative[index] > 0:
                 yield -self._bound(index + 1), -self._bound(index), self.negative[index]
@@ -114,7 +114,7 @@ class Exponential:
                 yield self._bound(index), self._bound(index + 1), self.positive[index]
 
     def _bound(self, index: int) -> float:
-        """Return ``base ** index``, as far as floats go."""
+        """Return ``base ** index``, limited to the range of floats."""
         return float(2.0 ** min(max(math.ldexp(index, -self.scale), -1022.0), 1023.0))
 
 
@@ -124,21 +124,21 @@ def buckets_from(offset: int, counts: list[float]) -> dict[int, float]:
 
 
 def _merged(counts: Mapping[int, float], shift: int) -> dict[int, float]:
-    found: dict[int, float] = {}
+    merged: dict[int, float] = {}
     for index, count in counts.items():
-        found[index >> shift] = found.get(index >> shift, 0.0) + count
-    return found
+        merged[index >> shift] = merged.get(index >> shift, 0.0) + count
+    return merged
 
 
-def _added(one: Mapping[int, float], two: Mapping[int, float], sign: float) -> dict[int, float]:
-    found = dict(one)
-    for index, count in two.items():
-        found[index] = found.get(index, 0.0) + sign * count
-    return found
+def _added(counts: Mapping[int, float], added: Mapping[int, float], sign: float) -> dict[int, float]:
+    total = dict(counts)
+    for index, count in added.items():
+        total[index] = total.get(index, 0.0) + sign * count
+    return total
 
 
 def _between(low: float, high: float, share: float) -> float:
-    """Return what lies at a share of a bucket: on the logarithmic scale, but for the one around 0."""
+    """Return the value at a share of a bucket, on the logarithmic scale except in the bucket around 0."""
     share = min(max(share, 0.0), 1.0)
     if low > 0:
         return float(low * (high / low) ** share)

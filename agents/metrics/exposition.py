@@ -24,11 +24,11 @@ def read_exposition(text: str, now: float, *, openmetrics: bool = False) -> Read
 
     Args:
         text: The page.
-        now: Time of the numbers that have none of their own, as nearly all have, epoch seconds.
+        now: Time of numbers without a time of their own, which nearly all are, in epoch seconds.
         openmetrics: Whether the page's type is OpenMetrics: its times are seconds, not milliseconds.
     """
-    known: dict[str, Family] = {}
-    families, invalid = Families(known), InvalidCount()
+    by_name: dict[str, Family] = {}
+    families, invalid = Families(by_name), InvalidCount()
     readings: list[Reading] = []
     per_second = 1.0 if openmetrics else 1000.0
     for number, line in enumerate(text.split("\n"), start=1):
@@ -36,28 +36,28 @@ def read_exposition(text: str, now: float, *, openmetrics: bool = False) -> Read
         if line.startswith("#"):
             if line == "# EOF":
                 break
-            _note(line, known)
+            _note(line, by_name)
         elif line:
             try:
                 name, labels, value, time = _series(line)
                 at = now if time is None else time / per_second
-                found = reading_of(name, labels, at, value, families)
+                reading = reading_of(name, labels, at, value, families)
             except ValueError as error:
                 invalid.add(f"line {number}: {error}")
             else:
-                readings += [found] if found else []
+                readings += [reading] if reading else []
     return Readings(tuple(readings), invalid.count, invalid.first)
 
 
-def _note(line: str, known: dict[str, Family]) -> None:
-    """Note the type or the unit that a line of comment says."""
+def _note(line: str, by_name: dict[str, Family]) -> None:
+    """Record the type or the unit that a comment line states."""
     words = line.split(None, 3)
     if len(words) != 4 or words[1] not in ("TYPE", "UNIT"):
         return
     name = _unquoted(words[2]) if words[2].startswith('"') else words[2]
-    before = known.get(name, Family())
+    before = by_name.get(name, Family())
     type_ = "" if words[3] in ("untyped", "unknown") else words[3]
-    known[name] = Family(type_, before.unit) if words[1] == "TYPE" else Family(before.type, words[3])
+    by_name[name] = Family(type_, before.unit) if words[1] == "TYPE" else Family(before.type, words[3])
 
 
 def _series(line: str) -> tuple[str, Labels, float, float | None]:
@@ -87,14 +87,14 @@ def _labels(line: str, position: int) -> tuple[str, dict[str, str], int]:
     name = ""
     labels: dict[str, str] = {}
     while not (end := _END.match(line, position)):
-        found = _LABEL.match(line, position)
-        if not found or len(labels) == MAX_LABELS:
+        match = _LABEL.match(line, position)
+        if not match or len(labels) == MAX_LABELS:
             raise ValueError('labels should be NAME="VALUE", at most 100 of them')
-        position = found.end()
-        key = _unquoted(found["name"]) if found["name"].startswith('"') else found["name"]
-        if found["value"] is not None:
-            labels[key] = _unquoted(found["value"])
-        elif found["name"].startswith('"'):
+        position = match.end()
+        key = _unquoted(match["name"]) if match["name"].startswith('"') else match["name"]
+        if match["value"] is not None:
+            labels[key] = _unquoted(match["value"])
+        elif match["name"].startswith('"'):
             name = key
         else:
             raise ValueError(f"the label {key[:50]} has no value")
@@ -102,4 +102,4 @@ def _labels(line: str, position: int) -> tuple[str, dict[str, str], int]:
 
 
 def _unquoted(text: str) -> str:
-    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[0]), text[1:-1])
+    return _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1], escape[0]), text[1:-1])

@@ -8,12 +8,12 @@ from agents.metrics.exponential import Exponential
 from agents.metrics.reading import Reading
 
 LONGEST_GAP_S = 300.0
-"""Readings that are further apart say nothing of what was between them; Prometheus looks back as far."""
+"""Most seconds between two readings: beyond, the increase is unknown; Prometheus looks back as far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """The reading before of a series."""
+    """The previous reading of a series."""
 
     time: float
     value: float | Exponential
@@ -22,7 +22,7 @@ class Last:
 
 @dataclass(frozen=True, slots=True)
 class Increase:
-    """What was counted after ``since`` and until the time of the reading."""
+    """The count after ``since``, up to the time of the reading."""
 
     value: float | Exponential
     since: float
@@ -30,10 +30,10 @@ class Increase:
 
 
 def increase_of(last: Last | None, reading: Reading) -> Increase | None:
-    """Return by how much a series went up since its reading before, None if that cannot be known.
+    """Return the increase of a series since its previous reading, None if it is unknown.
 
-    A series that is read for the first time went up from 0 if its start is known and a moment ago. One
-    that is smaller than before, or whose start is after the reading before, began at 0 in between.
+    A series that is read for the first time rose from 0 if its start is known and recent. A series that is
+    smaller than before, or that started after the previous reading, was reset to 0 in between.
     """
     recent = last if last and reading.time - last.time <= LONGEST_GAP_S else None
     begun_s = reading.time - reading.start if reading.start else LONGEST_GAP_S + 1

@@ -1,4 +1,4 @@
-"""Intervals of one service: cells that are open, and when they are complete."""
+"""Intervals of one service: the open cells, and when they are complete."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from agents.metrics.mapping import Target
 from agents.metrics.reading import Reading
 
 SILENT_S = 60.0
-"""A service of which nothing came for so long, and for as long as is waited, sends no more for now."""
+"""Seconds without readings, besides the wait for late ones, after which a service counts as silent."""
 
 FORGOTTEN_S = 3600.0
-"""A name that had no reading for so long makes room for another one."""
+"""Seconds without a reading after which a name makes room for another one."""
 
 _LEVELS = frozenset({"gauge", "quantile"})
 
@@ -23,7 +23,7 @@ Group = tuple[str, str]
 
 
 class ServiceIntervals:
-    """Collects what readings say, by interval and metric; at most ``most`` metrics.
+    """Collects readings by interval and metric; at most ``most`` metrics.
 
     An interval is complete when a reading is later than its end by ``wait_s``: until then the readings of all
     hosts that cover it have come. The first one that counts begins ``wait_s`` after the first reading:
@@ -38,12 +38,12 @@ class ServiceIntervals:
             (first + wait_s) / interval_s
         )  # number of the first interval that is not closed
         self._cells: dict[int, dict[Group, tuple[Target, Cell]]] = {}
-        self._groups: dict[Group, float] = {}  # when each had its last reading
+        self._groups: dict[Group, float] = {}  # metric → time of its last reading
         self.watermark = first
-        self.arrived = -math.inf  # by the clock, when the last reading came
+        self.arrived = -math.inf  # time by the clock of the last reading
 
     def admits(self, target: Target, time: float) -> bool:
-        """Return whether a metric is one of those that there is room for."""
+        """Return whether there is room for a metric."""
         group = (target.name, target.values)
         if group not in self._groups and len(self._groups) >= self._most:
             for old, last in list(self._groups.items()):
@@ -57,9 +57,9 @@ class ServiceIntervals:
     def add(
         self, target: Target, reading: Reading, value: float | Exponential, since: float, unit: str
     ) -> bool:
-        """Add what was so from ``since`` to the reading's time; return whether any is of an open interval.
+        """Add a value from ``since`` to the reading's time; return whether an open interval has a part.
 
-        What a counter counted is spread evenly over that time.
+        The increase of a counter is spread evenly over that time.
         """
         lasted = reading.time - since
         first, last = math.floor(since / self._interval_s), math.ceil(reading.time / self._interval_s) - 1
@@ -73,7 +73,7 @@ class ServiceIntervals:
         return first <= last
 
     def close(self, now: float) -> Iterator[tuple[float, Target, CellValue]]:
-        """Yield start, target and value of what is complete; of a service that is silent, all of it."""
+        """Yield start, target and value of complete intervals; of all intervals if the service is silent."""
         silent = now - self.arrived >= max(self._wait_s, SILENT_S)
         limit = self.watermark - (0.0 if silent else self._wait_s)
         done = math.floor(limit / self._interval_s + 1e-9)
@@ -82,7 +82,7 @@ class ServiceIntervals:
                 for value in cell.values(target.rule, self._interval_s):
                     yield number * self._interval_s, target, value
         self._open = max(self._open, done)
-        if silent:  # what goes on in the interval that is under way would be a part of it
+        if silent:  # the present interval would be incomplete
             self._cells.clear()
             self._open = max(self._open, math.ceil(self.watermark / self._interval_s))
 

@@ -1,4 +1,4 @@
-"""The map of metrics: which of them are taken, of which service, and by which names and labels."""
+"""The map of metrics: the metrics that are taken, and their services, names and labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipeline.model.units import parse_duration_s
 OverHosts = Literal["mean", "sum", "max"]
 
 SERVICE_LABELS = ("service.name", "service_name", "service", "app", "job")
-"""Labels that name the service, the first one that a series has."""
+"""Labels that name the service; the first one that a series has counts."""
 
 _SERVICE = re.compile(r"\w[\w.:@-]{0,199}")
 _MOST_REMEMBERED = 50_000
@@ -35,7 +35,7 @@ Globs = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
 class MetricRule(StrictModel):
-    """Which metrics are taken, and as what."""
+    """A rule: metrics that are taken, and their names."""
 
     take: Annotated[Globs, Field(min_length=1)]
     where: dict[str, Globs] = {}
@@ -50,26 +50,26 @@ class MetricRule(StrictModel):
     setup: bool = False
 
     def takes(self, name: str) -> bool:
-        """Return whether it speaks of a metric."""
+        """Return whether the rule applies to a metric."""
         return any(fnmatch.fnmatchcase(name, glob) for glob in self.take)
 
     def named(self, name: str, labels: Mapping[str, str]) -> tuple[str, str]:
-        """Return a metric's name here, and the values of the labels that are kept, in braces."""
+        """Return a metric's name in messages, and the values of the labels that are kept, in braces."""
         values = [labels[label] for label in self.labels if labels.get(label)]
         return self.name or name.removesuffix("_total"), f"{{{' '.join(values)}}}" if values else ""
 
     def is_wanted(self, labels: Mapping[str, str]) -> bool:
-        """Return whether a series has the labels that ``where`` asks for."""
+        """Return whether a series has the labels that ``where`` requires."""
         return all(_matches(labels.get(label, ""), globs) for label, globs in self.where.items())
 
     def is_error(self, labels: Mapping[str, str]) -> bool | None:
-        """Return whether a series counts errors; None if it has no label that would say so."""
-        said = [_matches(labels[label], globs) for label, globs in self.errors.items() if label in labels]
-        return any(said) if said else None
+        """Return whether a series counts errors; None if it has no label that would show it."""
+        matches = [_matches(labels[label], globs) for label, globs in self.errors.items() if label in labels]
+        return any(matches) if matches else None
 
 
 class MetricMap(StrictModel):
-    """How metrics of other systems become messages."""
+    """Settings for turning metrics of other systems into messages."""
 
     metrics: tuple[MetricRule, ...] = ()
     defaults: bool = True
@@ -90,13 +90,13 @@ class MetricMap(StrictModel):
 
     @property
     def rules(self) -> tuple[MetricRule, ...]:
-        """The rules in their order, the first one that takes a metric counts."""
+        """The rules in order; the first one that takes a metric counts."""
         return (*self.metrics, *(_DEFAULT_RULES if self.defaults else ()))
 
     def service_of(self, labels: Mapping[str, str]) -> str:
         """Return the service of a series; empty if no label says one that can be a name.
 
-        Of ``namespace/name``, which OpenTelemetry makes a job's name of, it is the name.
+        From ``namespace/name``, as OpenTelemetry spells a job's name, the name is taken.
         """
         value = next((labels[label] for label in self.service if labels.get(label)), "")
         name = value.rpartition("/")[2]
@@ -105,7 +105,7 @@ class MetricMap(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a series is a part of."""
+    """The service and metric that a series belongs to."""
 
     rule: MetricRule
     service: str
@@ -115,7 +115,7 @@ class Target:
 
 
 class Targets:
-    """Finds what series are parts of; a name is held against the rules once."""
+    """Finds the targets of series; each name is matched with the rules once."""
 
     def __init__(self, metric_map: MetricMap) -> None:
         self._map = metric_map
@@ -123,13 +123,13 @@ class Targets:
         self._known: dict[str, tuple[MetricRule, ...]] = {}
 
     def is_taken(self, name: str) -> bool:
-        """Return whether any rule speaks of a metric."""
+        """Return whether any rule applies to a metric."""
         return bool(self._of(name))
 
     def find(self, name: str, labels: Labels) -> Target | None:
-        """Return what a series is a part of, None if it is not wanted.
+        """Return the target of a series, None if the series is not wanted.
 
-        A target without a service stands for one whose labels say none.
+        The target has no service if the labels name none.
         """
         own = dict(labels)
         for rule in self._of(name):

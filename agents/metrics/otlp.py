@@ -165,7 +165,7 @@ class _Point:
 
     @property
     def is_delta(self) -> bool:
-        """Whether it counts since the point before.
+        """True if the point counts since the previous point.
 
         Raises:
             ValueError: it does not say.
@@ -239,9 +239,9 @@ def _exponential(point: _Point) -> Iterator[Reading]:
 
 def _summary(point: _Point) -> Iterator[Reading]:
     yield point.reading("count", float(point.point.count))
-    for found in point.point.quantile_values:
-        if math.isfinite(found.value) and 0 <= found.quantile <= 1:
-            yield point.reading("quantile", found.value, found.quantile)
+    for quantile in point.point.quantile_values:
+        if math.isfinite(quantile.value) and 0 <= quantile.quantile <= 1:
+            yield point.reading("quantile", quantile.value, quantile.quantile)
 
 
 _READERS = {
@@ -255,22 +255,22 @@ _READERS = {
 
 def _attributes(attributes: Any) -> dict[str, str]:
     """Return attributes as texts; lists, maps and bytes are left out."""
-    found = {}
+    texts = {}
     for attribute in attributes:
         value = attribute.value
         set_fields = [field.name for field, _ in value.ListFields()]
         if not set_fields:
             continue
-        given = getattr(value, set_fields[0])
-        match given:
+        content = getattr(value, set_fields[0])
+        match content:
             case bytes() | str():
-                text = _text(given)
+                text = _text(content)
             case bool():
-                text = "true" if given else "false"
+                text = "true" if content else "false"
             case _:
-                text = f"{given:.15g}" if isinstance(given, float) else str(given)
-        found[_text(attribute.key)] = text
-    return found
+                text = f"{content:.15g}" if isinstance(content, float) else str(content)
+        texts[_text(attribute.key)] = text
+    return texts
 
 
 def _text(value: bytes | str) -> str:

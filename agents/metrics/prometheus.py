@@ -1,4 +1,4 @@
-"""Series of Prometheus by their names and labels: what a number of such a series is."""
+"""Series of Prometheus: the meaning of a number, by the series' name and labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from agents.metrics.reading import Families, Labels, Part, Reading
 
 _UNREAD = ("_sum", "_gsum", "_gcount")
-"""Series of histograms and summaries that say nothing that is asked for here."""
+"""Series of histograms and summaries that are not used."""
 
 _SETS = frozenset({"gaugehistogram", "info", "stateset"})
 
@@ -15,15 +15,15 @@ _SETS = frozenset({"gaugehistogram", "info", "stateset"})
 def reading_of(
     name: str, labels: Labels, time: float, value: float, families: Families, *, start: float = 0.0
 ) -> Reading | None:
-    """Return a number of a series as a reading; None if it says nothing: no number, a sum, a set of states.
+    """Return a number of a series as a reading; None for NaN, sums, and sets of states.
 
-    Where the sender does not say a type, the name does: ``_total`` is a counter, ``_bucket`` with ``le`` and
-    ``_count`` are of a histogram, and all else is a gauge.
+    If the sender does not state a type, the name decides: ``_total`` is a counter, ``_bucket`` with ``le``
+    and ``_count`` are of a histogram, and all else is a gauge.
 
     Raises:
         ValueError: a bound or a rank is no number.
     """
-    # A stale series, or a summary of nothing; and when a series began, which the text format calls a gauge.
+    # NaN: a stale series, or an empty summary. ``_created``: the start of a series.
     if not math.isfinite(value) or name.endswith("_created"):
         return None
     own = dict(labels)

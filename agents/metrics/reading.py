@@ -9,10 +9,10 @@ from typing import Literal
 from agents.metrics.exponential import Exponential
 
 Part = Literal["counter", "gauge", "count", "bucket", "exponential", "quantile"]
-"""What of a metric a reading is.
+"""Kind of a reading.
 
 ``count`` is how many observations a histogram or summary has, ``bucket`` how many of them are at most ``at``,
-``exponential`` all of them by size, and ``quantile`` the one of the rank ``at``, as its sender says.
+``exponential`` all of them by size, and ``quantile`` the quantile at rank ``at``, as its sender computes it.
 """
 
 Labels = tuple[tuple[str, str], ...]
@@ -21,10 +21,10 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a series reads at a time.
+    """Value of a series at a time.
 
     Counters, counts, buckets and exponential histograms count from ``start`` on; 0 is not known. With
-    ``is_delta`` they count what came between ``start`` and ``time`` alone.
+    ``is_delta`` they count only what came between ``start`` and ``time``.
     """
 
     name: str  # of the family: without _bucket, _count
@@ -40,31 +40,31 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What a request or a page holds, and how much of it could not be read."""
+    """Readings of a request or a page, and the number of records that could not be read."""
 
     readings: tuple[Reading, ...]
     invalid: int = 0
     first_invalid: str = ""
-    samples: int = 0  # of remote write, that could be read
-    histograms: int = 0  # likewise, native ones
+    samples: int = 0  # samples of remote write that could be read
+    histograms: int = 0  # native histograms of remote write that could be read
 
 
 @dataclass(slots=True)
 class InvalidCount:
-    """How many records could not be read, and what the first of them is."""
+    """Number of unreadable records, and the first of them."""
 
     count: int = 0
     first: str = ""
 
     def add(self, what: str) -> None:
-        """Count one."""
+        """Count one record."""
         self.count += 1
         self.first = self.first or what[:200]
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What a sender says of a metric: its type in Prometheus' words, and its unit."""
+    """Metadata of a metric from its sender: its type in Prometheus' words, and its unit."""
 
     type: str = ""
     unit: str = ""
@@ -72,12 +72,12 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Families:
-    """What a sender says of its metrics, by name."""
+    """Metadata of metrics from their sender, by name."""
 
     known: Mapping[str, Family] = field(default_factory=dict)
 
     def of(self, *names: str) -> Family:
-        """Return what is said of the first of these names of which anything is said."""
+        """Return the metadata of the first of these names that has any."""
         return next((self.known[name] for name in names if name in self.known), _UNKNOWN)
 
 

@@ -18,7 +18,7 @@ from agents.profiles.formats.protobuf import Fields, compile_messages, text_of
 from pipeline.model.errors import InvalidMessage
 
 V2_TYPE = "io.prometheus.write.v2.Request"
-"""What the content type of version 2.0 names as its message."""
+"""Message that the content type of version 2.0 names."""
 
 _TYPES = ("", "counter", "gauge", "histogram", "gaugehistogram", "summary", "info", "stateset")
 """Types of metrics, by their numbers."""
@@ -84,8 +84,8 @@ def read_remote_write(body: bytes, families: dict[str, Family], *, content_type:
 
     Args:
         body: Of the request.
-        families: What was said of metrics so far, by name: version 1.0 sends it now and then, in requests of
-            its own. What this request says is added.
+        families: Metadata of metrics so far, by name: version 1.0 sends it now and then, in requests of its
+        own. The metadata of this request is added.
         content_type: Of the request; it names the message of version 2.0.
 
     Raises:
@@ -100,10 +100,10 @@ def read_remote_write(body: bytes, families: dict[str, Family], *, content_type:
     series = _series_2(request, families) if version == 2 else _series_1(request, families)
     readings: list[Reading] = []
     samples = histograms = 0
-    for labels, one, start in series:
+    for labels, message, start in series:
         try:
-            readings += _readings(labels, one, start, Families(families))
-            samples, histograms = samples + len(one.samples), histograms + len(one.histograms)
+            readings += _readings(labels, message, start, Families(families))
+            samples, histograms = samples + len(message.samples), histograms + len(message.histograms)
         except ValueError as error:
             invalid.add(f"{dict(labels or ()).get('__name__', 'a series')[:100]}: {error}")
     return Readings(tuple(readings), invalid.count, invalid.first, samples, histograms)
@@ -117,8 +117,8 @@ def remote_write_messages(version: int) -> Mapping[str, Any]:
 
 def _series_1(request: Any, families: dict[str, Family]) -> Iterator[tuple[Labels | None, Any, float]]:
     """Yield each series of version 1.0 with its labels."""
-    for said in request.metadata:
-        families[text_of(said.metric_family_name)] = Family(_type(said.type), text_of(said.unit))
+    for metadata in request.metadata:
+        families[text_of(metadata.metric_family_name)] = Family(_type(metadata.type), text_of(metadata.unit))
     for series in request.timeseries:
         yield tuple((text_of(label.name), text_of(label.value)) for label in series.labels), series, 0.0
 
@@ -161,9 +161,9 @@ def _readings(labels: Labels | None, series: Any, start: float, families: Famili
     rest = tuple(own.items())
     for sample in series.samples:
         begun = getattr(sample, "start_timestamp", 0) / 1000 or start
-        found = reading_of(name, rest, sample.timestamp / 1000, sample.value, families, start=begun)
-        if found:
-            yield found
+        reading = reading_of(name, rest, sample.timestamp / 1000, sample.value, families, start=begun)
+        if reading:
+            yield reading
     for histogram in series.histograms:
         if histogram.reset_hint == _GAUGE_HINT:
             continue
@@ -192,7 +192,7 @@ def _exponential(histogram: Any) -> Exponential:
 
 
 def _buckets(spans: Any, deltas: Any, counts: Any) -> dict[int, float]:
-    """Return counts by bucket: of each its count, or how it differs from the one before."""
+    """Return counts by bucket, from absolute counts or from differences to the previous bucket."""
     if sum(span.length for span in spans) != (len(counts) or len(deltas)) or len(deltas) > MAX_BUCKETS:
         raise ValueError("spans and buckets of a native histogram do not agree")
     values, so_far = list(counts), 0
@@ -202,15 +202,15 @@ def _buckets(spans: Any, deltas: Any, counts: Any) -> dict[int, float]:
             values.append(float(so_far))
     if values and not min(values) >= 0:
         raise ValueError("a bucket with a negative count")
-    found: dict[int, float] = {}
+    by_index: dict[int, float] = {}
     index, position = 0, 0
     for span in spans:
         index += span.offset
         for _ in range(span.length):
             if values[position]:
-                found[index - 1] = values[position]
+                by_index[index - 1] = values[position]
             index, position = index + 1, position + 1
-    return found
+    return by_index
 
 
 def _type(number: int) -> str:

@@ -1,6 +1,6 @@
-"""Replicas of Prometheus that send the same: of each cluster one is taken at a time.
+"""Replicas of Prometheus that send the same series: of each cluster, one is taken at a time.
 
-The labels are those that Cortex and Mimir go by: two servers of one ``cluster`` scrape the same targets, and
+The labels are those of Cortex and Mimir: two servers of one ``cluster`` scrape the same targets, and
 differ in ``__replica__``.
 """
 
@@ -16,7 +16,7 @@ CLUSTER = "cluster"
 REPLICA = "__replica__"
 
 FAILOVER_S = 30.0
-"""After so long without the replica that is taken, another one is."""
+"""Seconds without the present replica after which another one is taken."""
 
 MOST_CLUSTERS = 10_000
 
@@ -28,37 +28,37 @@ class _Elected:
 
 
 class Replicas:
-    """The replica that is taken of each client's clusters. ``counts`` is what was left out."""
+    """The replica that is taken of each client's clusters. ``counts`` has the readings that were left out."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self._elected: OrderedDict[tuple[str, str], _Elected] = OrderedDict()  # the one seen last stands last
+        self._elected: OrderedDict[tuple[str, str], _Elected] = OrderedDict()  # the latest seen last
 
     def admit(self, readings: Sequence[Reading], client: str, now: float) -> Sequence[Reading]:
-        """Return the readings of a request that are taken, of replicas without their label.
+        """Return the readings of a request that are taken, without the label of replicas.
 
         Series without one of the labels are taken as they are.
 
         Args:
             readings: Of one request.
-            client: Who sent it: another client's cluster of the same name is another one.
+            client: Sender of the request: clusters of the same name of two clients are different.
             now: Epoch seconds.
         """
-        found, decided = [], dict[tuple[str, str], bool]()
+        admitted, decided = [], dict[tuple[str, str], bool]()
         for reading in readings:
             cluster, replica = _labels_of(reading.labels)
             if not cluster or not replica:
-                found.append(reading)
+                admitted.append(reading)
                 continue
             if (cluster, replica) not in decided:
                 decided[cluster, replica] = self._is_elected((client, cluster), replica, now)
             if decided[cluster, replica]:
-                found.append(
-                    replace(reading, labels=tuple(each for each in reading.labels if each[0] != REPLICA))
+                admitted.append(
+                    replace(reading, labels=tuple(label for label in reading.labels if label[0] != REPLICA))
                 )
             else:
                 self.counts["replica"] += 1
-        return found
+        return admitted
 
     def _is_elected(self, key: tuple[str, str], replica: str, now: float) -> bool:
         elected = self._elected.get(key)

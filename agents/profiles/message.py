@@ -18,7 +18,7 @@ from pipeline.model.frames import cut_name
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where samples come from: what every profile of an agent has in common."""
+    """Source of samples: the properties that all profiles of an agent share."""
 
     service: str
     host: str

@@ -16,7 +16,7 @@ from pipeline.model.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How a file is read, and what writes it."""
+    """Options of reading a file, and the writer."""
 
     writer: Writer
     format: str = AUTO
@@ -26,7 +26,7 @@ class Conversion:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What was written, and what was left out."""
+    """Samples written and left out."""
 
     measure: Measure
     weight: float
@@ -55,15 +55,15 @@ def convert_profile(source: ProfileSource, out: IO[bytes], request: Conversion) 
         ConfigError: the file is of no known format, has no such value, or holds no stack.
     """
     content, reading = begin_profile(source, request.format, request.value, request.period)
-    found = Found()
+    tally = Found()
     total = [0.0]
 
     def summed() -> Iterator[Sample]:
-        for sample in found.samples(reading.records):
+        for sample in tally.samples(reading.records):
             total[0] += sample.weight
             yield sample
 
     request.writer(merge_samples(summed()), reading.measure, out)
     if not total[0]:
-        raise ConfigError(f"has no {content}" + (f"; {found.first_invalid}" if found.invalid else ""))
-    return Converted(reading.measure, total[0], found.frameless, found.invalid, found.first_invalid)
+        raise ConfigError(f"has no {content}" + (f"; {tally.first_invalid}" if tally.invalid else ""))
+    return Converted(reading.measure, total[0], tally.frameless, tally.invalid, tally.first_invalid)

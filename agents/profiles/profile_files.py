@@ -69,7 +69,7 @@ def read_files(paths: Sequence[Path], request: Import) -> list[Imported]:
         ConfigError: a file cannot be read, is of no known format, holds no stack at all, or ends after
             the latest moment.
     """
-    found = []
+    files = []
     for index, path in enumerate(paths):
         with file_errors(path):
             written = request.now if str(path) == STDIN else path.stat().st_mtime
@@ -78,8 +78,8 @@ def read_files(paths: Sequence[Path], request: Import) -> list[Imported]:
         if start + length_s > request.latest:
             where = path if first is None else "--start"
             raise ConfigError(f"{where}: would end at {to_iso(start + length_s)}, which is still to come")
-        found.append(_read(path, request, start))
-    return found
+        files.append(_read(path, request, start))
+    return files
 
 
 def profile_key(source: Source) -> str:
@@ -118,7 +118,7 @@ def _check(parsed: StackSamples, held: str) -> None:
 
 
 def _identity(path: Path, content: bytes, profile: Profile) -> str:
-    """Return what is the same when a file is imported again for the same host and interval."""
+    """Return a key that is equal when a file is imported again for the same host and interval."""
     labels = sorted(profile.labels.items())
     origin = [path.name, profile.host, profile.start, profile.end, profile.release, labels]
     return xxhash.xxh3_128_hexdigest(orjson.dumps(origin) + content)

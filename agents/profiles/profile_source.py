@@ -54,16 +54,16 @@ def begin_profile(
     Raises:
         ConfigError: it is of no known format, or has no such value.
     """
-    found = find_format(format_, source.head)
-    reading = read_profile(found, source, value)
+    format_found = find_format(format_, source.head)
+    reading = read_profile(format_found, source, value)
     if period:
         reading = replace(reading, measure=replace(reading.measure, period=period))
-    return found.content, reading
+    return format_found.content, reading
 
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Put a file's name in front of what is wrong with it."""
+    """Put a file's name in front of its errors."""
     try:
         yield
     except ConfigError as error:

@@ -13,7 +13,7 @@ from pipeline.settings.config import Settings
 from pipeline.settings.topics import Topics
 
 REQUEST_S = 10.0
-"""How long one request may take."""
+"""Seconds that one request may take."""
 
 CHECK_S = 3.0
 """How long a server may take to say whether it lets us in."""

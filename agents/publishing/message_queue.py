@@ -17,14 +17,14 @@ MAX_MESSAGES = 500_000
 """Most messages that wait in memory."""
 
 UNCHECKED_BYTES = 64 * 1024
-"""So much may be in memory whether the disk has room or not: a broker that answers needs no disk."""
+"""Bytes that may be in memory whether the disk has room or not: a broker that answers needs no disk."""
 
 HEAD_BYTES = 1024
-"""What a message takes on disk besides its value, at most: its topic, key and headers."""
+"""Most bytes of a message on disk besides its value: its topic, key and headers."""
 
 
 class Overflow(Enum):
-    """What happens to messages that go beyond the bounds, where no spool takes them."""
+    """Policy for messages beyond the bounds that no spool takes."""
 
     DROP_OLDEST = "drop_oldest"
     KEEP = "keep"  # in memory: nothing is lost while senders ask for room before they put anything
@@ -137,9 +137,9 @@ class MessageQueue:
                     self._report(error)
             while self._memory:
                 self._evict()
-            kept = self._spool.waiting
+            waiting = self._spool.waiting
             self._spool.close()
-            return kept
+            return waiting
 
     @property
     def dropped(self) -> Tally:

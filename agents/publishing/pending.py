@@ -18,7 +18,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many messages, and the stack samples in them."""
+    """Number of messages, and of the stack samples in them."""
 
     messages: int = 0
     samples: int = 0

@@ -44,10 +44,10 @@ Connect = Callable[[], Awaitable[Transport]]
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of everything that was offered."""
+    """Outcome of all messages that were offered."""
 
     published: Tally
-    dropped: Tally  # to keep within the queue's bounds, or refused by the broker
+    dropped: Tally  # dropped at the queue's bounds, or refused by the broker
     unsent: Tally  # not confirmed when the publisher was closed
     kept: Tally = Tally()  # likewise, but in a spool that the next process goes on with
 
@@ -103,13 +103,13 @@ class BackgroundPublisher:
             self._cancel()
             self._thread.join(2 * STALLED_S)
         self._queue.put_back()
-        kept = self._queue.close()
+        spooled = self._queue.close()
         delivery = self.delivery
-        return replace(delivery, unsent=delivery.unsent.minus(kept), kept=kept)
+        return replace(delivery, unsent=delivery.unsent.minus(spooled), kept=spooled)
 
     @property
     def delivery(self) -> Delivery:
-        """What has become of everything so far."""
+        """Outcome of all messages so far."""
         return Delivery(self._published, self._queue.dropped + self._refused, self._queue.waiting)
 
     def _run(self) -> None:

@@ -31,12 +31,12 @@ from pipeline.model.errors import ConfigError, file_errors
 MAGIC = b"SMSPOOL1"
 SUFFIX = ".spool"
 SEGMENTS = 16
-"""Into how many segments the bound is divided: dropping the oldest drops a whole one."""
+"""Number of segments into which the bound is divided: the oldest is dropped as a whole."""
 
 MAX_SEGMENT_BYTES = 8 * 1024**2
 
 SPARE_BYTES = 64 * 1024
-"""What the blocks of a file system may take besides."""
+"""Bytes that the blocks of a file system may take besides."""
 
 DIGITS = 16
 FIRST = 10**12
@@ -118,7 +118,7 @@ class Spool:
         self._segments: deque[_Segment] = deque()
         self._writing: FileIO | None = None
         self._reading: BinaryIO | None = None
-        self._taken: tuple[Path, int] | None = None  # where the last one that was taken stands
+        self._taken: tuple[Path, int] | None = None  # position of the message that was taken last
         self._damaged = Tally()
         with file_errors(f"spool: {folder}"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -226,8 +226,8 @@ class Spool:
             if self._reading is None:
                 self._reading = segment.path.open("rb")
             self._reading.seek(segment.position)
-            if found := read_record(self._reading, segment.size - segment.position):
-                pending, size = found
+            if record := read_record(self._reading, segment.size - segment.position):
+                pending, size = record
                 self._taken = (segment.path, segment.position)
                 segment.position += size
                 segment.unread = segment.unread.minus(Tally(1, pending.samples))

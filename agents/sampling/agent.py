@@ -37,13 +37,13 @@ MAX_WAITING = 10_000
 """Most messages that wait during an outage."""
 
 FLUSH_S = 10.0
-"""How long messages that still wait at the end are tried to be published."""
+"""Seconds for which waiting messages are still published at the end."""
 
 OVERHEAD_BYTES = 4096
-"""What a message needs besides its value: key, headers and the record's own fields."""
+"""Bytes of a message besides its value: key, headers and the record's own fields."""
 
 ORPHAN_S = 60
-"""How long a sampler outlives an agent that was killed, at most, besides two intervals."""
+"""Most seconds that a sampler outlives a killed agent, besides two intervals."""
 
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 

@@ -15,7 +15,7 @@ from pipeline.settings.config import environment_of_others
 
 _PR_SET_PTRACER = 0x59616D61
 STOP_S = 10.0
-"""How long a command may take to end after SIGTERM."""
+"""Seconds that a command may take to end after SIGTERM."""
 
 
 class SampledProcess(Protocol):
@@ -23,7 +23,7 @@ class SampledProcess(Protocol):
 
     pid: int
     starting: bool
-    """Whether it may still need a moment before it can be sampled."""
+    """True if it may still need a moment before it can be sampled."""
 
     def alive(self) -> bool:
         """Return whether it runs."""

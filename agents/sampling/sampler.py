@@ -22,16 +22,16 @@ from pipeline.model.clock import Clock
 log = logging.getLogger(__name__)
 
 START_S = 10.0
-"""How long a process may take to become one that can be sampled, and a run to become ready."""
+"""Seconds that a process may take until it can be sampled, and a run to become ready."""
 
 STOP_S = 5.0
-"""How long a run may take to write its stacks after it was asked to end, and has taken its last sample."""
+"""Seconds that a run may take to write its stacks after its last sample."""
 
 STOP_PAUSES = 10
-"""Pauses between samples that it may take before: py-spy draws them, and at 1 Hz one in 150 lasts 5 s."""
+"""Pauses between samples that may pass before that: py-spy draws them, and at 1 Hz one in 150 lasts 5 s."""
 
 ATTACH_S = 2.0
-"""How long to try to attach to a process that somebody else started, perhaps only just now."""
+"""Seconds to try to attach to a process that somebody else started, perhaps only just now."""
 
 RETRY_S = 0.05
 MAX_FAILURES = 5
@@ -145,7 +145,7 @@ class Sampler:
             if self._process.starting and not self._process.alive():
                 log.warning("nothing was sampled: the command ended first (%s)", reason or run.complaint())
                 return None
-            reason = run.complaint()  # while it lives: of what has ended, a kernel says just that
+            reason = run.complaint()  # while the process lives; later it is just that it ended
             if self._clock() >= deadline or not self._process.alive():
                 raise CannotSample(self._process.pid, reason)
             self._pause()
@@ -176,11 +176,11 @@ class Sampler:
 
     def _start(self, over: Callable[[], bool]) -> Run:
         """Start a run and wait until it samples; one that does not, in time or before ``over``, is ended."""
-        asked = self._clock()
+        started = self._clock()
         run = self._kernel.start(self._process.pid, lambda: self._wakes.put(None))
-        self._wait(lambda: run.ready > 0 or run.exited is not None or over(), asked + START_S)
+        self._wait(lambda: run.ready > 0 or run.exited is not None or over(), started + START_S)
         if run.ready:
-            self._lead_s = min(max(run.ready - asked, 0.0), self._interval_s / 2)
+            self._lead_s = min(max(run.ready - started, 0.0), self._interval_s / 2)
         else:
             run.kill()
             self._wait(lambda: run.exited is not None, self._clock() + STOP_S)

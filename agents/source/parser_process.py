@@ -15,13 +15,13 @@ from pipeline.processes import run_bounded
 from pipeline.settings.config import plain_environment
 
 FILE_S = 5.0
-"""How much processor time one source may take."""
+"""Most processor time of one source, in seconds."""
 
 MAX_ANSWER_BYTES = 512 * 1024**2
-"""How much of the answers is read."""
+"""Most bytes of the answers that are read."""
 
 MAX_ENDS = 5
-"""How many sources of one call may end the process; then the rest is left out."""
+"""Most sources of one call that may end the process; then the rest is left out."""
 
 _FOLDER = Path(__file__).parents[2]
 
@@ -47,7 +47,7 @@ def parse_bounded(
         function: ``module:name``; it is given a question and its source, and returns what JSON can hold.
         questions: A question, as JSON can hold it, and its source.
         timeout_s: How long all may take.
-        file_s: How much processor time one source may take.
+        file_s: Most processor time of one source, in seconds.
     """
     program = [sys.executable, "-I", parser_program.__file__, str(_FOLDER), function, str(file_s)]
     deadline = time.monotonic() + timeout_s
@@ -65,7 +65,7 @@ def parse_bounded(
             timeout_s=left_s,
             environment=plain_environment(),
         )
-        lines = output.data.split(b"\n")[:-1]  # what follows the last line end is a line that broke off
+        lines = output.data.split(b"\n")[:-1]  # text after the last line end broke off
         answers += [Answer(line) for line in lines[: len(left)]]
         if len(answers) < len(questions):
             answers.append(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What ``parse_python`` raises: the first if a source is not valid, the others if the parser gave up."""
+"""Errors of ``parse_python``: the first if a source is not valid, the others if the parser gave up."""
 
 
 def parse_python(source: bytes | str) -> ast.Module:

@@ -29,7 +29,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which subroutines stand around these lines (numbered from 1) of a source?"""
+    """Question for the subroutines around these lines (numbered from 1) of a source."""
 
     language: str
     source: bytes
@@ -55,8 +55,12 @@ class Grammar:
     def query(self) -> str:
         """The query that captures definitions, what is around them, and comments."""
         kinds = {"function": self.functions, "scope": self.scopes, "package": self.packages}
-        named = [f"({each} name: (_) @name) @{kind}" for kind in kinds for each in kinds[kind].split()]
-        return "\n".join([*named, *(f"({each}) @comment" for each in self.comments.split()), self.queries])
+        named = [
+            f"({kind_name} name: (_) @name) @{kind}" for kind in kinds for kind_name in kinds[kind].split()
+        ]
+        return "\n".join(
+            [*named, *(f"({kind_name}) @comment" for kind_name in self.comments.split()), self.queries]
+        )
 
 
 _BOTH_COMMENTS = "line_comment block_comment"
@@ -195,12 +199,16 @@ def _functions(items: Sequence[_Item]) -> Iterator[tuple[_Item, Definition]]:
     """Yield each function with what is around it, outer ones before those inside them."""
     around: list[_Item] = []
     package = ""
-    for item in sorted(items, key=lambda one: one.order):
+    for item in sorted(items, key=lambda enclosing: enclosing.order):
         while around and around[-1].end <= item.start:
             around.pop()
         if item.kind == "function":
-            scope = tuple(name for one in around if one.kind == "scope" for name in one.names)
-            inside = ".".join(name for one in around if one.kind == "package" for name in one.names)
+            scope = tuple(
+                name for enclosing in around if enclosing.kind == "scope" for name in enclosing.names
+            )
+            inside = ".".join(
+                name for enclosing in around if enclosing.kind == "package" for name in enclosing.names
+            )
             if item.names and item.names[-1]:
                 *owners, name = item.names
                 yield item, Definition(name, (*scope, *owners), item.receiver, inside or package)
@@ -241,8 +249,12 @@ def _item(kind: str, node: Any, captures: Mapping[str, Sequence[Any]], source: b
     else:
         names = _parts(named[0], source) if named else (_UNNAMED.get(node.type, ""),)
     receiver = ""
-    for given in captures.get("receiver", ()):
-        star, base = ("*", given.named_children[0]) if given.type == "pointer_type" else ("", given)
+    for receiver_node in captures.get("receiver", ()):
+        star, base = (
+            ("*", receiver_node.named_children[0])
+            if receiver_node.type == "pointer_type"
+            else ("", receiver_node)
+        )
         receiver = star + _parts(base, source)[-1]
     end = _end_of_package(node) if kind == "package" else node.end_byte
     return _Item(kind, node.start_byte, end, rows, names, receiver)
@@ -269,7 +281,12 @@ def _parts(node: Any, source: bytes, depth: int = MAX_DEPTH) -> tuple[str, ...]:
         node = inner
     if fields := _PARTS_OF.get(node.type):
         inside = [node.child_by_field_name(field) for field in fields]
-        parts = [part for each in inside if each is not None for part in _parts(each, source, depth - 1)]
+        parts = [
+            part
+            for inner_node in inside
+            if inner_node is not None
+            for part in _parts(inner_node, source, depth - 1)
+        ]
         if node.type == "member_expression":
             parts = [part for part in parts if part not in _JS_OWNERS]
         return tuple(parts[-MAX_DEPTH:])
@@ -309,5 +326,5 @@ def _tools(language: str) -> tuple[Any, Any]:
 
 def answer(question: Mapping[str, Any], source: bytes) -> list[dict[str, Any]]:
     """Answer a question of ``parser_process``, as JSON can hold it."""
-    asked = Question(question["language"], source, question["lines"])
-    return [asdict(definition) for definition in touched_definitions(asked)]
+    parsed = Question(question["language"], source, question["lines"])
+    return [asdict(definition) for definition in touched_definitions(parsed)]

@@ -1,4 +1,4 @@
-"""Answers to webhooks, and the sending of what they bring."""
+"""Answers to webhooks, and the sending of their messages."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Answer:
 
 
 async def send_changes(send: Send, messages: Sequence[Outgoing], what: str) -> Answer:
-    """Publish changes and say what came of it; ``what`` brought them."""
+    """Publish changes and return an answer about it; ``what`` names their source."""
     return await send_messages(send, messages, what, "changes")
 
 
 async def send_messages(send: Send, messages: Sequence[Outgoing], what: str, kinds: str) -> Answer:
-    """Publish messages, of which there are so many ``kinds``, and say what came of it."""
+    """Publish messages and return an answer with their number; ``kinds`` is their noun in the plural."""
     try:
         await send(messages)
     except BrokerUnavailable as error:

@@ -43,7 +43,7 @@ _SAYS_LESS: Mapping[VerdictKind, frozenset[VerdictKind]] = {
     "fixed": frozenset({"true", "acknowledged"}),
     "acknowledged": frozenset(),
 }
-"""Of verdicts that follow from a closing without a label: the states that they replace."""
+"""Verdict that follows from a closing without a label → the states that it replaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Closing:
 
     @property
     def comment(self) -> str:
-        """How it was closed, in words."""
+        """The way it was closed, in words."""
         why = f"closed as {self.reason}" if self.reason else "closed"
         return f"{why}, {', '.join(self.labels)}"[:LONGEST_COMMENT] if self.labels else why
 
@@ -74,12 +74,12 @@ def read_closing(forge: Forge, payload: Mapping[str, Any]) -> Closing | None:
 
 
 def said_by_closing(closing: Closing) -> Said:
-    """Return what a closing says of its event; ``acknowledged`` where it is no verdict.
+    """Return the answer of a closing to its event; ``acknowledged`` if it is no verdict.
 
     Raises:
         InvalidMessage: its labels say different things.
     """
-    by_label = {_LABELS[name] for one in closing.labels if (name := _normal(one)) in _LABELS}
+    by_label = {_LABELS[name] for label in closing.labels if (name := _normal(label)) in _LABELS}
     if len(by_label) > 1:
         raise InvalidMessage(f"labels say {' and '.join(sorted(by_label))}")
     verdict = next(iter(by_label), _REASONS.get(closing.reason, "acknowledged"))
@@ -87,12 +87,12 @@ def said_by_closing(closing: Closing) -> Said:
 
 
 def is_news(closing: Closing, said: Said, state: VerdictKind | None, resolved: bool) -> bool:
-    """Return whether a closing says something of an event that is not known.
+    """Return whether a closing adds to what is known of its event.
 
     Smidgen closes what is resolved, and so does who sees that it is: without a label that says nothing. Nor
     does it take back what a person said of the event in words.
     """
-    if any(_normal(one) in _LABELS for one in closing.labels):
+    if any(_normal(label) in _LABELS for label in closing.labels):
         return True
     return not resolved and (state is None or state in _SAYS_LESS.get(said.verdict, ()))
 

@@ -25,19 +25,19 @@ MAX_COMMITS = 200
 _PLAIN = re.compile(r"(?!.*\.\.)[\w./+-]{1,200}")  # a tag's name, and none of git's operators
 
 GIT_TIMEOUT_S = 5.0
-"""How long one call of git may take: forges wait about ten seconds for an answer."""
+"""Timeout of one call of git, in seconds: forges wait about ten seconds for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """The changes of one event, one for each commit and service, and what was left out of them."""
+    """The changes of one event, one for each commit and service, and remarks on parts that are left out."""
 
     changes: tuple[Change, ...]
     left_out: tuple[str, ...] = ()
 
 
 def deployed_changes(event: ForgeEvent, source: Source, *, now: float) -> Deployed:
-    """Return what a event of ``source`` deployed; nothing if no rule names the branch, tag or environment.
+    """Return what an event of ``source`` deployed; nothing if no rule names the branch, tag or environment.
 
     With a clone that is every commit since the branch or environment was at ``event.before``, or since the
     tags before that deploy the same service; the last commit alone where that is not known. Without, it is
@@ -51,11 +51,11 @@ def deployed_changes(event: ForgeEvent, source: Source, *, now: float) -> Deploy
     if not services:
         return Deployed(())
     time = now if event.time is None else min(event.time, now)
-    found = _from_clone(event, source, services, time)
-    if found.changes:
-        return found
+    from_clone = _from_clone(event, source, services, time)
+    if from_clone.changes:
+        return from_clone
     described = _from_payload(event, services, time)
-    return replace(described, left_out=(*found.left_out, *described.left_out))
+    return replace(described, left_out=(*from_clone.left_out, *described.left_out))
 
 
 def _from_clone(event: ForgeEvent, source: Source, services: Sequence[str], time: float) -> Deployed:
@@ -70,8 +70,8 @@ def _from_clone(event: ForgeEvent, source: Source, services: Sequence[str], time
             return Deployed((), (f"diffs: the clone does not have {named!r} yet",))
         changes: list[Change] = []
         reaches, left_out = _reaches(repository, source, last)
-        for known, those in _deployed_before(repository, event, source, services, last).items():
-            commits, remarks = _since(repository, known, last)
+        for ancestors, those in _deployed_before(repository, event, source, services, last).items():
+            commits, remarks = _since(repository, ancestors, last)
             described = [
                 describe_commit(
                     repository,
@@ -116,21 +116,21 @@ def _deployed_before(
 ) -> dict[tuple[str, ...], list[str]]:
     """Return the services by the commits that they had been deployed with, as far as these are known."""
     if event.occasion != "tag":
-        known = (event.before,) if event.before and repository.has_commit(event.before) else ()
-        return {known: list(services)}
+        heads = (event.before,) if event.before and repository.has_commit(event.before) else ()
+        return {heads: list(services)}
     tags = repository.tags_without(last.sha)  # tags that hold it came later, or are other names for it
     deployed = {tag: source.services("tag", tag.name) for tag in tags}
-    found: dict[tuple[str, ...], list[str]] = {}
+    earlier: dict[tuple[str, ...], list[str]] = {}
     for service in services:
-        found.setdefault(tuple(tag.sha for tag in tags if service in deployed[tag]), []).append(service)
-    return found
+        earlier.setdefault(tuple(tag.sha for tag in tags if service in deployed[tag]), []).append(service)
+    return earlier
 
 
-def _since(repository: Repository, known: Sequence[str], last: Commit) -> tuple[list[Commit], list[str]]:
+def _since(repository: Repository, ancestors: Sequence[str], last: Commit) -> tuple[list[Commit], list[str]]:
     """Return the commits that came after the known ones, the last at least, and what is left out."""
-    if not known:
+    if not ancestors:
         return [last], []
-    commits = repository.commits_since(known, last.sha, at_most=MAX_COMMITS + 1) or [last]
+    commits = repository.commits_since(ancestors, last.sha, at_most=MAX_COMMITS + 1) or [last]
     older = len(commits) > MAX_COMMITS
     return commits[-MAX_COMMITS:], [f"commits before the newest {MAX_COMMITS}"] if older else []
 
@@ -144,11 +144,11 @@ def _from_payload(event: ForgeEvent, services: Sequence[str], time: float) -> De
 
 
 def _for_services(described: Sequence[Described], services: Sequence[str]) -> list[Change]:
-    return [replace(each.change, service=service) for each in described for service in services]
+    return [replace(change.change, service=service) for change in described for service in services]
 
 
 def _left_out(described: Sequence[Described]) -> list[str]:
-    return [f"{each.change.id[:12]}: {remark}" for each in described for remark in each.left_out]
+    return [f"{change.change.id[:12]}: {remark}" for change in described for remark in change.left_out]
 
 
 def _describe(commit: PayloadCommit, event: ForgeEvent, time: float) -> Described:

@@ -9,13 +9,13 @@ from agents.webhooks.forge_event import ForgeEvent
 from agents.webhooks.mapping import Forge, Source
 
 REMEMBERED = 10_000
-"""How many environments are remembered: some forges' users make one for each branch."""
+"""Most environments that are remembered: some users make one for each branch."""
 
 _Key = tuple[Forge, str, str]  # forge, repository, environment
 
 
 class Environments:
-    """Remembers, as long as the process lives, what was deployed where."""
+    """Remembers, as long as the process lives, the last commit of each environment."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[_Key, tuple[float, str]] = OrderedDict()

@@ -25,7 +25,7 @@ _RESOURCE = re.compile(r"proj/([^:;]+):env/([^:;]+):flag/([^:;]+)")
 _NAMING = frozenset(
     {"name", "description", "tags", "maintainer", "maintainerid", "customproperties", "temporary"}
 )
-"""What LaunchDarkly updates of a flag without a flip, after the word update."""
+"""Updates of LaunchDarkly that are no flip: the part of an action's name after "update"."""
 
 _UNLEASH = (
     *("feature-environment-enabled", "feature-environment-disabled", "feature-environment-variants-updated"),
@@ -52,14 +52,14 @@ def read_launchdarkly(payload: Mapping[str, Any], now: float) -> list[Flip]:
         raise InvalidMessage("date: should be milliseconds since the epoch")
     member = optional_section(payload, "member")
     author = " ".join(filter(None, (text(member, "firstName"), text(member, "lastName"))))
-    found: dict[tuple[str, str, str], str] = {}
+    actions: dict[tuple[str, str, str], str] = {}
     for access in fields.listing(payload, "accesses", optional=True)[:MOST_GATES]:
         if not isinstance(access, dict):
             raise InvalidMessage("accesses: should be objects")
         action, where = text(access, "action"), _RESOURCE.match(text(access, "resource"))
         if where and _flips(action):
             project, environment, gate = where.groups()
-            found[project, environment, gate] = action
+            actions[project, environment, gate] = action
     title = text(payload, "titleVerb")
     return [
         Flip(
@@ -72,7 +72,7 @@ def read_launchdarkly(payload: Mapping[str, Any], now: float) -> list[Flip]:
             environment=environment,
             id=text(payload, "_id"),
         )
-        for (project, environment, gate), action in found.items()
+        for (project, environment, gate), action in actions.items()
     ]
 
 
@@ -93,12 +93,12 @@ def read_unleash(payload: Mapping[str, Any], now: float) -> list[Flip]:
     gate = text(payload, "featureName") or text(optional_section(payload, "data"), "name")
     if not gate:
         return []
-    known = {"feature-environment-enabled": ON, "feature-environment-disabled": OFF, "feature-archived": OFF}
+    states = {"feature-environment-enabled": ON, "feature-environment-disabled": OFF, "feature-archived": OFF}
     return [
         Flip(
             gate=gate,
             time=_time(payload, now, "createdAt"),
-            after=known.get(kind, kind.removeprefix("feature-").replace("-", " ")),
+            after=states.get(kind, kind.removeprefix("feature-").replace("-", " ")),
             author=text(payload, "createdBy"),
             project=text(payload, "project"),
             environment=text(payload, "environment"),
@@ -189,9 +189,9 @@ def read_openfeature(payload: Mapping[str, Any], now: float) -> list[Flip]:
 
 
 def _time(payload: Mapping[str, Any], now: float, *names: str) -> float:
-    """Return when an event happened, now where it does not say or is ahead."""
-    given = moment(payload, *names)
-    return now if given is None else min(given, now)
+    """Return the time of an event, now if it states none or one in the future."""
+    time = moment(payload, *names)
+    return now if time is None else min(time, now)
 
 
 READERS: Mapping[str, Callable[[Mapping[str, Any], float], Sequence[Flip]]] = {
@@ -200,4 +200,4 @@ READERS: Mapping[str, Callable[[Mapping[str, Any], float], Sequence[Flip]]] = {
     "flagsmith": read_flagsmith,
     "openfeature": read_openfeature,
 }
-"""Kind of flag service → what reads its events; GitLab's come with its other events."""
+"""Kind of flag service → reader of its events; GitLab's come with its other events."""

@@ -27,7 +27,7 @@ from pipeline.model.errors import InvalidMessage
 log = logging.getLogger(__name__)
 
 REMEMBERED = 10_000
-"""How many deliveries are remembered, so that one that is sent again is not published again."""
+"""Most deliveries that are remembered, so that one that is sent again is not published again."""
 
 SIGNED_BY: Mapping[FlagServiceKind, str] = {
     "launchdarkly": "X-LD-Signature",
@@ -80,8 +80,8 @@ class FlagReceiver:
         if flags is None:
             flips = READERS[source.kind](payload, now)
         else:
-            known = self._sets.get(source.name)
-            flips = [] if known is None else flips_between(known, flags, time=now)
+            previous = self._sets.get(source.name)
+            flips = [] if previous is None else flips_between(previous, flags, time=now)
         if source.kind in _BODY_SIGNED and flips and now - max(flip.time for flip in flips) > REDELIVERY_S:
             return Answer(403, "older than three days")  # a recorded one, its signature is right for ever
         changes = source.changes(flips)
@@ -101,10 +101,10 @@ class FlagReceiver:
 
 
 def _signed(source: FlagSource, headers: Mapping[str, str], body: bytes) -> bool:
-    given = headers.get(SIGNED_BY[source.kind], "")
+    signature = headers.get(SIGNED_BY[source.kind], "")
     if source.kind in _BODY_SIGNED:
-        return hex_signed(source.secret, given, body)
-    return token_given(source.secret, given)
+        return hex_signed(source.secret, signature, body)
+    return token_given(source.secret, signature)
 
 
 def _flag_set(payload: Mapping[str, Any]) -> FlagSet | None:

@@ -15,7 +15,7 @@ FlagServiceKind = Literal["launchdarkly", "unleash", "flagsmith", "openfeature"]
 
 @dataclass(frozen=True, slots=True)
 class FlagRule:
-    """Which flips are changes of a service; each pattern is a glob."""
+    """Flips that are changes of a service; each pattern is a glob."""
 
     service: str
     project: str = "*"

@@ -71,13 +71,13 @@ def _tag(payload: Mapping[str, Any]) -> ForgeEvent | None:
         return None
     name = fields.text(payload, "ref").removeprefix("refs/tags/")
     commit = sha(payload, "checkout_sha")  # an annotated tag's own id is no commit's
-    known = [c for c in pushed_commits(payload) if c.sha == commit]
+    commits = [c for c in pushed_commits(payload) if c.sha == commit]
     message = f"{text(payload, 'message') or name}"
     return ForgeEvent(
         repository=repository_of(payload),
         occasion="tag",
         name=name,
-        commits=tuple(known) or (payload_commit(commit, message, text(payload, "user_name")),),
+        commits=tuple(commits) or (payload_commit(commit, message, text(payload, "user_name")),),
         after=commit,
     )
 
@@ -87,13 +87,13 @@ def _release(payload: Mapping[str, Any]) -> ForgeEvent | None:
         return None
     commit, tag = section(payload, "commit"), fields.text(payload, "tag")
     message = f"{text(payload, 'name') or tag}\n{text(payload, 'description')}"
-    known = sha(commit, "id")
+    commit_sha = sha(commit, "id")
     return ForgeEvent(
         repository=repository_of(payload),
         occasion="tag",
         name=tag,
-        commits=(payload_commit(known, message, person(optional_section(commit, "author"))),),
-        after=known,
+        commits=(payload_commit(commit_sha, message, person(optional_section(commit, "author"))),),
+        after=commit_sha,
         time=moment(payload, "released_at", "created_at"),
     )
 

@@ -1,4 +1,4 @@
-"""The map of services: which a repository's pushes, tags and deployments change, and their secrets."""
+"""The map of services: those that a repository's pushes, tags and deployments change, and secrets."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class _Rule(StrictModel):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        given = (self.branch, self.tag, self.environment, self.gate)
-        if sum(value is not None for value in given) != 1:
+        conditions = (self.branch, self.tag, self.environment, self.gate)
+        if sum(value is not None for value in conditions) != 1:
             raise ValueError("give one of branch, tag, environment and gate")
         return self
 
 
 class _Signing(StrictModel):
-    """Where a secret stands."""
+    """Source of a secret."""
 
     secret_env: str | None = Field(default=None, pattern=r"^\w+$")
     secret_file: Path | None = None
@@ -58,7 +58,7 @@ class _Signing(StrictModel):
 
 
 class _Answers(StrictModel):
-    """Who may answer events by replies, and to what."""
+    """Authors who may answer events by replies, and the targets."""
 
     targets: tuple[str, ...] = Field(min_length=1)
     people: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class _Tracker(_Signing):
 
 
 class _Flips(StrictModel):
-    """Which gates of a flag service switch one service; each a glob."""
+    """Gates of a flag service that switch one service; each a glob."""
 
     service: ServiceName
     project: str = "*"
@@ -149,12 +149,12 @@ class Source:
 
     def services(self, occasion: Occasion, name: str) -> tuple[str, ...]:
         """Return the services that a branch, tag or environment of this name deploys."""
-        found = (
+        matching = (
             service
             for kind, glob, service in self.rules
             if kind == occasion and fnmatch.fnmatchcase(name, glob)
         )
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(matching))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class ServiceMap:
 
     @property
     def is_answered(self) -> bool:
-        """Whether anybody may answer events here."""
+        """True if replies of somebody may answer events."""
         return bool(self.trackers) or any(source.answers for source in self.sources)
 
     def find(self, forge: Forge, name: str) -> Source | None:
@@ -247,10 +247,10 @@ def _rule(rule: _Rule) -> tuple[Occasion, str, str]:
 def _folder(clone: Path | None, file: Path, where: str) -> Path | None:
     if clone is None:
         return None
-    found = file.parent / clone.expanduser()
-    if not found.is_dir():
-        raise ConfigError(f"{where}.repository_path: {found}: no such folder")
-    return found
+    folder = file.parent / clone.expanduser()
+    if not folder.is_dir():
+        raise ConfigError(f"{where}.repository_path: {folder}: no such folder")
+    return folder
 
 
 def _secret(repository: _Signing, environ: Mapping[str, str], where: str) -> str:

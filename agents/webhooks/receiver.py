@@ -1,4 +1,4 @@
-"""The receiver of webhooks: what it answers, and what it publishes."""
+"""The receiver of webhooks: its answers, and the messages that it publishes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pipeline.model.errors import InvalidMessage
 log = logging.getLogger(__name__)
 
 REMEMBERED = 10_000
-"""How many deliveries are remembered, so that one that is sent again is not published again."""
+"""Most deliveries that are remembered, so that one that is sent again is not published again."""
 
 _SHOWN = 5  # remarks in one line of the log
 
@@ -58,8 +58,8 @@ class Receiver:
         event = headers.get("X-GitHub-Event" if forge == "github" else "X-Gitlab-Event", "")
         if forge == "github" and event == "ping":
             return Answer(200, "pong")
-        known = github.EVENTS if forge == "github" else gitlab.EVENTS
-        if event not in known and not (self._replies and event in ANSWER_EVENTS[forge]):
+        events = github.EVENTS if forge == "github" else gitlab.EVENTS
+        if event not in events and not (self._replies and event in ANSWER_EVENTS[forge]):
             return Answer(204)
         key = _delivery(forge, headers, body)
         if key in self._done:

@@ -22,10 +22,10 @@ REPLY_EVENTS: Mapping[Forge, str] = {"github": "issue_comment", "gitlab": "Note 
 """The event of a comment on a merge request or an issue."""
 
 COLLABORATORS = ("OWNER", "MEMBER", "COLLABORATOR")
-"""What GitHub calls those who may write to a repository, or belong to its organisation."""
+"""GitHub's associations of those who may write to a repository, or belong to its organisation."""
 
 LONGEST_COMMENT = 1_000
-"""Characters of a reply that are kept."""
+"""Most characters of a reply that are kept."""
 
 _LAB_SUBJECTS = {
     "MergeRequest": ("merge_request", GitLab.merge_request_mark),
@@ -85,13 +85,13 @@ def read_answer(written: str) -> Said | None:
     """
     lines = [line for line in written.splitlines() if not line.lstrip().startswith(">")]
     own = "\n".join(lines).strip()
-    found = _COMMAND.match(own) or _WORD.match(own)
-    if not found:
+    match = _COMMAND.match(own) or _WORD.match(own)
+    if not match:
         if _CALLED.match(own):
             raise InvalidMessage("no verdict")
         return None
-    verdict = cast("VerdictKind", found[1].lower().replace(" ", "-"))
-    rest = (found[2] or "").strip()
+    verdict = cast("VerdictKind", match[1].lower().replace(" ", "-"))
+    rest = (match[2] or "").strip()
     event = subject = ""
     if verdict in ("duplicate", "cause"):
         if not (named := _SUBJECT.match(rest)):

@@ -33,19 +33,19 @@ Heard = Reply | Closing
 
 
 class Answerable(Protocol):
-    """Where alerts write, and people answer: a repository, or a project of a tracker."""
+    """A repository or a tracker's project in which alerts write and people answer."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
 
     @property
     def answers(self) -> AnswerRights | None:
-        """Who may answer, and to what."""
+        """Authors who may answer, and the targets."""
 
     @property
     def every_service(self) -> frozenset[str]:
-        """The services of which it may speak."""
+        """The services whose events may be answered here."""
 
 
 ANSWER_EVENTS: Mapping[Forge, tuple[str, str]] = {
@@ -69,7 +69,7 @@ class ReplyReceiver:
         self._counts: Counter[Outcome] = Counter(dict.fromkeys(get_args(Outcome), 0))
 
     def samples(self) -> list[Sample]:
-        """Return how many replies came, by what became of them."""
+        """Return the number of replies by outcome."""
         with self._lock:
             return [(REPLIES, {"outcome": outcome}, count) for outcome, count in self._counts.items()]
 
@@ -100,21 +100,21 @@ class ReplyReceiver:
             return Answer(503, "not published, try again")
 
     async def _take_reply(self, reply: Reply, source: Answerable) -> Answer:
-        said = read_answer(reply.text)
-        if said is None:
+        answer = read_answer(reply.text)
+        if answer is None:
             return self._counted("other", reply, source, "speaks of something else")
         if not self._may_answer(reply, source):
             return self._counted("refused", reply, source, "its author may not answer")
         events = await asyncio.to_thread(self._events, reply.thread, source)
         if not events:
             return self._counted("unknown", reply, source, "no alert wrote there")
-        event, service = _the_event(events, said.event)
-        if said.verdict == "duplicate":
-            others = await asyncio.to_thread(find_reported, self._store, said.subject)
-            if len(others) != 1:
-                raise InvalidMessage(f"{said.subject} could be {len(others)} events")
-            said = replace(said, subject=others[0].id)
-        return await self._publish(_verdict(event, service, said, reply.author, reply.time), reply, source)
+        event, service = _the_event(events, answer.event)
+        if answer.verdict == "duplicate":
+            originals = await asyncio.to_thread(find_reported, self._store, answer.subject)
+            if len(originals) != 1:
+                raise InvalidMessage(f"{answer.subject} could be {len(originals)} events")
+            answer = replace(answer, subject=originals[0].id)
+        return await self._publish(_verdict(event, service, answer, reply.author, reply.time), reply, source)
 
     async def _take_closing(self, closing: Closing, source: Answerable) -> Answer:
         events = await asyncio.to_thread(self._events, closing.thread, source)
@@ -123,11 +123,11 @@ class ReplyReceiver:
         if not self._may_answer(closing, source):
             return self._counted("refused", closing, source, "its author may not answer")
         event, service = _the_event(events)
-        said = said_by_closing(closing)
-        if not await asyncio.to_thread(self._is_news, closing, said, event, service):
+        answer = said_by_closing(closing)
+        if not await asyncio.to_thread(self._is_news, closing, answer, event, service):
             return self._counted("other", closing, source, "says nothing new")
         time = closing.time - YIELDS_S
-        return await self._publish(_verdict(event, service, said, closing.author, time), closing, source)
+        return await self._publish(_verdict(event, service, answer, closing.author, time), closing, source)
 
     async def _publish(self, verdict: Verdict, heard: Heard, source: Answerable) -> Answer:
         what = f"{_what(heard)} {heard.thread} of {source.name}"
@@ -152,13 +152,13 @@ class ReplyReceiver:
             if row["service"] in source.every_service
         }
 
-    def _is_news(self, closing: Closing, said: Said, event: str, service: str) -> bool:
+    def _is_news(self, closing: Closing, answer: Said, event: str, service: str) -> bool:
         states = latest_verdicts(gather_verdicts(self._store, service, event=event))
         state = states[event].verdict if event in states else None
         resolved = self._store.rows(
             RowQuery("updates", service, *EVER, equal={"regression": event, "type": "resolved"})
         )
-        return is_news(closing, said, state, bool(resolved))
+        return is_news(closing, answer, state, bool(resolved))
 
     def _counted(self, outcome: Outcome, heard: Heard, source: Answerable, why: str) -> Answer:
         self._count(outcome)
@@ -183,7 +183,7 @@ def _the_event(events: Mapping[str, str], begins: str = "") -> tuple[str, str]:
     return named[0]
 
 
-def _verdict(event: str, service: str, said: Said, author: str, time: float) -> Verdict:
-    words = {"author": author, "comment": said.comment, "subject": said.subject}
-    given = {"kind": "verdict", "event": event, "service": service, "verdict": said.verdict, "time": time}
-    return verdict_from_json(given | {name: word for name, word in words.items() if word})
+def _verdict(event: str, service: str, answer: Said, author: str, time: float) -> Verdict:
+    words = {"author": author, "comment": answer.comment, "subject": answer.subject}
+    fields = {"kind": "verdict", "event": event, "service": service, "verdict": answer.verdict, "time": time}
+    return verdict_from_json(fields | {name: word for name, word in words.items() if word})

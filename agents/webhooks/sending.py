@@ -10,7 +10,7 @@ from pipeline.model import Outgoing
 from pipeline.model.errors import BrokerUnavailable
 
 SEND_S = 8.0
-"""How long publishing may take: forges wait about ten seconds for an answer."""
+"""Seconds that publishing may take: forges wait about ten seconds for an answer."""
 
 
 class ConfirmedSender:
@@ -56,7 +56,7 @@ class ConfirmedSender:
             raise
 
     def _drop(self) -> None:
-        """Close what failed without waiting for it: that takes seconds of the forge's patience."""
+        """Close a failed connection in the background: waiting for it would take seconds."""
         if self._transport:
             task = asyncio.ensure_future(self._transport.close())
             self._transport = None

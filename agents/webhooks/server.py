@@ -33,16 +33,16 @@ MAX_BODY_BYTES = 25 * 1024**2
 
 LARGE_BODY_BYTES = 1024**2
 LARGE_BODIES = 4
-"""From this size on, only so many deliveries are read at a time, which bounds the memory they take."""
+"""Size from which the number of deliveries that are read at a time is bounded, and so their memory."""
 
 BODY_S = 20.0
-"""How long reading a body may take."""
+"""Seconds that reading a body may take."""
 
 _SIGNED_BY: Mapping[Forge, Sequence[str]] = {
     "github": ("X-Hub-Signature-256",),
     "gitlab": ("X-Gitlab-Token", "webhook-signature"),
 }
-"""The headers of which a forge's request has one."""
+"""Headers with the signature or token; a request of a forge has one of them."""
 
 Receive = Callable[[Mapping[str, str], bytes], Awaitable[Answer]]
 

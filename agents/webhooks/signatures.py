@@ -68,8 +68,8 @@ def _standard_signed(secret: str, headers: Mapping[str, str], body: bytes, now: 
     return any(_equal(expected, signature) for signature in offered)
 
 
-def _equal(expected: str, given: str) -> bool:
-    return hmac.compare_digest(_bytes(expected), _bytes(given))
+def _equal(expected: str, signature: str) -> bool:
+    return hmac.compare_digest(_bytes(expected), _bytes(signature))
 
 
 def _bytes(header: str) -> bytes:

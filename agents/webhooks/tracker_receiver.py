@@ -26,8 +26,10 @@ class TrackerReceiver:
     async def receive(self, headers: Mapping[str, str], body: bytes) -> Answer:
         """Handle one delivery. Nothing of it is looked at before its signature is found right."""
         # WebSub's header, with the digest that GitHub sends under another name.
-        given = {"X-Hub-Signature-256": headers.get(SIGNED_BY, "")}
-        signers = [one for one in self._trackers if github_signed(one.secret, given, body)]
+        signature_headers = {"X-Hub-Signature-256": headers.get(SIGNED_BY, "")}
+        signers = [
+            signer for signer in self._trackers if github_signed(signer.secret, signature_headers, body)
+        ]
         if not signers:
             return Answer(401, "wrong or missing signature")
         try:
@@ -36,7 +38,7 @@ class TrackerReceiver:
             if heard is None:
                 return Answer(200, "no new reply")
             project = project_of(payload)
-            tracker = next((one for one in signers if one.name == project), None)
+            tracker = next((signer for signer in signers if signer.name == project), None)
             if tracker is None:
                 return Answer(401, "wrong or missing signature")
             return await self._replies.hear(heard, tracker)

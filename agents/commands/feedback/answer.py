@@ -60,7 +60,7 @@ def answer(
     with closing(open_store(settings.store, existing=True)) as store:
         reported = _the_event(store, event_id)
         subject = _the_event(store, other).id if other else _the_change(store, reported, change or "")
-        said = Verdict(
+        message = Verdict(
             reported.id,
             reported.service,
             verdict,
@@ -70,9 +70,9 @@ def answer(
             subject,
             until,
         )
-        _publish(said, settings, dry_run=dry_run)
-        click.echo(encode_feedback(said).decode() if as_json else _line(said, reported))
-        if wait is not None and not dry_run and not is_stored(store, said, wait):
+        _publish(message, settings, dry_run=dry_run)
+        click.echo(encode_feedback(message).decode() if as_json else _line(message, reported))
+        if wait is not None and not dry_run and not is_stored(store, message, wait):
             click.echo(f"published, and not stored within {wait:g} s: does aggregate run?", err=True)
             raise click.exceptions.Exit(1)
 
@@ -81,16 +81,16 @@ def is_stored(store: Store, said: Verdict, most_s: float) -> bool:
     """Wait until the store has a verdict, or a later one of the same author; False after ``most_s``."""
     deadline = time.monotonic() + most_s
     while True:
-        found = gather_verdicts(store, said.service, event=said.event)
-        if any(one.author == said.author and one.time >= round(said.time, 3) for one in found):
+        verdicts = gather_verdicts(store, said.service, event=said.event)
+        if any(verdict.author == said.author and verdict.time >= round(said.time, 3) for verdict in verdicts):
             return True
         if time.monotonic() >= deadline:
             return False
         time.sleep(_POLL_S)
 
 
-def _publish(said: Verdict, settings: Settings, *, dry_run: bool) -> None:
-    message = feedback_message(said)
+def _publish(answer: Verdict, settings: Settings, *, dry_run: bool) -> None:
+    message = feedback_message(answer)
     try:
         decode_feedback(message.value)
     except InvalidMessage as error:
@@ -101,12 +101,12 @@ def _publish(said: Verdict, settings: Settings, *, dry_run: bool) -> None:
 
 
 def _the_event(store: Store, prefix: str) -> Reported:
-    """Return the one event whose id begins so."""
-    found = find_reported(store, prefix) if prefix else []
-    if len(found) == 1:
-        return found[0]
-    named = ", ".join(f"{one.id} of {one.service}" for one in found[:_MOST_NAMED])
-    raise ConfigError(f"{prefix!r} could be {named}: give more of it" if found else f"no event {prefix!r}")
+    """Return the one event whose id begins with ``prefix``."""
+    events = find_reported(store, prefix) if prefix else []
+    if len(events) == 1:
+        return events[0]
+    named = ", ".join(f"{event.id} of {event.service}" for event in events[:_MOST_NAMED])
+    raise ConfigError(f"{prefix!r} could be {named}: give more of it" if events else f"no event {prefix!r}")
 
 
 def _the_change(store: Store, reported: Reported, prefix: str) -> str:
@@ -127,9 +127,9 @@ def _the_change(store: Store, reported: Reported, prefix: str) -> str:
     return str(ids[0])
 
 
-def _line(said: Verdict, reported: Reported) -> str:
-    about = {"duplicate": f" of {said.subject}", "cause": f" is {said.subject}"}.get(said.verdict, "")
-    return escape_controls(f"{said.event}  {said.service}  {reported.metric}  {said.verdict}{about}")
+def _line(answer: Verdict, reported: Reported) -> str:
+    about = {"duplicate": f" of {answer.subject}", "cause": f" is {answer.subject}"}.get(answer.verdict, "")
+    return escape_controls(f"{answer.event}  {answer.service}  {reported.metric}  {answer.verdict}{about}")
 
 
 def _user() -> str:

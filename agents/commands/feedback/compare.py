@@ -1,4 +1,4 @@
-"""Two settings of a workload side by side in the list of what its scans found."""
+"""Comparison of two settings of a workload, by the candidates that its scans found."""
 
 from __future__ import annotations
 
@@ -65,16 +65,16 @@ def compare(
     Computed from the ledger. A line is open where it passes the bound that dropped it: steps after that were
     never asked, so it is at most one more event. Exits 1 if the settings differ.
     """
-    known = _known(settings, workload)
-    tried = _tried(known, bounds, chances)
+    present = _known(settings, workload)
+    tried = _tried(present, bounds, chances)
     with closing(open_store(settings.store, existing=True)) as store:
-        found = gather_comparison(store, known, service, (since, system_clock()), tried)
-    for line in found:
+        lines = gather_comparison(store, present, service, (since, system_clock()), tried)
+    for line in lines:
         if line.differs or show_all:
             click.echo(orjson.dumps(_json(line)) if as_json else escape_controls(_text(line)))
     if not as_json:
-        click.echo(_summary(found))
-    return 1 if any(line.differs for line in found) else 0
+        click.echo(_summary(lines))
+    return 1 if any(line.differs for line in lines) else 0
 
 
 def _known(settings: Settings, name: str) -> Workload:
@@ -85,8 +85,8 @@ def _known(settings: Settings, name: str) -> Workload:
 
 
 def _tried(workload: Workload, bounds: Sequence[float], chances: Sequence[float]) -> tuple[Setting, Setting]:
-    for name, given in (("--threshold", bounds), ("--chance", chances)):
-        if len(given) > 2:
+    for name, values in (("--threshold", bounds), ("--chance", chances)):
+        if len(values) > 2:
             raise ConfigError(f"{name}: give it once or twice")
     if not bounds and not chances:
         raise ConfigError("give another --threshold or --chance")
@@ -100,13 +100,14 @@ def _tried(workload: Workload, bounds: Sequence[float], chances: Sequence[float]
 
 
 def _text(line: Line) -> str:
-    one = line.shown
+    shown = line.shown
     mark = "*" if line.differs else " "
-    said = f"  {line.state.verdict} by {line.state.author}" if line.state else ""
+    state = f"  {line.state.verdict} by {line.state.author}" if line.state else ""
     return (
-        f"{mark} {one.id}  {one.service}  {one.candidate.metric}  {to_iso(one.candidate.change_time)}  "
-        f"{one.candidate.before:.4g} → {one.candidate.after:.4g}  "
-        f"{_outcome(line.first)} | {_outcome(line.second)}{said}"
+        f"{mark} {shown.id}  {shown.service}  {shown.candidate.metric}  "
+        f"{to_iso(shown.candidate.change_time)}  "
+        f"{shown.candidate.before:.4g} → {shown.candidate.after:.4g}  "
+        f"{_outcome(line.first)} | {_outcome(line.second)}{state}"
     )
 
 
@@ -114,11 +115,11 @@ def _outcome(outcome: Outcome) -> str:
     return f"{outcome.fate} ({outcome.step})" if outcome.step else outcome.fate
 
 
-def _summary(found: Sequence[Line]) -> str:
-    gone, come = tally(fewer(found)), tally(more(found))
-    reported = sum(line.first.fate == "reported" for line in found)
+def _summary(lines: Sequence[Line]) -> str:
+    gone, come = tally(fewer(lines)), tally(more(lines))
+    reported = sum(line.first.fate == "reported" for line in lines)
     return (
-        f"{counted(len(found), 'regression')}, {reported} reported by the first: "
+        f"{counted(len(lines), 'regression')}, {reported} reported by the first: "
         f"the second reports {gone.lines} fewer "
         f"({gone.right} right, {gone.wrong} wrong), at most {come.lines} more "
         f"({come.right} right, {come.wrong} wrong)"
@@ -126,12 +127,16 @@ def _summary(found: Sequence[Line]) -> str:
 
 
 def _json(line: Line) -> dict[str, Any]:
-    one = line.shown
+    shown = line.shown
     return {
-        **{"id": one.id, "service": one.service, "workload": one.workload},
-        **{"metric_kind": one.candidate.metric_kind, "metric": one.candidate.metric},
-        **{"change_time": to_iso(one.candidate.change_time), "scan_end": to_iso(one.scan_end)},
-        **{"before": one.candidate.before, "after": one.candidate.after, "p_value": one.candidate.p_value},
+        **{"id": shown.id, "service": shown.service, "workload": shown.workload},
+        **{"metric_kind": shown.candidate.metric_kind, "metric": shown.candidate.metric},
+        **{"change_time": to_iso(shown.candidate.change_time), "scan_end": to_iso(shown.scan_end)},
+        **{
+            "before": shown.candidate.before,
+            "after": shown.candidate.after,
+            "p_value": shown.candidate.p_value,
+        },
         "first": {"fate": line.first.fate, "step": line.first.step or None},
         "second": {"fate": line.second.fate, "step": line.second.step or None},
         "differs": line.differs,

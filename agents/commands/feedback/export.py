@@ -1,4 +1,4 @@
-"""The kept set of labelled series: a dataset folder for each service, with what people answered as truth."""
+"""Export of labelled series: a dataset folder for each service, with people's answers as truth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipeline.storage.connect import open_store
 from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 
 AFTER_S = DAY_S
-"""How long series go on after the last answered event, so that it is seen whole."""
+"""Seconds for which series go on after the last answered event."""
 
 
 @click.command()
@@ -39,8 +39,8 @@ def export(settings: Settings, folder: Path, service: str | None, since: float, 
     """
     with closing(open_store(settings.store, existing=True)) as store:
         by_service: dict[str, list[Answered]] = {}
-        for one in gather_answered(store, service, since):
-            by_service.setdefault(one.reported.service, []).append(one)
+        for event in gather_answered(store, service, since):
+            by_service.setdefault(event.reported.service, []).append(event)
         made = [
             (name, dataset)
             for name, answered in by_service.items()
@@ -62,10 +62,10 @@ def _dataset(
     if not truth:
         return None
     width, stack_width = settings.window_s, settings.stack_window_s
-    times = [one.reported.change_time for one in answered]
+    times = [event.reported.change_time for event in answered]
     start = (min(times) - history_s) // stack_width * stack_width
     end = -(-(max(times) + AFTER_S) // stack_width) * stack_width
-    found = store.series(SeriesQuery("gcpu", service, start, end, width))
+    series = store.series(SeriesQuery("gcpu", service, start, end, width))
     rows = store.rows(RowQuery("changes", service, start, end))
     return Dataset(
         service=service,
@@ -73,10 +73,10 @@ def _dataset(
         end=end,
         window_s=width,
         stack_window_s=stack_width,
-        kinds=found.kinds,
-        names=found.names,
-        samples=found.samples,
-        totals=found.totals,
+        kinds=series.kinds,
+        names=series.names,
+        samples=series.samples,
+        totals=series.totals,
         stacks=(),
         stack_samples=np.zeros((0, round((end - start) / stack_width))),
         metrics=(),

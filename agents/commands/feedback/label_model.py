@@ -20,10 +20,10 @@ from pipeline.model.errors import ConfigError, SmidgenError, file_errors
 PROMPT = Path(__file__).with_name("label_prompt.txt")
 TIMEOUT_S = 60.0
 MOST_CHARACTERS = 20_000
-"""Of comments in one prompt: the last ones count."""
+"""Most characters of comments in one prompt; the last ones are used."""
 
 MOST_ANSWER = 1_000_000
-"""Bytes that are read of an answer."""
+"""Most bytes of an answer that are read."""
 
 _STATUSES: Mapping[str, Status] = {
     "cost shift": "cost shift",
@@ -46,12 +46,12 @@ _OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 class ModelUnavailable(SmidgenError):
-    """The address does not answer as such an address does."""
+    """The address does not answer, or not as an OpenAI-compatible one does."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelModel:
-    """Where a model is, and what it is called."""
+    """Address and name of a model."""
 
     endpoint: str
     model: str
@@ -93,8 +93,8 @@ class LabelModel:
         )
         try:
             with _OPENER.open(request, timeout=TIMEOUT_S) as answer:
-                found = json.loads(answer.read(MOST_ANSWER))
-            return str(found["choices"][0]["message"]["content"])
+                reply = json.loads(answer.read(MOST_ANSWER))
+            return str(reply["choices"][0]["message"]["content"])
         except (OSError, ValueError, urllib.error.URLError) as error:
             raise ModelUnavailable(f"{self.endpoint}: {error}") from None
         except (KeyError, IndexError, TypeError):

@@ -49,17 +49,22 @@ def labelling(
     """
     if bool(endpoint) != bool(model):
         raise click.UsageError("give --endpoint and --model together")
-    asked = LabelModel.of(endpoint, model, login) if endpoint and model else None
+    model_used = LabelModel.of(endpoint, model, login) if endpoint and model else None
     with closing(open_store(settings.store, existing=True)) as store:
         every = gather_answers(store, service, since)
     for event, answers in every.items():
-        found = label(answers) if asked is None else _by_model(asked, answers)
+        classed = label(answers) if model_used is None else _by_model(model_used, answers)
         if as_json:
-            row = {"event": event, "status": found.status, "basis": found.basis, "evidence": found.evidence}
+            row = {
+                "event": event,
+                "status": classed.status,
+                "basis": classed.basis,
+                "evidence": classed.evidence,
+            }
             click.echo(orjson.dumps(row))
         else:
-            tail = f"{found.basis}: {found.evidence}" if found.evidence else found.basis
-            click.echo(escape_controls(f"{event}  {found.status}  ({tail})"))
+            tail = f"{classed.basis}: {classed.evidence}" if classed.evidence else classed.basis
+            click.echo(escape_controls(f"{event}  {classed.status}  ({tail})"))
 
 
 def _by_model(model: LabelModel, answers: Answers) -> Label:

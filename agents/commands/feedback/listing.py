@@ -1,4 +1,4 @@
-"""The list of answered events: what was said of each, by whom, and whether what was called fixed is gone."""
+"""List of answered events: verdict, author, and whether a regression called fixed is gone."""
 
 from __future__ import annotations
 
@@ -36,61 +36,66 @@ def listing(settings: Settings, service: str | None, since: float, wanted: str |
     with closing(open_store(settings.store, existing=True)) as store:
         answered = gather_answered(store, service, since)
         fixes = gather_fixes(store, answered, known_workloads(settings.workloads))
-    states = {one.reported.id: one.state for one in answered if one.state}
+    states = {row.reported.id: row.state for row in answered if row.state}
     originals = {event: original_of(event, states) for event in states}
-    chosen = [one for one in answered if wanted is None or wanted in _said_of(one)]
+    chosen = [row for row in answered if wanted is None or wanted in _said_of(row)]
     if as_json:
-        for one in chosen:
-            click.echo(orjson.dumps(_to_json(one, fixes, originals)))
+        for row in chosen:
+            click.echo(orjson.dumps(_to_json(row, fixes, originals)))
         return
     merged = Counter(original for event, original in originals.items() if original != event)
-    known = {one.reported.id for one in chosen}
-    lines = [one for one in chosen if originals.get(one.reported.id, "") in ("", one.reported.id)]
-    lines += [one for one in chosen if one not in lines and originals[one.reported.id] not in known]
+    ids = {row.reported.id for row in chosen}
+    lines = [row for row in chosen if originals.get(row.reported.id, "") in ("", row.reported.id)]
+    lines += [row for row in chosen if row not in lines and originals[row.reported.id] not in ids]
     if not lines:
         click.echo("no event has an answer")
         return
-    for one in lines:
-        click.echo(escape_controls("  ".join(_parts(one, fixes, merged))))
+    for row in lines:
+        click.echo(escape_controls("  ".join(_parts(row, fixes, merged))))
 
 
-def _said_of(one: Answered) -> list[str]:
-    return [said.verdict for said in (one.state, one.cause) if said]
+def _said_of(answered: Answered) -> list[str]:
+    return [verdict.verdict for verdict in (answered.state, answered.cause) if verdict]
 
 
-def _parts(one: Answered, fixes: dict[str, FixState], merged: Counter[str]) -> list[str]:
-    reported = one.reported
-    said = one.state or one.cause
-    assert said is not None  # nobody else is listed
-    words: list[str] = [said.verdict] if one.state else []
-    if one.state and one.state.verdict == "duplicate":
-        words.append(f"of {one.state.subject}")
+def _parts(answered: Answered, fixes: dict[str, FixState], merged: Counter[str]) -> list[str]:
+    reported = answered.reported
+    verdict = answered.state or answered.cause
+    assert verdict is not None  # only answered events are listed
+    words: list[str] = [verdict.verdict] if answered.state else []
+    if answered.state and answered.state.verdict == "duplicate":
+        words.append(f"of {answered.state.subject}")
     if fix := fixes.get(reported.id):
         words.append(f"({_FIXES[fix]})")
-    if one.cause:
-        words.append(f"cause {one.cause.subject}")
+    if answered.cause:
+        words.append(f"cause {answered.cause.subject}")
     if copies := merged[reported.id]:
         words.append(f"+{copies} duplicate{'s' if copies > 1 else ''}")
-    at = f"{to_iso(said.time)[:16].replace('T', ' ')} UTC"
-    by = [f"by {said.author}"] if said.author else []
-    comment = [f"({said.comment})"] if said.comment else []
+    at = f"{to_iso(verdict.time)[:16].replace('T', ' ')} UTC"
+    by = [f"by {verdict.author}"] if verdict.author else []
+    comment = [f"({verdict.comment})"] if verdict.comment else []
     return [reported.id, reported.service, reported.metric, " ".join(words), *by, at, *comment]
 
 
-def _to_json(one: Answered, fixes: dict[str, FixState], originals: dict[str, str]) -> dict[str, Any]:
-    reported = one.reported
-    found: dict[str, Any] = {
+def _to_json(answered: Answered, fixes: dict[str, FixState], originals: dict[str, str]) -> dict[str, Any]:
+    reported = answered.reported
+    row: dict[str, Any] = {
         **{"event": reported.id, "service": reported.service, "workload": reported.workload},
         **{"metric": reported.metric, "verdict": None, "fix": fixes.get(reported.id)},
         **{"original": originals.get(reported.id, reported.id), "cause": None},
     }
-    if one.state:
-        found |= _verdict_json(one.state)
-    if one.cause:
-        found["cause"] = {"change": one.cause.subject, **_verdict_json(one.cause)}
-    return found
+    if answered.state:
+        row |= _verdict_json(answered.state)
+    if answered.cause:
+        row["cause"] = {"change": answered.cause.subject, **_verdict_json(answered.cause)}
+    return row
 
 
-def _verdict_json(said: Verdict) -> dict[str, Any]:
-    own = {"verdict": said.verdict, "author": said.author, "comment": said.comment, "time": to_iso(said.time)}
-    return own if said.end is None else {**own, "end": to_iso(said.end)}
+def _verdict_json(verdict: Verdict) -> dict[str, Any]:
+    own = {
+        "verdict": verdict.verdict,
+        "author": verdict.author,
+        "comment": verdict.comment,
+        "time": to_iso(verdict.time),
+    }
+    return own if verdict.end is None else {**own, "end": to_iso(verdict.end)}

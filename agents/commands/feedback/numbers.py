@@ -1,4 +1,4 @@
-"""What answers say of settings: precision, and the thresholds that they propose."""
+"""Precision of reports by people's answers, and the thresholds that the answers propose."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def precision(settings: Settings, service: str | None, since: float, as_json: bo
     with closing(open_store(settings.store, existing=True)) as store:
         table = precision_table(judged_of(gather_answered(store, service, since)))
     if as_json:
-        for one in table:
-            click.echo(orjson.dumps({"by": one.by, "name": one.name, **_share_json(one.right)}))
+        for row in table:
+            click.echo(orjson.dumps({"by": row.by, "name": row.name, **_share_json(row.right)}))
     elif table:
         click.echo("\n".join(_precision_lines(table)))
     else:
@@ -83,25 +83,25 @@ def thresholds(settings: Settings, service: str | None, since: float, keep: floa
     """
     now = system_clock()
     workloads = known_workloads(settings.workloads)
-    present = {name: setting_of(one) for name, one in workloads.items()}
+    present = {name: setting_of(row) for name, row in workloads.items()}
     with closing(open_store(settings.store, existing=True)) as store:
         judged = judged_of(gather_answered(store, service, since))
         proposals = propose_thresholds(
             judged,
-            {name: (one.measure, one.threshold) for name, one in present.items()},
+            {name: (row.measure, row.threshold) for name, row in present.items()},
             ThresholdConfig(keep=keep),
         )
-        for one in proposals:
+        for row in proposals:
             last_month: tuple[Line, ...] = ()
-            if one.proposed is not None:
-                now_set = present[one.workload]
-                settings_tried = (now_set, replace(now_set, threshold=one.proposed))
+            if row.proposed is not None:
+                now_set = present[row.workload]
+                settings_tried = (now_set, replace(now_set, threshold=row.proposed))
                 span = (now - MONTH_S, now)
                 last_month = gather_comparison(
-                    store, workloads[one.workload], one.service, span, settings_tried
+                    store, workloads[row.workload], row.service, span, settings_tried
                 )
             click.echo(
-                orjson.dumps(_proposal_json(one, last_month)) if as_json else _proposal_line(one, last_month)
+                orjson.dumps(_proposal_json(row, last_month)) if as_json else _proposal_line(row, last_month)
             )
     if not proposals and not as_json:
         click.echo("no event has an answer that says whether it is right")
@@ -109,59 +109,60 @@ def thresholds(settings: Settings, service: str | None, since: float, keep: floa
 
 def judged_of(answered: Sequence[Answered]) -> list[Judged]:
     """Return the events of which people said whether they are right."""
-    return [judged for one in answered if (judged := one.judged)]
+    return [judged for event in answered if (judged := event.judged)]
 
 
 def _precision_lines(table: Sequence[Precision]) -> list[str]:
-    names = [escape_controls(one.name or "every event") for one in table]
+    names = [escape_controls(row.name or "every event") for row in table]
     width = max(map(len, names))
     return [
-        f"{one.by:<20}  {name:<{width}}  {_share(one.right)}" for one, name in zip(table, names, strict=True)
+        f"{row.by:<20}  {name:<{width}}  {_share(row.right)}" for row, name in zip(table, names, strict=True)
     ]
 
 
-def _share(one: Share) -> str:
-    low, high = one.interval
-    shown = "–" if math.isnan(one.share) else f"{one.share * 100:.0f} %"
-    return f"{one.hits} of {one.of}  {shown}  ({low * 100:.0f}–{high * 100:.0f} %)"
+def _share(share: Share) -> str:
+    low, high = share.interval
+    shown = "–" if math.isnan(share.share) else f"{share.share * 100:.0f} %"
+    return f"{share.hits} of {share.of}  {shown}  ({low * 100:.0f}–{high * 100:.0f} %)"
 
 
-def _proposal_line(one: Proposal, last_month: Sequence[Line]) -> str:
-    head = f"{one.workload}  {one.service}  {one.measure}  {one.present:g}"
-    areas = ", ".join(f"{each.setting} {each.area:.2f}" for each in one.rocs if not math.isnan(each.area))
+def _proposal_line(proposal: Proposal, last_month: Sequence[Line]) -> str:
+    head = f"{proposal.workload}  {proposal.service}  {proposal.measure}  {proposal.present:g}"
+    areas = ", ".join(f"{roc.setting} {roc.area:.2f}" for roc in proposal.rocs if not math.isnan(roc.area))
     tail = f"; ROC: {areas}" if areas else ""
-    if one.proposed is None:
+    if proposal.proposed is None:
         return escape_controls(
-            f"{head}  stays: {one.kept.of} right and {one.dropped.of} wrong ones are too few, "
+            f"{head}  stays: {proposal.kept.of} right and {proposal.dropped.of} wrong ones are too few, "
             f"or no higher one would drop any{tail}"
         )
     gone = tally(fewer(last_month))
     reported = sum(line.first.fate == "reported" for line in last_month)
-    low = one.kept.interval[0]
+    low = proposal.kept.interval[0]
     return escape_controls(
-        f"{head} → {one.proposed:.3g}  keeps {one.kept.hits} of {one.kept.of} right ones (at least "
-        f"{low * 100:.0f} % of all, 95 %), drops {_share(one.dropped)} wrong ones; last month: "
+        f"{head} → {proposal.proposed:.3g}  keeps {proposal.kept.hits} of {proposal.kept.of} "
+        f"right ones (at least "
+        f"{low * 100:.0f} % of all, 95 %), drops {_share(proposal.dropped)} wrong ones; last month: "
         f"{gone.lines} of {reported} events fewer, {gone.wrong} of them wrong, {gone.right} right{tail}"
     )
 
 
-def _share_json(one: Share) -> dict[str, Any]:
-    return {"hits": one.hits, "of": one.of, "share": one.share, "interval": one.interval}
+def _share_json(share: Share) -> dict[str, Any]:
+    return {"hits": share.hits, "of": share.of, "share": share.share, "interval": share.interval}
 
 
-def _proposal_json(one: Proposal, last_month: Sequence[Line]) -> dict[str, Any]:
+def _proposal_json(proposal: Proposal, last_month: Sequence[Line]) -> dict[str, Any]:
     return {
-        **{"workload": one.workload, "service": one.service, "measure": one.measure},
-        **{"present": one.present, "proposed": one.proposed},
-        **{"kept": _share_json(one.kept), "dropped": _share_json(one.dropped)},
+        **{"workload": proposal.workload, "service": proposal.service, "measure": proposal.measure},
+        **{"present": proposal.present, "proposed": proposal.proposed},
+        **{"kept": _share_json(proposal.kept), "dropped": _share_json(proposal.dropped)},
         "last_month": sum(line.first.fate == "reported" for line in last_month),
         "last_month_dropped": [line.shown.id for line in fewer(last_month)],
         "roc": [
             {
-                "setting": each.setting,
-                "area": each.area,
-                "points": [{"bound": p.bound, "kept": p.kept, "passed": p.passed} for p in each.points],
+                "setting": roc.setting,
+                "area": roc.area,
+                "points": [{"bound": p.bound, "kept": p.kept, "passed": p.passed} for p in roc.points],
             }
-            for each in one.rocs
+            for roc in proposal.rocs
         ],
     }

@@ -39,10 +39,10 @@ from pipeline.releases.requests.mixed import mixed_judges
 EXIT_CODES = {"steady": 0, "slower": 1, "open": 3}
 
 RISE = 0.02
-"""Of a type's cost, of which is said how many periods would show it."""
+"""Relative rise of a type's cost for which the number of periods that would show it is printed."""
 
 _SHOWN = 10
-"""Types whose cost is shown."""
+"""Most types whose cost is shown."""
 
 _EXAMPLES = """\b
 Examples:
@@ -139,9 +139,9 @@ def compare_requests(
     forests = Forests.of(releases, alpha, seed) if forest else None
     compared = _Compared(releases, compare_releases(releases, config), models, forests, alpha, finder)
     if as_json:
-        beside = {"response_times": [asdict(each) for each in slower]} if baseline else {}
-        found = {"state": compared.state, "metrics": compared.to_json(), **beside}
-        click.echo(orjson.dumps(found).decode())
+        beside = {"response_times": [asdict(type_) for type_ in slower]} if baseline else {}
+        result = {"state": compared.state, "metrics": compared.to_json(), **beside}
+        click.echo(orjson.dumps(result).decode())
     else:
         compared.show()
         if baseline:
@@ -151,7 +151,7 @@ def compare_requests(
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What every metric says of two releases; by ``models`` and ``forests``, too, if they were asked for."""
+    """Comparison of two releases by every metric; by ``models`` and ``forests``, too, if requested."""
 
     releases: Mapping[str, Releases]
     found: Mapping[str, ReleaseComparison | NotCompared]
@@ -166,41 +166,41 @@ class _Compared:
         slower = [self._slower(name) for name in self.found]
         if any(slower):
             return "slower"
-        return "open" if all(each is None for each in slower) else "steady"
+        return "open" if all(verdict is None for verdict in slower) else "steady"
 
     def _slower(self, name: str) -> bool | None:
         """Return whether a metric says that the new release costs more; None if nothing can be said."""
-        found = self.found[name]
-        if isinstance(found, ReleaseComparison):
-            return found.slower
-        return self.models.slower(name) if self.models and too_few(found) else None
+        comparison = self.found[name]
+        if isinstance(comparison, ReleaseComparison):
+            return comparison.slower
+        return self.models.slower(name) if self.models and too_few(comparison) else None
 
     def to_json(self) -> dict[str, Any]:
         """Return each metric by its name."""
         metrics = _to_json(self.found, self.alpha, self.finder)
-        for name, each in self.found.items():
+        for name, comparison in self.found.items():
             if self.models:
-                metrics[name]["mixed"] = self.models.to_json(name, each)
+                metrics[name]["mixed"] = self.models.to_json(name, comparison)
             if self.forests:
                 metrics[name]["forests"] = self.forests.to_json(name)
         return metrics
 
     def show(self) -> None:
         """Print each metric, with tables and suspects."""
-        for name, each in self.found.items():
-            if not self.models and too_few(each) and mixed_judges(self.releases[name]):
-                print_note(f"{escape_controls(name)}: not compared: {each}; --mixed takes fewer")
+        for name, comparison in self.found.items():
+            if not self.models and too_few(comparison) and mixed_judges(self.releases[name]):
+                print_note(f"{escape_controls(name)}: not compared: {comparison}; --mixed takes fewer")
             else:
-                _show(name, each, self.alpha)
+                _show(name, comparison, self.alpha)
             if self.models:
-                self.models.show(name, each)
+                self.models.show(name, comparison)
             if self.forests:
                 self.forests.show(name)
-            if self.finder and isinstance(each, ReleaseComparison) and each.changed:
-                self.finder.show(each.costs.changes)
+            if self.finder and isinstance(comparison, ReleaseComparison) and comparison.changed:
+                self.finder.show(comparison.costs.changes)
 
 
-def _response_times(found: Sequence[SlowerType]) -> Table:
+def _response_times(rows: Sequence[SlowerType]) -> Table:
     table = Table(
         "response times of",
         Column("Cliff's delta", justify="right"),
@@ -208,36 +208,38 @@ def _response_times(found: Sequence[SlowerType]) -> Table:
         "slower",
         box=SIMPLE,
     )
-    for each in found[:_SHOWN]:
+    for row in rows[:_SHOWN]:
         table.add_row(
-            Text(shown_type(each.type)), f"{each.delta:+.2f}", f"{each.p:.2g}", "yes" if each.slower else ""
+            Text(shown_type(row.type)), f"{row.delta:+.2f}", f"{row.p:.2g}", "yes" if row.slower else ""
         )
     return table
 
 
 def _to_json(
-    found: Mapping[str, ReleaseComparison | NotCompared], alpha: float, finder: Finder | None
+    comparisons: Mapping[str, ReleaseComparison | NotCompared], alpha: float, finder: Finder | None
 ) -> dict[str, Any]:
     result: dict[str, Any] = {}
-    for name, each in found.items():
-        if isinstance(each, NotCompared):
-            result[name] = {"compared": False, "why": str(each)}
+    for name, comparison in comparisons.items():
+        if isinstance(comparison, NotCompared):
+            result[name] = {"compared": False, "why": str(comparison)}
             continue
         result[name] = {
             "compared": True,
-            "slower": each.slower,
-            "changed": each.changed,
-            "p": each.p,
-            "r_squared": each.costs.r_squared,
-            "unseen_load": each.unseen,
-            "new_types": _alone(each.compared),
-            "warm_up": each.costs.warm_up,
-            "periods": [len(each.compared.old), len(each.compared.new)],
-            "changes": [_change_json(change, finder) for change in each.costs.changes if each.changed],
-            "costs": {spelt(type_): cost for type_, cost in each.costs.old.items() if type_ != EVERY},
+            "slower": comparison.slower,
+            "changed": comparison.changed,
+            "p": comparison.p,
+            "r_squared": comparison.costs.r_squared,
+            "unseen_load": comparison.unseen,
+            "new_types": _alone(comparison.compared),
+            "warm_up": comparison.costs.warm_up,
+            "periods": [len(comparison.compared.old), len(comparison.compared.new)],
+            "changes": [
+                _change_json(change, finder) for change in comparison.costs.changes if comparison.changed
+            ],
+            "costs": {spelt(type_): cost for type_, cost in comparison.costs.old.items() if type_ != EVERY},
             f"periods_for_{RISE:.0%}": {
-                type_: periods_needed(each.costs, len(each.compared.new), type_, RISE, alpha)
-                for type_ in each.costs.old
+                type_: periods_needed(comparison.costs, len(comparison.compared.new), type_, RISE, alpha)
+                for type_ in comparison.costs.old
                 if type_ not in (BASE, EVERY)
             },
         }
@@ -257,34 +259,36 @@ def _change_json(change: CostChange, finder: Finder | None) -> dict[str, Any]:
     }
 
 
-def _show(name: str, each: ReleaseComparison | NotCompared, alpha: float) -> None:
+def _show(name: str, result: ReleaseComparison | NotCompared, alpha: float) -> None:
     name = escape_controls(name)
-    if isinstance(each, NotCompared):
-        print_note(f"{name}: not compared: {each}")
+    if isinstance(result, NotCompared):
+        print_note(f"{name}: not compared: {result}")
         return
-    old, new = len(each.compared.old), len(each.compared.new)
-    verdict = "slower" if each.slower else "changed" if each.changed else "no change"
+    old, new = len(result.compared.old), len(result.compared.new)
+    verdict = "slower" if result.slower else "changed" if result.changed else "no change"
     click.echo(
-        f"{name}: {verdict}, p {each.p:.2g}; {old} periods of the old release, {new} of the new; "
-        f"costs explain {each.costs.r_squared:.0%}"
+        f"{name}: {verdict}, p {result.p:.2g}; {old} periods of the old release, {new} of the new; "
+        f"costs explain {result.costs.r_squared:.0%}"
     )
-    if each.unseen:
-        print_note(f"{each.unseen:.0%} of the new periods have load that the old release never saw: left out")
-    if alone := _alone(each.compared):
+    if result.unseen:
+        print_note(
+            f"{result.unseen:.0%} of the new periods have load that the old release never saw: left out"
+        )
+    if alone := _alone(result.compared):
         print_note(
             f"{alone:.1%} of the new release's requests are of types that the old one never had: not compared"
         )
-    if each.costs.warm_up:
+    if result.costs.warm_up:
         print_note(
-            f"as the new release began, {each.costs.warm_up:+.1%} of {name}: faded, and no cost of requests"
+            f"as the new release began, {result.costs.warm_up:+.1%} of {name}: faded, and no cost of requests"
         )
-    if each.changed:
-        table_console().print(_changes(each.costs.changes, each.costs.old))
-    table_console().print(_costs(each, alpha))
+    if result.changed:
+        table_console().print(_changes(result.costs.changes, result.costs.old))
+    table_console().print(_costs(result, alpha))
 
 
 def _alone(releases: Releases) -> float:
-    """Return the share of the new release's requests whose types never came in the old one."""
+    """Return the share of the new release's requests whose types the old release never had."""
     never = ~(releases.old.counts > 0.0).any(axis=0)
     return float(releases.new.counts[:, never].sum() / releases.new.counts.sum())
 
@@ -299,7 +303,7 @@ def _changes(changes: Sequence[CostChange], old: dict[str, float]) -> Table:
         box=SIMPLE,
     )
     for change in changes:
-        others = [
+        alternatives = [
             f"{shown_type(type_)} {chance:.0%}"
             for type_, chance in change.likely.items()
             if type_ != change.type
@@ -311,16 +315,19 @@ def _changes(changes: Sequence[CostChange], old: dict[str, float]) -> Table:
             f"{change.share:+.2%} ± {1.96 * change.share_error:.2%}",
             f"{change.change:+.3g}{relative}",
             f"{change.p:.2g}",
-            Text(", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")),
+            Text(
+                ", ".join(alternatives[:3])
+                + (f" and {len(alternatives) - 3} more" if len(alternatives) > 3 else "")
+            ),
         )
     return table
 
 
-def _costs(each: ReleaseComparison, alpha: float) -> Table:
-    """Return the types that the new release's metric is made of most, and how soon a rise is seen."""
-    load = dict(zip(each.compared.types, each.compared.new.counts.mean(axis=0), strict=True))
-    level = float(each.compared.new.metric.mean())
-    heavy = sorted(load, key=lambda type_: -each.costs.old[type_] * load[type_])[:_SHOWN]
+def _costs(comparison: ReleaseComparison, alpha: float) -> Table:
+    """Return the types with the largest parts of the new metric, and the periods that a rise needs."""
+    load = dict(zip(comparison.compared.types, comparison.compared.new.counts.mean(axis=0), strict=True))
+    level = float(comparison.compared.new.metric.mean())
+    heavy = sorted(load, key=lambda type_: -comparison.costs.old[type_] * load[type_])[:_SHOWN]
     table = Table(
         "request",
         Column("in a period", justify="right"),
@@ -329,8 +336,8 @@ def _costs(each: ReleaseComparison, alpha: float) -> Table:
         box=SIMPLE,
     )
     for type_ in heavy:
-        needed = periods_needed(each.costs, len(each.compared.new), type_, RISE, alpha)
-        share = each.costs.old[type_] * load[type_] / level if level else math.nan
+        needed = periods_needed(comparison.costs, len(comparison.compared.new), type_, RISE, alpha)
+        share = comparison.costs.old[type_] * load[type_] / level if level else math.nan
         row = (f"{load[type_]:,.1f}", f"{share:.1%}", f"{needed:,}" if needed else "–")
         table.add_row(Text(shown_type(type_)), *row)
     return table

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from pipeline.analysis.published.liao2021.forest import ForestComparison
 
 _SHOWN = 10
-"""Types that are shown of each kind."""
+"""Most types of each kind that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forests:
-    """What forests of both releases say of each metric.
+    """Comparison of both releases by forests, for each metric.
 
     Args:
         found: Name of the metric → what they say, and which types they know.
@@ -39,7 +39,7 @@ class Forests:
 
     @classmethod
     def of(cls, metrics: Mapping[str, Releases], alpha: float, seed: int) -> Forests:
-        """Fit them to each metric's periods; a minute for a metric at most.
+        """Fit the forests to each metric's periods; takes at most a minute for a metric.
 
         Raises:
             ConfigError: scikit-learn is not installed.
@@ -48,33 +48,35 @@ class Forests:
         return cls({name: _compared(releases, seed) for name, releases in metrics.items()}, alpha)
 
     def to_json(self, name: str) -> dict[str, Any]:
-        """Return what they say of a metric as JSON has it; ``left_out`` has what stands for a type."""
-        found = self.found[name]
-        if isinstance(found, NotCompared):
-            return {"compared": False, "why": str(found)}
-        forests, selection = found
+        """Return a metric's comparison as JSON; ``left_out`` maps a type to the types that stand for it."""
+        comparison = self.found[name]
+        if isinstance(comparison, NotCompared):
+            return {"compared": False, "why": str(comparison)}
+        forests, selection = comparison
         return {
             "compared": True,
             "differ": forests.p <= self.alpha,
             "r_squared": forests.r_squared,
             "p": forests.p,
             "effects": [asdict(effect) for effect in forests.effects],
-            "left_out": {type_: list(others) for type_, others in selection.left_out.items()},
+            "left_out": {type_: list(substitutes) for type_, substitutes in selection.left_out.items()},
         }
 
     def show(self, name: str) -> None:
-        """Print what they say of a metric, the types that come with deviance, and those that are left out."""
-        found = self.found[name]
+        """Print a metric's comparison, the types that go with deviance, and the types that are left out."""
+        comparison = self.found[name]
         name = escape_controls(name)
-        if isinstance(found, NotCompared):
-            print_note(f"{name}: no forests: {found}")
+        if isinstance(comparison, NotCompared):
+            print_note(f"{name}: no forests: {comparison}")
             return
-        forests, selection = found
+        forests, selection = comparison
         verdict = f"{'differ' if forests.p <= self.alpha else 'no change'}, p {forests.p:.2g}"
         click.echo(f"{name}, forests: {verdict}; requests explain {forests.r_squared:.0%} of deviance")
         if forests.effects:
             table_console().print(_effects(forests, selection))
-        if alone := [shown_type(type_) for type_, others in selection.left_out.items() if not others]:
+        if alone := [
+            shown_type(type_) for type_, substitutes in selection.left_out.items() if not substitutes
+        ]:
             print_note(f"{name}, forests: too rare to vary: {listed(alone)}")
 
 
@@ -87,9 +89,9 @@ def _compared(releases: Releases, seed: int) -> tuple[ForestComparison, Selectio
         selection = choose_types(seen)
     except NotCompared as error:
         return error
-    kept = seen.of_types(selection.kept)
-    old, new = (Load(side.counts, side.metric) for side in (kept.old, kept.new))
-    return compare_forests(kept.types, old, new, seed, np.random.default_rng(seed)), selection
+    selected = seen.of_types(selection.kept)
+    old, new = (Load(side.counts, side.metric) for side in (selected.old, selected.new))
+    return compare_forests(selected.types, old, new, seed, np.random.default_rng(seed)), selection
 
 
 def _effects(forests: ForestComparison, selection: Selection) -> Table:
@@ -102,11 +104,13 @@ def _effects(forests: ForestComparison, selection: Selection) -> Table:
         box=SIMPLE,
     )
     for effect in forests.effects[:_SHOWN]:
-        others = [type_ for type_, kept in selection.left_out.items() if effect.type in kept]
+        represented = [
+            type_ for type_, substitutes in selection.left_out.items() if effect.type in substitutes
+        ]
         table.add_row(
             Text(shown_type(effect.type)),
             f"{effect.effect:+.1%}",
             f"{effect.p:.2g}",
-            Text(", ".join(map(shown_type, others[:_SHOWN]))),
+            Text(", ".join(map(shown_type, represented[:_SHOWN]))),
         )
     return table

@@ -36,57 +36,59 @@ class MixedModels:
 
     @classmethod
     def of(cls, metrics: Mapping[str, Releases], config: CompareConfig) -> MixedModels:
-        """Fit one to each metric's periods."""
+        """Fit a mixed model to each metric's periods."""
         return cls(compare_mixed_releases(metrics, config), config.alpha)
 
     def slower(self, name: str) -> bool | None:
         """Return whether the new release costs more; None if that cannot be said."""
-        found = self.found[name]
-        return found.slower(self.alpha) if isinstance(found, MixedComparison) else None
+        comparison = self.found[name]
+        return comparison.slower(self.alpha) if isinstance(comparison, MixedComparison) else None
 
     def to_json(self, name: str, costs: Costs) -> dict[str, Any]:
-        """Return a metric's model as JSON has it; ``decides`` says whether the exit code is by it."""
-        found = self.found[name]
-        if isinstance(found, NotCompared):
-            return {"compared": False, "why": str(found)}
-        changes = [asdict(each) | {"type": spelt(each.type)} for each in found.changes]
+        """Return a metric's model as JSON; ``decides`` says whether it determines the exit code."""
+        comparison = self.found[name]
+        if isinstance(comparison, NotCompared):
+            return {"compared": False, "why": str(comparison)}
+        changes = [asdict(change) | {"type": spelt(change.type)} for change in comparison.changes]
         return {
             "compared": True,
             "decides": too_few(costs),
-            "slower": found.slower(self.alpha),
-            "p": found.p,
-            "share": found.share,
+            "slower": comparison.slower(self.alpha),
+            "p": comparison.p,
+            "share": comparison.share,
             "changes": changes,
         }
 
     def show(self, name: str, costs: Costs) -> None:
         """Print a metric's model, and the costs of both methods if one found a change."""
-        found = self.found[name]
+        comparison = self.found[name]
         name = escape_controls(name)
-        if isinstance(found, NotCompared):
-            print_note(f"{name}: no mixed model: {found}")
+        if isinstance(comparison, NotCompared):
+            print_note(f"{name}: no mixed model: {comparison}")
             return
-        changed = found.p <= self.alpha
-        verdict = "slower" if found.slower(self.alpha) else "changed" if changed else "no change"
-        click.echo(f"{name}, mixed model: {verdict}, p {found.p:.2g}; {found.share:+.2%} of the metric")
+        changed = comparison.p <= self.alpha
+        verdict = "slower" if comparison.slower(self.alpha) else "changed" if changed else "no change"
+        click.echo(
+            f"{name}, mixed model: {verdict}, p {comparison.p:.2g}; {comparison.share:+.2%} of the metric"
+        )
         if isinstance(costs, NotCompared) and not too_few(costs):
             print_note(f"{name}: not judged by the mixed model either: {costs}")
         if changed or (isinstance(costs, ReleaseComparison) and costs.changed):
-            table_console().print(_table(found, costs))
+            table_console().print(_table(comparison, costs))
 
 
 def too_few(costs: Costs) -> bool:
-    """Return whether costs could not be compared for want of periods."""
+    """Return whether there are too few periods to compare costs."""
     return isinstance(costs, NotCompared) and costs.code == "few_periods"
 
 
 def shown_type(type_: str) -> str:
-    """Return a type as a terminal shows it."""
+    """Return a type, safe to print on a terminal."""
     return escape_controls(spelt(type_))
 
 
-def _table(found: MixedComparison, costs: Costs) -> Table:
-    """Return changes of cost by both methods, with 95 % intervals: of types that are named by one of them."""
+def _table(comparison: MixedComparison, costs: Costs) -> Table:
+    """Return changes of cost by both methods, with 95 % intervals, for types that either method names."""
     by_costs, missing = {}, "–"
     if isinstance(costs, ReleaseComparison):
         changes = costs.costs.changes if costs.changed else ()
@@ -99,15 +101,15 @@ def _table(found: MixedComparison, costs: Costs) -> Table:
         Column("rose most", justify="right"),
         box=SIMPLE,
     )
-    likely = found.likely
-    named = [each for each in found.changes if each.type in likely or each.type in by_costs]
-    named.sort(key=lambda each: each.type not in by_costs)
-    for each in named[:_SHOWN]:
+    likely = comparison.likely
+    named = [row for row in comparison.changes if row.type in likely or row.type in by_costs]
+    named.sort(key=lambda row: row.type not in by_costs)
+    for row in named[:_SHOWN]:
         table.add_row(
-            Text(shown_type(each.type)),
-            by_costs.get(each.type, missing),
-            _interval(each.change, each.error),
-            f"{each.chance:.0%}",
+            Text(shown_type(row.type)),
+            by_costs.get(row.type, missing),
+            _interval(row.change, row.error),
+            f"{row.chance:.0%}",
         )
     if len(named) > _SHOWN:
         table.add_row(Text(f"and {len(named) - _SHOWN} more"))

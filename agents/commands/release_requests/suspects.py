@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5
 _MOST = 50
-"""Suspects of one request that are shown, and that JSON has."""
+"""Most suspects of one request: on a terminal, and in JSON."""
 
 _ID = 12  # characters of a commit's id
 _SHOWN_METHODS = 3
@@ -40,7 +40,7 @@ class Finder:
         self.commits = len(self._release.commits)
 
     def find(self, change: CostChange) -> RequestFinding | None:
-        """Return the suspects of a rise; None of what is no rise, or of no single request."""
+        """Return the suspects of a rise; None if the change is no rise, or has no single request."""
         types = {name: chance for name, chance in change.likely.items() if name not in (BASE, EVERY)}
         if change.change <= 0 or not types:
             return None
@@ -56,18 +56,18 @@ class Finder:
 
     def to_json(self, change: CostChange) -> dict[str, Any]:
         """Return the routes and suspects of a rise as JSON has them."""
-        found = self.find(change)
-        return _to_json(found) if found else {}
+        finding = self.find(change)
+        return _to_json(finding) if finding else {}
 
     def show(self, changes: Sequence[CostChange]) -> None:
         """Print the suspects under each request that costs more."""
         for change in changes:
-            if found := self.find(change):
-                _show(spelt(change.type), found, self.commits)
+            if finding := self.find(change):
+                _show(spelt(change.type), finding, self.commits)
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of source, and hand on what they make as ``finder``; None without them."""
+    """Add the options that name source; the command gets their Finder as ``finder``, None without them."""
 
     @click.option(
         "--repo", type=click.Path(path_type=Path), metavar="DIR", help="Git repository of the service."
@@ -95,44 +95,46 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
         revisions: str | None,
         roots: tuple[str, ...],
         profile: Path | None,
-        **others: Any,
+        **options: Any,
     ) -> Any:
         if (repo is None) != (revisions is None):
             raise click.UsageError("--repo and --range go together")
         if repo is None and (roots or profile):
             raise click.UsageError("--source-root and --profile need --repo and --range")
         finder = Finder(repo, revisions, roots, profile) if repo and revisions else None
-        return command(*args, finder=finder, **others)
+        return command(*args, finder=finder, **options)
 
     return with_finder
 
 
-def _to_json(found: RequestFinding) -> dict[str, Any]:
+def _to_json(finding: RequestFinding) -> dict[str, Any]:
     """Return routes and suspects as JSON has them."""
     return {
         "routes": {
             name: {"route": route.name, "handler": route.handler, "file": route.path, "line": route.line}
-            for name, route in found.routes.items()
+            for name, route in finding.routes.items()
         },
-        "suspects": [_suspect_json(suspect) for suspect in found.suspects[:_MOST]],
+        "suspects": [_suspect_json(suspect) for suspect in finding.suspects[:_MOST]],
     }
 
 
-def _show(type_: str, found: RequestFinding, commits: int) -> None:
+def _show(type_: str, finding: RequestFinding, commits: int) -> None:
     """Print the suspects of one request: commit, author, subject, and the ways to what it modifies."""
     name = escape_controls(type_)
-    if not found.routes:
+    if not finding.routes:
         click.echo(f"{name}: no route in the source answers it, so no commit is suspected\n")
         return
-    for one, route in found.routes.items():
+    for request, route in finding.routes.items():
         click.echo(
-            escape_controls(f"{one}: answered by {route.handler} ({route.path}:{route.line}), {route.name}")
+            escape_controls(
+                f"{request}: answered by {route.handler} ({route.path}:{route.line}), {route.name}"
+            )
         )
-    if not found.suspects:
+    if not finding.suspects:
         click.echo(f"none of {commits} commits modifies what it may run\n")
         return
     table = Table(Column("", justify="right"), "commit", "time", "author", "lines", "subject", box=SIMPLE)
-    for suspect in found.suspects[:_SHOWN]:
+    for suspect in finding.suspects[:_SHOWN]:
         added, removed = suspect.churn or (0, 0)
         change = suspect.change
         cells = (change.id[:_ID], to_iso(change.time), change.author, f"+{added} −{removed}", change.title)
@@ -140,9 +142,9 @@ def _show(type_: str, found: RequestFinding, commits: int) -> None:
         for way in _ways(suspect):
             table.add_row("", "", "", "", "", Text(escape_controls(way), style="dim"))
     table_console().print(table)
-    more = len(found.suspects) - _SHOWN
+    more = len(finding.suspects) - _SHOWN
     besides = f"{more} more of " if more > 0 else ""
-    click.echo(f"{besides}{commits} commits: {len(found.suspects)} modify what it may run\n")
+    click.echo(f"{besides}{commits} commits: {len(finding.suspects)} modify what it may run\n")
 
 
 def _ways(suspect: RequestSuspect) -> list[str]:
@@ -168,7 +170,7 @@ def _suspect_json(suspect: RequestSuspect) -> dict[str, Any]:
         "churn": list(suspect.churn) if suspect.churn else None,
         "difference": change.content,
         "methods": [
-            {"method": each.name, "file": each.path, "line": each.line, "path": list(each.way)}
-            for each in suspect.methods
+            {"method": method.name, "file": method.path, "line": method.line, "path": list(method.way)}
+            for method in suspect.methods
         ],
     }

@@ -33,27 +33,27 @@ class RequestTable:
     @classmethod
     def read(cls, path: Path) -> RequestTable:
         """Read a file whose series have the same times."""
-        found = read_series(path, plain=True)
-        starts = found[0].timestamps
+        all_series = read_series(path, plain=True)
+        starts = all_series[0].timestamps
         if starts is None:
             raise ConfigError(f"{path}: has no column of times")
-        for series in found:
+        for series in all_series:
             if series.timestamps is None or not np.array_equal(series.timestamps, starts):
-                raise ConfigError(f"{path}: {series.metric}: has other times than {found[0].metric}")
+                raise ConfigError(f"{path}: {series.metric}: has other times than {all_series[0].metric}")
         if len(starts) < 2:
             raise ConfigError(f"{path}: has {len(starts)} period, and two at least are needed")
-        return cls(path, starts, {series.metric: series.levels for series in found})
+        return cls(path, starts, {series.metric: series.levels for series in all_series})
 
     @property
     def width_s(self) -> float:
-        """Of a period: the smallest distance of two."""
+        """Length of a period: the smallest distance between two starts."""
         return float(np.diff(self.starts).min())
 
 
 def build_releases(
     sides: Sequence[RequestTable], extra: Sequence[Series], metric: str, metrics: Sequence[str]
 ) -> Releases:
-    """Return both releases' periods with one metric; the other metrics are no types."""
+    """Return both releases' periods with one metric; columns of other metrics are not types."""
     names = dict.fromkeys(name for side in sides for name in side.columns)
     types = tuple(name for name in names if name not in metrics and not is_time_column(name))
     if not types:
@@ -62,7 +62,7 @@ def build_releases(
 
 
 def slower_types(sides: Sequence[RequestTable], alpha: float) -> list[SlowerType]:
-    """Return what response times alone say (Liao et al., §2); a period's mean is one observation."""
+    """Compare response times alone (Liao et al., §2); each period's mean is one observation."""
     old, new = (
         {
             time_type(name): values[np.isfinite(values)]
@@ -80,7 +80,7 @@ def slower_types(sides: Sequence[RequestTable], alpha: float) -> list[SlowerType
 
 
 def _periods(side: RequestTable, extra: Sequence[Series], metric: str, types: tuple[str, ...]) -> Periods:
-    """Return a release's periods with a metric, as long as its points are apart."""
+    """Return a release's periods with a metric; periods are made as long as the metric's points are apart."""
     for name in types:
         if name in side.columns and (side.columns[name] < 0.0).any():
             raise ConfigError(f"{side.path}: {name}: has a count that is negative")
@@ -103,5 +103,5 @@ def _metric(side: RequestTable, extra: Sequence[Series], name: str) -> tuple[Flo
             times = series.timestamps[np.isfinite(series.levels)]
             values = align(side.starts, side.width_s, series.timestamps, series.levels)
             return values, periods_a_point(side.width_s, times)
-    known = (*side.columns, *(series.metric for series in extra))
-    raise ConfigError(f"--metric: no series {name!r}; there are {listed(known, name)}")
+    names = (*side.columns, *(series.metric for series in extra))
+    raise ConfigError(f"--metric: no series {name!r}; there are {listed(names, name)}")

@@ -99,7 +99,7 @@ def capacity(path: Path, output: Path | None, as_json: bool, **options: Any) -> 
         path, Choice(options["endpoints"], options["allowed"], options["mix"]), options["rules"]
     )
     a, b = asyncio.run(_knees(chosen, options))
-    found = compare_knees([knee.rate for knee in a], [knee.rate for knee in b])
+    comparison = compare_knees([knee.rate for knee in a], [knee.rate for knee in b])
     if output:
         rows = [
             f"{number},{side},capacity_rps,{knee.rate!r}\n"
@@ -113,16 +113,16 @@ def capacity(path: Path, output: Path | None, as_json: bool, **options: Any) -> 
         figures = {
             "a": [asdict(knee) for knee in a],
             "b": [asdict(knee) for knee in b],
-            **{"comparison": asdict(found)},
+            **{"comparison": asdict(comparison)},
         }
         click.echo(orjson.dumps(figures).decode())
     else:
-        show_knees(a, b, found)
-    return 1 if found.p_value <= 0.05 and found.difference < 0 else 0
+        show_knees(a, b, comparison)
+    return 1 if comparison.p_value <= 0.05 and comparison.difference < 0 else 0
 
 
 async def _knees(chosen: list[NamedRequest], options: dict[str, Any]) -> tuple[list[Knee], list[Knee]]:
-    """Return the knees of both sides in each repeat."""
+    """Return the knees of both sides, one each a repeat."""
     from agents.experiments.replay.capacity import Load, Objective, Steps, find_knee, load_at
     from agents.experiments.replay.connection import address_of_url
     from agents.experiments.replay.plan import Rewriting

@@ -23,7 +23,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 def shares(values: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
     """Read GLOB=SHARE; shares need not add up to 1."""
-    found = []
+    glob_shares = []
     for glob, text in pairs(values):
         try:
             share = float(text)
@@ -31,21 +31,21 @@ def shares(values: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
             share = math.nan
         if not 0 < share < math.inf:
             raise ValueError(f"{glob}: should have a share above 0, not {text[:40]!r}")
-        found.append((glob, share))
-    return tuple(found)
+        glob_shares.append((glob, share))
+    return tuple(glob_shares)
 
 
 def headers(values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Read NAME=VALUE of headers; an empty value leaves the header out."""
-    found = []
+    pairs = []
     for text in values:
         name, equals, value = text.partition("=")
         if not equals or not _HEADER_NAME.fullmatch(name):
             raise ValueError(f"should be NAME=VALUE, not {text[:80]!r}")
         if not value.isprintable():
             raise ValueError(f"{name}: should be printable")
-        found.append((name, value))
-    return tuple(found)
+        pairs.append((name, value))
+    return tuple(pairs)
 
 
 def side_url(text: str) -> str:
@@ -143,7 +143,7 @@ _SELECTION: tuple[Decorator, ...] = (
 
 
 def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the flags that say what is sent, and where."""
+    """Add the flags for the requests and the addresses they are sent to."""
     for option in reversed(_SELECTION):
         command = option(command)
     return command
@@ -172,10 +172,10 @@ def read_chosen(path: Path, choice: Choice, rules: tuple[tuple[str, str], ...]) 
 
 
 def notes(path: Path, recording: Any) -> list[str]:
-    """Return what a reader should know of a recording besides its requests."""
-    found = []
+    """Return notes on a recording: invalid lines and sessions that are left out."""
+    lines = []
     if recording.invalid:
-        found.append(f"{path}: {recording.invalid:,} lines are no requests; line {recording.first_invalid}")
+        lines.append(f"{path}: {recording.invalid:,} lines are no requests; line {recording.first_invalid}")
     if recording.cut:
-        found.append(f"{path}: {recording.cut:,} requests of sessions that are not whole are left out")
-    return found
+        lines.append(f"{path}: {recording.cut:,} requests of sessions that are not whole are left out")
+    return lines

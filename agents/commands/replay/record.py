@@ -171,7 +171,7 @@ async def _serve(recorder: object, upstream: str, listen: tuple[str, int]) -> No
 
 
 def _key(path: Path | None) -> bytes:
-    """Return a key of 64 bytes at most, as the hash takes it."""
+    """Return a key of at most 64 bytes, the most that the hash takes."""
     import hashlib
     import secrets
 

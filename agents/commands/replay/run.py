@@ -177,10 +177,10 @@ def _experiment(options: dict[str, Any]) -> Experiment:
 
 
 def _downstream(options: dict[str, Any]) -> DownstreamConfig | None:
-    given = [options["downstream_a"], options["downstream_b"]]
-    if not any((*given, options["upstream"], options["answers"])):
+    addresses = [options["downstream_a"], options["downstream_b"]]
+    if not any((*addresses, options["upstream"], options["answers"])):
         return None
-    if not all(given):
+    if not all(addresses):
         raise click.UsageError("--downstream-a and --downstream-b: give both, one address for each side")
     if not (options["upstream"] or options["answers"]):
         raise click.UsageError("--downstream or --answers: say what the calls of both sides are answered by")
@@ -188,7 +188,7 @@ def _downstream(options: dict[str, Any]) -> DownstreamConfig | None:
     from agents.experiments.replay.experiment import DownstreamConfig
 
     answers = read_answers(options["answers"]) if options["answers"] else ()
-    return DownstreamConfig((given[0], given[1]), options["upstream"] or "", answers)
+    return DownstreamConfig((addresses[0], addresses[1]), options["upstream"] or "", answers)
 
 
 def _cpu(options: dict[str, Any]) -> ReadCpu | None:

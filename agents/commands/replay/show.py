@@ -32,30 +32,30 @@ def show(path: Path, rules: tuple[tuple[str, str], ...], as_json: bool) -> None:
     recording = read_recording(path)
     for note in notes(path, recording):
         print_note(note)
-    found = summarise(recording, rules)
+    total = summarise(recording, rules)
     if as_json:
-        click.echo(orjson.dumps({**asdict(found), "head": recording.head}).decode())
+        click.echo(orjson.dumps({**asdict(total), "head": recording.head}).decode())
         return
     figures = ("requests", "share", "requests/s", "p50 ms", "errors")
     table = Table("endpoint", *(Column(name, justify="right") for name in figures), "replayed", box=SIMPLE)
-    for one in found.endpoints:
+    for endpoint in total.endpoints:
         table.add_row(
-            Text(escape_controls(one.endpoint)),
-            f"{one.recorded:,}",
-            f"{one.share:.1%}",
-            f"{one.rate:.3g}",
-            f"{one.p50_ms:.3g}",
-            f"{one.errors:.1%}",
-            "yes" if one.safe else "if allowed",
+            Text(escape_controls(endpoint.endpoint)),
+            f"{endpoint.recorded:,}",
+            f"{endpoint.share:.1%}",
+            f"{endpoint.rate:.3g}",
+            f"{endpoint.p50_ms:.3g}",
+            f"{endpoint.errors:.1%}",
+            "yes" if endpoint.safe else "if allowed",
         )
     table_console().print(table)
     sessions = (
-        f", {counted(found.sessions, 'session')}, the longest of {found.longest_session:,}"
-        if found.sessions
+        f", {counted(total.sessions, 'session')}, the longest of {total.longest_session:,}"
+        if total.sessions
         else ""
     )
     sampling = escape_controls(str(recording.head.get("sampling", "")))
     click.echo(
-        f"{counted(found.requests, 'request')} for {found.came:,.0f} that came in {found.duration_s:,.1f} s"
-        f"{sessions}; {found.body_bytes:,} bytes of bodies; sampling: {sampling}"
+        f"{counted(total.requests, 'request')} for {total.came:,.0f} that came in {total.duration_s:,.1f} s"
+        f"{sessions}; {total.body_bytes:,} bytes of bodies; sampling: {sampling}"
     )

@@ -32,23 +32,23 @@ _FIGURES = (
 
 def is_finding(result: Result) -> bool:
     """Return whether sides answered differently, or side B alone calls downstream."""
-    found = result.by_endpoint().values()
-    worse = any(one.status_differs or one.failed[1] > one.failed[0] for one in found)
+    outcomes = result.by_endpoint().values()
+    worse = any(outcome.status_differs or outcome.failed[1] > outcome.failed[0] for outcome in outcomes)
     return worse or any(name.startswith("downstream") for name in result.rows.zero_on_a())
 
 
 def show_result(result: Result) -> None:
-    """Print a row an endpoint, latencies in milliseconds, and how well the replay kept pace."""
+    """Print one row for each endpoint, latencies in milliseconds, and how well the replay kept pace."""
     table = Table("endpoint", *(Column(name, justify="right") for name in _FIGURES), box=SIMPLE)
-    for endpoint, one in result.by_endpoint().items():
+    for endpoint, outcome in result.by_endpoint().items():
         table.add_row(
             Text(escape_controls(endpoint)),
-            f"{one.requests:,}",
-            *(_ms(one, side, share) for share in (50, 99) for side in (0, 1)),
-            "/".join(f"{count:,}" for count in one.failed),
-            f"{one.status_differs:,}",
-            f"{one.body_differs:,}",
-            *(f"{calls / one.requests:.3g}" for calls in one.calls),
+            f"{outcome.requests:,}",
+            *(_ms(outcome, side, share) for share in (50, 99) for side in (0, 1)),
+            "/".join(f"{count:,}" for count in outcome.failed),
+            f"{outcome.status_differs:,}",
+            f"{outcome.body_differs:,}",
+            *(f"{calls / outcome.requests:.3g}" for calls in outcome.calls),
         )
     table_console().print(table)
     for line in _remarks(result):
@@ -59,18 +59,18 @@ def as_object(result: Result) -> dict[str, Any]:
     """Return a result as JSON."""
     endpoints = {
         endpoint: {
-            "requests": one.requests,
+            "requests": outcome.requests,
             "latency_ms": {
-                f"p{share}": [percentile_ms(one.latencies_s[side], share) for side in (0, 1)]
+                f"p{share}": [percentile_ms(outcome.latencies_s[side], share) for side in (0, 1)]
                 for share in (50, 99)
             },
-            "failed": one.failed,
-            "server_errors": one.server_errors,
-            "status_differs": one.status_differs,
-            "body_differs": one.body_differs,
-            "calls": one.calls,
+            "failed": outcome.failed,
+            "server_errors": outcome.server_errors,
+            "status_differs": outcome.status_differs,
+            "body_differs": outcome.body_differs,
+            "calls": outcome.calls,
         }
-        for endpoint, one in result.by_endpoint().items()
+        for endpoint, outcome in result.by_endpoint().items()
     }
     return {
         "endpoints": endpoints,
@@ -118,6 +118,6 @@ def _pace(paces: Sequence[Pace]) -> str:
     )
 
 
-def _ms(one: EndpointOutcome, side: int, share: float) -> str:
-    found = percentile_ms(one.latencies_s[side], share)
-    return "?" if found is None else f"{found:.3g}"
+def _ms(outcome: EndpointOutcome, side: int, share: float) -> str:
+    latency = percentile_ms(outcome.latencies_s[side], share)
+    return "?" if latency is None else f"{latency:.3g}"

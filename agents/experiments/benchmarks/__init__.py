@@ -1,4 +1,4 @@
-"""Results of benchmarks over commits: files of eight tools as series, and which commits changed them."""
+"""Results of benchmarks over commits: files of eight tools as series, and the commits that changed them."""
 
 from agents.experiments.benchmarks import json_formats, text_formats
 from agents.experiments.benchmarks.changes import BenchmarkChange, find_changes

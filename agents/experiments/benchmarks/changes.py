@@ -1,4 +1,4 @@
-"""Which commits changed which benchmarks: change points of their series, and where each may lie."""
+"""Changes of benchmarks: change points of their series, and the commits at which each may lie."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.experiments.bisection import suspect_range
 from pipeline.model import FloatArray
 
 _MOST_CORRELATED = 0.9
-"""Largest correlation of neighbours that is believed of so few points."""
+"""Largest autocorrelation (lag 1) that is used: few points estimate it badly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class BenchmarkChange:
         p_value: Adjusted for all benchmarks (Benjamini and Hochberg 1995).
         posterior: (commits,) probability that each measured commit begins the new level; 0 of others.
         suspected: First and last commit by the percentiles of FBDetect §6.2, and no nearer to each other than
-            ``first`` and ``last``: between the levels of a rise over some commits lie points of neither.
+        ``first`` and ``last``: a rise over some commits has points between both levels.
     """
 
     series: Series
@@ -47,12 +47,12 @@ class BenchmarkChange:
 
     @property
     def relative(self) -> float:
-        """By how much the level changed, as a share of the one before; infinite from 0."""
+        """Change of the level, as a ratio to the level before; infinite if that is 0."""
         return (self.after - self.before) / self.before if self.before else float("inf")
 
     @property
     def worse(self) -> bool:
-        """Whether it is a regression."""
+        """True if the change is a regression."""
         return (self.after < self.before) == self.series.more_is_better
 
 
@@ -61,25 +61,25 @@ def find_changes(
 ) -> list[BenchmarkChange]:
     """Return the changes of benchmarks, by commit, largest first.
 
-    Among those found at most ``alpha`` are false: a suite has many benchmarks, and each would give some.
+    Controls the false discovery rate at ``alpha``, since a suite tests many benchmarks.
 
     Args:
         series: All benchmarks over the same commits.
         alpha: False discovery rate.
         threshold: Relative change that matters.
-        confidence: That the change lies between its first and last commit.
+        confidence: Probability that the change lies between its first and last commit.
     """
-    shifts = [(one, segment(one.levels)) for one in series]
-    p_values = [shift.p_value for _, found in shifts for shift in found]
-    without = sum(not found for _, found in shifts)
+    shifts = [(item, segment(item.levels)) for item in series]
+    p_values = [shift.p_value for _, shifts_found in shifts for shift in shifts_found]
+    without = sum(not shifts_found for _, shifts_found in shifts)
     adjusted = iter(stats.false_discovery_control(p_values + [1.0] * without).tolist() if p_values else ())
     changes = [
-        _change(one, found, number, next(adjusted), confidence)
-        for one, found in shifts
-        for number in range(len(found))
+        _change(item, shifts_found, number, next(adjusted), confidence)
+        for item, shifts_found in shifts
+        for number in range(len(shifts_found))
     ]
-    kept = [one for one in changes if one.p_value <= alpha and abs(one.relative) >= threshold]
-    return sorted(kept, key=lambda one: (one.index, -abs(one.relative), one.series.name))
+    significant = [item for item in changes if item.p_value <= alpha and abs(item.relative) >= threshold]
+    return sorted(significant, key=lambda item: (item.index, -abs(item.relative), item.series.name))
 
 
 def _change(
@@ -88,41 +88,41 @@ def _change(
     shift = shifts[number]
     begin = shifts[number - 1].index if number else 0
     end = shifts[number + 1].index if number + 1 < len(shifts) else len(series.levels)
-    known = begin + np.flatnonzero(~np.isnan(series.levels[begin:end]))
-    values = series.levels[known]
-    split = int(np.searchsorted(known, shift.index))
+    measured = begin + np.flatnonzero(~np.isnan(series.levels[begin:end]))
+    values = series.levels[measured]
+    split = int(np.searchsorted(measured, shift.index))
     noise = _noise(values, split)
-    # Between two commits, never amid one: which commit begins the new level has a posterior of its own.
+    # A change lies between two commits; the posterior says which commit begins the new level.
     allowed = np.ones(len(values) - 1, dtype=np.bool_)
     profile = split_profile(values, np.ones(len(values)), allowed, "values", first=1)
     mass = posterior(profile.deviance, *noise)
     likely = 1 + likeliest(mass, confidence)
     first, last = min(int(likely.min()), split) - 1, max(int(likely.max()), split)
     of_commits = np.zeros(len(series.levels))
-    of_commits[known[1:]] = mass
+    of_commits[measured[1:]] = mass
     old, new = suspect_range(values, split, up=shift.after > shift.before)
     return BenchmarkChange(
         series,
         shift.index,
-        int(known[first]),
-        int(known[last]),
+        int(measured[first]),
+        int(measured[last]),
         shift.before,
         shift.after,
         p_value,
         of_commits,
-        (int(known[min(first, old)]), int(known[max(last, new)])),
+        (int(measured[min(first, old)]), int(measured[max(last, new)])),
     )
 
 
 def _noise(values: FloatArray, split: int) -> tuple[float, float]:
-    """Return the long-run variance around both levels, as of AR(1) noise, and its degrees of freedom."""
+    """Return the long-run variance around both levels, assuming AR(1) noise, and its degrees of freedom."""
     left = np.concatenate([part - np.median(part) for part in (values[:split], values[split:])])
     spread = float(np.median(np.abs(left))) * 1.4826
     if not spread:
         spread = float(left.std())
-    kept = np.clip(left, -3 * spread, 3 * spread)
-    squares = float((kept**2).sum())
-    follows = float((kept[1:] * kept[:-1]).sum()) / squares if squares else 0.0
+    clipped = np.clip(left, -3 * spread, 3 * spread)
+    squares = float((clipped**2).sum())
+    follows = float((clipped[1:] * clipped[:-1]).sum()) / squares if squares else 0.0
     correlation = min(max(follows, 0.0), _MOST_CORRELATED)
     degrees = max(len(values) - 2, 1)
     variance = squares / degrees * (1 + correlation) / (1 - correlation)

@@ -1,4 +1,4 @@
-"""Results of many commits as a series a benchmark, in the order of commits."""
+"""Results of many commits: one series for each benchmark, in the order of commits."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Series:
     """One benchmark over commits.
 
     Args:
-        name: Of the benchmark, with its parameters.
-        unit: Of its values.
+        name: Name of the benchmark, with its parameters.
+        unit: Unit of its values.
         more_is_better: Whether a fall is the regression.
         levels: (commits,) the median of the repetitions, NaN where it was not run.
     """
@@ -56,7 +56,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one file says, and what its commit is called."""
+    """Results of one file, and the commit that they belong to."""
 
     path: Path
     format: str
@@ -66,14 +66,14 @@ class Run:
 
 @dataclass(slots=True)
 class Reading:
-    """What was read, and what was passed over."""
+    """Runs that were read, and the files that were passed over."""
 
     runs: list[Run] = field(default_factory=list)
     unknown: list[Path] = field(default_factory=list)  # files of folders that hold no results
 
     @property
     def invalid(self) -> int:
-        """Entries without a measurement, of all files."""
+        """Number of entries without a measurement in all files."""
         return sum(run.results.invalid for run in self.runs)
 
 
@@ -103,9 +103,9 @@ def arrange(runs: Sequence[Run], order: Sequence[str] = ()) -> History:
     """Put runs in the order of commits, and the repetitions of one commit together.
 
     Args:
-        runs: As files were named; of that order are those that nothing else puts in one.
+        runs: In the order in which files were named, which decides where nothing else does.
         order: Ids of commits, oldest first, such as git's. Without it commits are in the order of time, if
-            each file says it. Runs of commits that it lacks are left out.
+            each file has one. Runs of commits that ``order`` lacks are left out.
     """
     position = {sha: number for number, sha in enumerate(order)}
     if order:
@@ -122,18 +122,18 @@ def arrange(runs: Sequence[Run], order: Sequence[str] = ()) -> History:
     values: dict[tuple[str, str], list[list[float]]] = {}
     better: dict[tuple[str, str], bool] = {}
     for run in runs:
-        for one in run.results.measurements:
-            key = one.name, one.unit
-            better[key] = one.more_is_better
-            values.setdefault(key, [[] for _ in commits])[column[run.commit]] += one.values
+        for measurement in run.results.measurements:
+            key = measurement.name, measurement.unit
+            better[key] = measurement.more_is_better
+            values.setdefault(key, [[] for _ in commits])[column[run.commit]] += measurement.values
     series = tuple(
         Series(
             name,
             unit,
             better[name, unit],
-            np.array([np.median(each) if each else np.nan for each in found]),
+            np.array([np.median(repetitions) if repetitions else np.nan for repetitions in columns]),
         )
-        for (name, unit), found in values.items()
+        for (name, unit), columns in values.items()
     )
     return History(tuple(commits), np.array([times[commit] for commit in commits]), series)
 
@@ -141,12 +141,12 @@ def arrange(runs: Sequence[Run], order: Sequence[str] = ()) -> History:
 def _files(path: Path) -> Iterable[Path]:
     if not path.is_dir():
         return [path]
-    found = []
+    paths = []
     with file_errors(path):
         for folder, folders, names in os.walk(path):
             folders[:] = [name for name in folders if not name.startswith(".") or name in HIDDEN_RESULTS]
-            found += [Path(folder) / name for name in names]
-        return sorted(one for one in found if one.is_file())
+            paths += [Path(folder) / name for name in names]
+        return sorted(file for file in paths if file.is_file())
 
 
 def _read(path: Path) -> Run | None:
@@ -158,16 +158,16 @@ def _read(path: Path) -> Run | None:
         content = Content.of(path, data)
     except ConfigError:
         return None
-    found = find_format(content)
-    if not found:
+    format_ = find_format(content)
+    if not format_:
         return None
-    results = found.read(content)
-    return Run(path, found.name, results, results.commit or _named(path) or str(path))
+    results = format_.read(content)
+    return Run(path, format_.name, results, results.commit or _named(path) or str(path))
 
 
 def _named(path: Path) -> str:
     """Return the commit that a file or a folder above it is named after."""
-    return next((sha for one in _names(path) if (sha := commit_of(one))), "")
+    return next((sha for name in _names(path) if (sha := commit_of(name))), "")
 
 
 def _names(path: Path) -> tuple[str, ...]:
@@ -175,14 +175,14 @@ def _names(path: Path) -> tuple[str, ...]:
 
 
 def _resolved(run: Run, order: Sequence[str], position: dict[str, int]) -> str:
-    """Return which commit a run is of, empty if the order lacks it.
+    """Return the commit of a run, empty if the order lacks it.
 
-    One abbreviation in a hundred is digits alone: where the order has such a commit, it is no date.
+    One abbreviated id in a hundred is digits alone: if ``order`` has such a commit, they are no date.
     """
-    named = (one for name in _names(run.path) for one in commits_of(name) if one.isdigit())
+    named = (digits for name in _names(run.path) for digits in commits_of(name) if digits.isdigit())
     for commit in (run.commit, *named):
         if commit in position:
             return commit
-        if found := next((sha for sha in order if commit and sha.startswith(commit)), ""):
-            return found
+        if whole := next((sha for sha in order if commit and sha.startswith(commit)), ""):
+            return whole
     return ""

@@ -26,9 +26,9 @@ _CRITERION_BASES = {"new", "base"}
 
 def _pytest_benchmark(content: Content) -> Results:
     document, entries = content.document, Entries()
-    for each in objects(document["benchmarks"]):
-        stats = part(each, "stats")
-        entries.add(each.get("fullname") or each.get("name"), "s", stats.get("data") or stats.get("median"))
+    for entry in objects(document["benchmarks"]):
+        stats = part(entry, "stats")
+        entries.add(entry.get("fullname") or entry.get("name"), "s", stats.get("data") or stats.get("median"))
     commit = part(document, "commit_info")
     return entries.results(commit.get("id"), document.get("datetime") or commit.get("time"))
 
@@ -36,35 +36,35 @@ def _pytest_benchmark(content: Content) -> Results:
 def _google_benchmark(content: Content) -> Results:
     document = content.document
     repeated: dict[tuple[str, str], list[object]] = {}
-    for each in objects(document["benchmarks"]):
-        if each.get("run_type") == _AGGREGATES or each.get("error_occurred"):
+    for entry in objects(document["benchmarks"]):
+        if entry.get("run_type") == _AGGREGATES or entry.get("error_occurred"):
             continue
-        name = _text(each.get("run_name") or each.get("name"))
-        repeated.setdefault((name, _text(each.get("time_unit", "ns"))), []).append(each.get("cpu_time"))
+        name = _text(entry.get("run_name") or entry.get("name"))
+        repeated.setdefault((name, _text(entry.get("time_unit", "ns"))), []).append(entry.get("cpu_time"))
         for counter, unit in (("items_per_second", "items/s"), ("bytes_per_second", "B/s")):
-            if counter in each:
-                repeated.setdefault((name, unit), []).append(each[counter])
+            if counter in entry:
+                repeated.setdefault((name, unit), []).append(entry[counter])
     return _repeated(repeated).results(time=part(document, "context").get("date"))
 
 
 def _jmh(content: Content) -> Results:
     entries = Entries()
-    for each in objects(content.document):
-        metric = part(each, "primaryMetric")
+    for entry in objects(content.document):
+        metric = part(entry, "primaryMetric")
         forks = metric.get("rawData")
         lists = [fork for fork in forks if isinstance(fork, list)] if isinstance(forks, list) else []
-        values: list[object] | None = [one for fork in lists for one in fork]
-        if values and not all(isinstance(one, int | float) for one in values):
+        values: list[object] | None = [value for fork in lists for value in fork]
+        if values and not all(isinstance(value, int | float) for value in values):
             values = None  # histograms of the mode sample
-        name = with_parameters(each.get("benchmark"), each.get("params"))
+        name = with_parameters(entry.get("benchmark"), entry.get("params"))
         entries.add(name, metric.get("scoreUnit"), values or metric.get("score"))
     return entries.results()
 
 
 def _hyperfine(content: Content) -> Results:
     entries = Entries()
-    for each in objects(content.document["results"]):
-        entries.add(each.get("command"), "s", each.get("times") or each.get("median") or each.get("mean"))
+    for entry in objects(content.document["results"]):
+        entries.add(entry.get("command"), "s", entry.get("times") or entry.get("median") or entry.get("mean"))
     return entries.results()
 
 
@@ -80,24 +80,26 @@ def _asv(content: Content) -> Results:
         if not isinstance(values, list):
             values = [values]
         combinations = _combinations(name, parameters if isinstance(parameters, list) else [])
-        for each, value in zip(combinations, values, strict=False):
-            if value is not None and value == value:  # None: it failed; NaN: it was left out
-                entries.add(each, "", value)
+        for combination, value in zip(combinations, values, strict=False):
+            if value is not None and value == value:  # None: the benchmark failed; NaN: it was left out
+                entries.add(combination, "", value)
     return entries.results(document["commit_hash"], document.get("date"))
 
 
 def _combinations(name: str, parameters: Iterable[object]) -> list[str]:
-    found = [""]
+    texts = [""]
     for values in parameters:
-        found = [f"{one},{value}" for one in found for value in (values if isinstance(values, list) else [])]
-        if len(found) > 100_000:
+        texts = [
+            f"{text},{value}" for text in texts for value in (values if isinstance(values, list) else [])
+        ]
+        if len(texts) > 100_000:
             return []
-    return [f"{name}[{one[1:]}]" if one else name for one in found]
+    return [f"{name}[{text[1:]}]" if text else name for text in texts]
 
 
 def _criterion(content: Content) -> Results:
     """Read ``estimates.json``, whose benchmark is the folder that it lies in."""
-    folders = [one for one in PurePath(content.path).parent.parts if one not in _CRITERION_BASES]
+    folders = [folder for folder in PurePath(content.path).parent.parts if folder not in _CRITERION_BASES]
     if "criterion" in folders:
         folders = folders[folders.index("criterion") + 1 :]
     entries = Entries()
@@ -110,17 +112,17 @@ def _criterion(content: Content) -> Results:
 def _cargo_criterion(content: Content) -> Results:
     entries = Entries()
     for line in content.text.splitlines():
-        each = _object(line)
-        if each.get("reason") == "benchmark-complete":
-            typical = part(each, "typical") or part(each, "median")
-            entries.add(each.get("id"), typical.get("unit"), typical.get("estimate"))
+        message = _object(line)
+        if message.get("reason") == "benchmark-complete":
+            typical = part(message, "typical") or part(message, "median")
+            entries.add(message.get("id"), typical.get("unit"), typical.get("estimate"))
     return entries.results()
 
 
 def _critcmp(content: Content) -> Results:
     document, entries = content.document, Entries()
-    for name, each in document["benchmarks"].items():
-        estimates = part(each, "criterion_estimates_v1")
+    for name, benchmark in document["benchmarks"].items():
+        estimates = part(benchmark, "criterion_estimates_v1")
         estimate = part(estimates, "slope") or part(estimates, "median") or part(estimates, "mean")
         entries.add(name, "ns", estimate.get("point_estimate"))
     return entries.results(commit_of(document.get("name")))
@@ -139,14 +141,14 @@ def _text(value: object) -> str:
 
 def _object(line: str) -> Mapping[str, Any]:
     try:
-        found = orjson.loads(line)
+        value = orjson.loads(line)
     except orjson.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _has(*names: str, **kinds: type) -> Callable[[Content], bool]:
-    """Return what recognises an object with these members, of these types."""
+    """Return a function that recognises an object with these members, of these types."""
 
     def recognises(content: Content) -> bool:
         document = content.document
@@ -162,7 +164,9 @@ def _has(*names: str, **kinds: type) -> Callable[[Content], bool]:
 def _is_jmh(content: Content) -> bool:
     document = content.document
     return bool(
-        isinstance(document, list) and document and any("primaryMetric" in each for each in objects(document))
+        isinstance(document, list)
+        and document
+        and any("primaryMetric" in entry for entry in objects(document))
     )
 
 
@@ -180,4 +184,4 @@ FORMATS = (
     Format("criterion", _is_criterion, _criterion),
     Format("cargo-criterion", lambda content: '"benchmark-complete"' in content.text, _cargo_criterion),
 )
-"""Of several that recognise a file the first reads it."""
+"""Formats in order: the first one that recognises a file reads it."""

@@ -1,7 +1,7 @@
-"""Files of benchmark results: what they hold, and the registry of their formats.
+"""Files of benchmark results: their content, and the registry of their formats.
 
-A format is recognised by its content. A module registers it with what recognises and what reads it; JSON is
-parsed once for all formats.
+A format is recognised by its content. A module registers a function that recognises and one that reads it;
+JSON is parsed once for all formats.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COMMIT = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{7,64}(?![0-9a-zA-Z])")
 
 
 SIZES = (1e-100, 1e100)
-"""The smallest and the largest value that is read: squares of others are no floats."""
+"""The smallest and the largest value that is read: squares of others underflow or overflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +36,23 @@ class Measurement:
 
     @property
     def more_is_better(self) -> bool:
-        """Whether its unit is a rate, such as ops/s or MB/s: of times and sizes, less is."""
+        """True if the unit is a rate, such as ops/s or MB/s; for times and sizes, less is better."""
         return self.unit.endswith(("/s", "/ms", "/us", "/ns", "/min"))
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What one file holds; ``commit`` is empty and ``time`` NaN where it does not say them."""
+    """Results of one file; ``commit`` is empty and ``time`` NaN if the file has none."""
 
     measurements: list[Measurement]
     commit: str = ""
     time: float = math.nan  # epoch seconds
-    invalid: int = 0  # entries that hold no measurement
+    invalid: int = 0  # number of entries without a measurement
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A file: its name, its text and, of JSON, the document."""
+    """A file: its name, its text and, if it is JSON, the document."""
 
     path: Path
     text: str
@@ -73,7 +73,7 @@ class Content:
 
 
 def _document(text: str) -> Any:
-    """Return a JSON document, None if it is none; asv and Google Benchmark write NaN, which JSON has not."""
+    """Return a JSON document, None if it is none; NaN, which asv and Google Benchmark write, is accepted."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -99,7 +99,7 @@ _registry: dict[str, Format] = {}
 
 
 def register(format_: Format) -> None:
-    """Add a format; of several that recognise a file the one added first reads it."""
+    """Add a format; if several recognise a file, the one added first reads it."""
     _registry[format_.name] = format_
 
 
@@ -110,12 +110,12 @@ def format_names() -> tuple[str, ...]:
 
 def find_format(content: Content) -> Format | None:
     """Return the format of a file."""
-    return next((one for one in _registry.values() if one.recognises(content)), None)
+    return next((format_ for format_ in _registry.values() if format_.recognises(content)), None)
 
 
 @dataclass(slots=True)
 class Entries:
-    """Collects measurements, and counts entries that hold none: names and numbers are not trusted."""
+    """Collects valid measurements, and counts the other entries: files are not trusted."""
 
     found: list[Measurement] = field(default_factory=list)
     invalid: int = 0
@@ -123,29 +123,33 @@ class Entries:
     def add(self, name: object, unit: object, values: object) -> None:
         """Take an entry if it has a name and numbers, all of them 0 or within ``SIZES``."""
         numbers = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
-        known = [float(one) for one in numbers if isinstance(one, int | float) and not isinstance(one, bool)]
-        fits = all(one == 0 or SIZES[0] <= one <= SIZES[1] for one in known)
-        usable = len(known) == len(numbers) > 0 and fits
+        floats = [
+            float(number)
+            for number in numbers
+            if isinstance(number, int | float) and not isinstance(number, bool)
+        ]
+        fits = all(number == 0 or SIZES[0] <= number <= SIZES[1] for number in floats)
+        usable = len(floats) == len(numbers) > 0 and fits
         if isinstance(name, str) and name and usable:
-            self.found.append(Measurement(name, unit if isinstance(unit, str) else "", tuple(known)))
+            self.found.append(Measurement(name, unit if isinstance(unit, str) else "", tuple(floats)))
         else:
             self.invalid += 1
 
     def results(self, commit: object = "", time: object = "") -> Results:
-        """Return what was collected."""
+        """Return the results that were collected."""
         return Results(self.found, commit_of(commit), moment_of(time), self.invalid)
 
 
 def objects(values: object) -> Iterator[Mapping[str, Any]]:
-    """Yield entries of a list; what is no object is an empty one."""
-    for each in values if isinstance(values, list) else []:
-        yield each if isinstance(each, dict) else {}
+    """Yield the entries of a list; an entry that is no object becomes an empty one."""
+    for value in values if isinstance(values, list) else []:
+        yield value if isinstance(value, dict) else {}
 
 
 def part(document: object, name: str) -> Mapping[str, Any]:
     """Return an object within an object, empty if there is none."""
-    found = document.get(name) if isinstance(document, dict) else None
-    return found if isinstance(found, dict) else {}
+    member = document.get(name) if isinstance(document, dict) else None
+    return member if isinstance(member, dict) else {}
 
 
 def with_parameters(name: object, parameters: object) -> object:
@@ -162,7 +166,7 @@ def commit_of(text: object) -> str:
     '0f3c2a9'
     """
     # Digits alone are more often a date or the number of a build.
-    return next((one for one in commits_of(text) if not one.isdigit() or len(one) >= 40), "")
+    return next((commit for commit in commits_of(text) if not commit.isdigit() or len(commit) >= 40), "")
 
 
 def commits_of(text: object) -> list[str]:

@@ -1,4 +1,4 @@
-"""The state file of a bisection: what is bisected, and then a line for each build and each measurement."""
+"""The state file of a bisection: its task, then a line for each build and each measurement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is bisected; a state file is of one task."""
+    """The task of a bisection; a state file belongs to one task."""
 
     first: str  # id of the version before the range
     last: str
@@ -31,7 +31,7 @@ class Task:
 class Journal:
     """Builds and measurements in order, kept in a file if there is one, so that another call can go on.
 
-    Each line has ``commit`` and either ``built``, ``value`` or ``skipped``, and what it took in ``seconds``.
+    Each line has ``commit``, one of ``built``, ``value`` and ``skipped``, and its duration in ``seconds``.
     """
 
     path: Path | None
@@ -40,7 +40,7 @@ class Journal:
     _file: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
-        """Open the file and read what it has.
+        """Open the file and read its lines.
 
         Raises:
             ConfigError: it cannot be read or written, is of another task, or in use.
@@ -55,16 +55,16 @@ class Journal:
                 raise ConfigError(f"--state: {self.path}: another bisection uses it") from None
             self._file.seek(0)
             content = self._file.read()
-            whole = content.rfind(b"\n") + 1  # what follows was being written when its writer ended
+            whole = content.rfind(b"\n") + 1  # the last line may be incomplete, if its writer was killed
             self._file.truncate(whole)
         header = {"bisection": FORMAT, **asdict(self.task)}
-        found = list(self._parsed(content[:whole]))
-        if not found:
+        entries = list(self._parsed(content[:whole]))
+        if not entries:
             self._write(header)
-        elif found[0] != header:
-            differs = [name for name in header if found[0].get(name) != header[name]]
+        elif entries[0] != header:
+            differs = [name for name in header if entries[0].get(name) != header[name]]
             raise ConfigError(f"--state: {self.path}: is of another bisection; {', '.join(differs)} differ")
-        self.lines = found[1:]
+        self.lines = entries[1:]
         return self
 
     def __exit__(
@@ -75,7 +75,7 @@ class Journal:
             self._file.close()
 
     def append(self, line: Mapping[str, Any]) -> None:
-        """Add what was done, and write it down at once."""
+        """Add a line and write it to the file at once."""
         self.lines.append(dict(line))
         self._write(line)
 
@@ -92,16 +92,16 @@ class Journal:
     def _parsed(self, content: bytes) -> Iterator[dict[str, Any]]:
         for number, line in enumerate(content.splitlines(), 1):
             try:
-                found = orjson.loads(line)
+                entry = orjson.loads(line)
             except orjson.JSONDecodeError:
-                found = None
-            if not isinstance(found, dict) or (number > 1 and not _is_entry(found)):
+                entry = None
+            if not isinstance(entry, dict) or (number > 1 and not _is_entry(entry)):
                 raise ConfigError(f"--state: {self.path}: line {number}: is not of a bisection")
-            yield found
+            yield entry
 
 
 def _is_entry(line: Mapping[str, Any]) -> bool:
     kinds = {"built": bool, "value": float | int, "skipped": str}
     seconds = isinstance(line.get("seconds"), float | int)
-    found = [name for name, kind in kinds.items() if name in line and isinstance(line[name], kind)]
-    return isinstance(line.get("commit"), str) and seconds and len(found) == 1
+    members = [name for name, kind in kinds.items() if name in line and isinstance(line[name], kind)]
+    return isinstance(line.get("commit"), str) and seconds and len(members) == 1

@@ -1,4 +1,4 @@
-"""What one run of a command measures: a number it prints, its exit code, or a file of results."""
+"""Measurement by one run of a command: a number it prints, its exit code, or a file of results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Measure:
 
     Args:
         value: In any unit; NaN if there is none.
-        failure: Why; empty if there is one.
+        failure: Reason why there is no value; empty if there is one.
     """
 
     value: float
@@ -34,16 +34,16 @@ class Measure:
 
 
 Reading = Callable[[Finished, Path], Measure]
-"""Reads what a run that ended measured in the folder of its work tree."""
+"""Reads the measurement of a finished run in the folder of its work tree."""
 
 
 def reading_of(*, exit_code: bool, results: Path | None, benchmark: str | None) -> Reading:
-    """Return how runs are read.
+    """Return the reader of runs.
 
     Args:
         exit_code: 0 is good and 1 to 127 bad, as `git bisect run` has it.
-        results: File of results that a run leaves, as of the folder of its work tree.
-        benchmark: Which of several in it.
+        results: File of results that a run leaves, relative to its work tree.
+        benchmark: Benchmark to read, if the file has several.
     """
     if exit_code:
         return _exit_code
@@ -80,9 +80,13 @@ def _results(finished: Finished, path: Path, benchmark: str | None) -> Measure:
         series = arrange(read_results([path]).runs).series
     except ConfigError as error:
         return _none(str(error))
-    named = [one for one in series if benchmark is None or one.name == benchmark]
+    named = [
+        benchmark_series
+        for benchmark_series in series
+        if benchmark is None or benchmark_series.name == benchmark
+    ]
     if len(named) != 1:
-        names = listed(sorted({one.name for one in series}), benchmark or "")
+        names = listed(sorted({benchmark_series.name for benchmark_series in series}), benchmark or "")
         return _none(f"{path.name}: not one benchmark{f' {benchmark}' if benchmark else ''}, but {names}")
     return Measure(float(np.nanmedian(named[0].levels)))
 

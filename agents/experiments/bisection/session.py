@@ -14,12 +14,12 @@ from pipeline.experiments.bisection import Record, SearchConfig, Standing, stand
 from pipeline.model import FloatArray
 
 MOST_COMMITS = 20_000
-"""Of a range; §6.2 has up to as many suspects."""
+"""Most commits of a range; FBDetect §6.2 has up to as many suspects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range of commits. Version 0 is ``first``, which is not suspected; version i is that of a commit."""
+    """A range of commits. Version 0 is ``first``, which is not suspected; version i is the i-th commit."""
 
     first: str
     commits: tuple[Commit, ...]
@@ -48,7 +48,7 @@ def read_span(repository: Path, revisions: str) -> Span:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """How versions are built and measured; without a build command they only are checked out."""
+    """Commands that build and measure versions; without a build command versions are only checked out."""
 
     build: str | None
     run: str
@@ -59,7 +59,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """What is bisected: the commits, how likely each is, when it is over, and how versions are measured."""
+    """Plan of a bisection: the commits, their probabilities, when it ends, and how versions are measured."""
 
     span: Span
     prior: FloatArray
@@ -78,7 +78,7 @@ def bisect_range(
     Args:
         plan: What is bisected.
         workbench: Where versions are built.
-        journal: What was done before, and is done now.
+        journal: Earlier builds and measurements, to which new ones are added.
         report: Called before each step with the standing and the lines so far.
     """
     versions = plan.span.versions
@@ -99,18 +99,18 @@ def bisect_range(
 
 
 def skipped(journal: Journal) -> dict[str, str]:
-    """Return the versions that could not be measured, and why."""
+    """Return the versions that could not be measured, with reasons."""
     return {str(line["commit"]): str(line["skipped"]) for line in journal.of("skipped")}
 
 
 def _record(journal: Journal, number: dict[str, int], ready: set[int]) -> Record:
-    known = [line for line in journal.lines if line["commit"] in number]
-    built = [line for line in known if "built" in line or line.get("of") == "build"]
+    lines = [line for line in journal.lines if line["commit"] in number]
+    built = [line for line in lines if "built" in line or line.get("of") == "build"]
     return Record(
-        [(number[line["commit"]], float(line["value"])) for line in known if "value" in line],
-        frozenset(number[line["commit"]] for line in known if "skipped" in line),
+        [(number[line["commit"]], float(line["value"])) for line in lines if "value" in line],
+        frozenset(number[line["commit"]] for line in lines if "skipped" in line),
         [float(line["seconds"]) for line in built],
-        [float(line["seconds"]) for line in known if line not in built],
+        [float(line["seconds"]) for line in lines if line not in built],
         frozenset(ready),
     )
 

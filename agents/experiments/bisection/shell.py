@@ -15,14 +15,14 @@ from typing import IO
 from pipeline.settings.config import environment_of_others
 
 _KEPT_BYTES = 64 * 1024
-"""Of what a command prints, the end."""
+"""Most bytes of output that are kept, from its end."""
 
-_MOST_REASON = 200  # characters of what a command said last
+_MOST_REASON = 200  # characters of a command's last line
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a command ended.
+    """Result of a command.
 
     Args:
         code: Its exit code, negative for a signal; None if it took too long.
@@ -38,12 +38,14 @@ class Finished:
 
     @property
     def reason(self) -> str:
-        """Why it failed, in a few words."""
+        """Reason of the failure, in a few words."""
         if self.code is None:
             return f"took longer than {self.seconds:.0f} s"
-        said = next((line.strip() for line in reversed((self.errors or self.output).split("\n")) if line), "")
+        message = next(
+            (line.strip() for line in reversed((self.errors or self.output).split("\n")) if line), ""
+        )
         ended = f"exit code {self.code}" if self.code >= 0 else f"signal {-self.code}"
-        return f"{ended}: {said[:_MOST_REASON]}" if said else ended
+        return f"{ended}: {message[:_MOST_REASON]}" if message else ended
 
 
 def run_shell(command: str, folder: Path, timeout_s: float) -> Finished:
@@ -71,7 +73,7 @@ def run_shell(command: str, folder: Path, timeout_s: float) -> Finished:
 
 
 def git_environment() -> dict[str, str]:
-    """Return this process's environment without Smidgen's secrets, and without what leads git elsewhere."""
+    """Return this environment without Smidgen's secrets, and without variables that redirect git."""
     return {name: value for name, value in environment_of_others().items() if not name.startswith("GIT_")}
 
 

@@ -1,4 +1,4 @@
-"""Suspects of a regression as weights of commits: of an event, of `smidgen benchmarks watch`, or a list."""
+"""Suspects of a regression as weights of commits: from an event, `smidgen benchmarks watch`, or a list."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pipeline.model.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """Weights of commits by id, perhaps shortened, and the range ``A..B`` that they are of, if it is said."""
+    """Weights of commits by id, perhaps abbreviated, and their range ``A..B`` if it is known."""
 
     weights: Mapping[str, float]
     range: str | None = None
 
     def of(self, shas: Sequence[str]) -> dict[str, float]:
-        """Return the weights by the whole ids of commits; those of other commits are left out."""
-        found: dict[str, float] = {}
+        """Return the weights by the full ids of ``shas``; weights of other commits are left out."""
+        weights: dict[str, float] = {}
         for name, weight in self.weights.items():
-            sha = next((one for one in shas if one.startswith(name)), None)
+            sha = next((commit for commit in shas if commit.startswith(name)), None)
             if sha:
-                found[sha] = found.get(sha, 0.0) + weight
-        return found
+                weights[sha] = weights.get(sha, 0.0) + weight
+        return weights
 
 
 def read_suspects(content: bytes, name: str) -> Suspects:
@@ -40,25 +40,27 @@ def read_suspects(content: bytes, name: str) -> Suspects:
     """
     try:
         document = _first(content)
-        found = suspects_of(document)
+        suspects = suspects_of(document)
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-        found = None
-    if found is None or any(not key or not 0.0 <= weight < 1e300 for key, weight in found.weights.items()):
+        suspects = None
+    if suspects is None or any(
+        not key or not 0.0 <= weight < 1e300 for key, weight in suspects.weights.items()
+    ):
         raise ConfigError(f"{name}: no event, no change of smidgen benchmarks watch, and no list of commits")
-    return found
+    return suspects
 
 
 def suspects_of(document: Any) -> Suspects | None:
     """Return the suspects of a document; None if it has none."""
     if isinstance(document, list):
-        return Suspects({str(one["commit"]): float(one.get("weight", 1.0)) for one in document})
+        return Suspects({str(entry["commit"]): float(entry.get("weight", 1.0)) for entry in document})
     if not isinstance(document, dict):
         return None
     if "suspects" in document:
-        weights = {str(one["commit"]): float(one["posterior"]) for one in document["suspects"]}
+        weights = {str(entry["commit"]): float(entry["posterior"]) for entry in document["suspects"]}
         return Suspects(weights, str(document["range"]))
     causes = document["data"]["root_causes"]
-    return Suspects({str(one["change"]["id"]): float(one["score"]) for one in causes})
+    return Suspects({str(entry["change"]["id"]): float(entry["score"]) for entry in causes})
 
 
 def _first(content: bytes) -> Any:

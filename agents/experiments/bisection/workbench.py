@@ -1,4 +1,4 @@
-"""Work trees of a repository, one for each commit that is built; gone at the end."""
+"""Work trees of a repository, one for each commit that is built; removed at the end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Workbench:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove all work trees, and what git knows of them."""
+        """Remove all work trees, and git's records of them."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._git("worktree", "prune")
 

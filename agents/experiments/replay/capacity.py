@@ -1,4 +1,4 @@
-"""Capacity: the rate at which a service breaks its objective, found by steps; and how two of them compare."""
+"""Capacity: the rate at which a service breaks its objective, found by steps, and the comparison of two."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.model import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What a service has to hold (SLO)."""
+    """Objective of a service (SLO)."""
 
     p99_s: float = 0.5
     errors: float = 0.01
@@ -34,7 +34,7 @@ class Steps:
     factor: float = 1.1
     most: float = 10_000.0
     seconds: float = 10.0
-    """Of each step; its first fifth is not counted."""
+    """Seconds of each step; its first fifth is not counted."""
 
     def rates(self) -> list[float]:
         """Return the rates, requests a second."""
@@ -44,7 +44,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How a side held at one rate."""
+    """Figures of a side at one rate."""
 
     rate: float
     p99_s: float
@@ -61,7 +61,7 @@ class Knee:
     """The rate at which a side breaks its objective."""
 
     rate: float
-    broke: bool  # otherwise it held at all rates that were tried
+    broke: bool  # False: it held at all rates that were tried
     loads: tuple[Load, ...]
 
 
@@ -80,7 +80,7 @@ class Comparison:
 async def load_at(
     replayer: Replayer, chosen: Sequence[NamedRequest], rewriting: Rewriting, rate: float, seconds: float
 ) -> Load:
-    """Put a rate on the single side of a replayer, and return how it held."""
+    """Send requests at a rate to the single side of a replayer, and return its figures."""
     count = max(5, round(rate * seconds))
     schedule = at_rate(chosen, rate, count - count // 5, count // 5)
     replayed = await replayer.run(planned(schedule, rewriting), Trace(secrets.token_hex(8)))
@@ -88,23 +88,23 @@ async def load_at(
 
 
 def load_of(rate: float, replayed: Replayed) -> Load:
-    """Return how the single side of a replay held, without its warm-up."""
-    counted = [one.served[0] for one in replayed.exchanges if not one.request.warm_up]
+    """Return the figures of the single side of a replay, without its warm-up."""
+    counted = [exchange.served[0] for exchange in replayed.exchanges if not exchange.request.warm_up]
     latencies = np.array([served.latency_s for served in counted])
     bad = sum(not served.status or served.status >= 500 for served in counted)
     return Load(rate, float(np.percentile(latencies, 99)), bad / len(counted), pace_of(replayed).lag_p99_s)
 
 
 async def find_knee(steps: Steps, objective: Objective, load: Callable[[float], Awaitable[Load]]) -> Knee:
-    """Raise the rate until the objective breaks, and return where.
+    """Raise the rate until the objective breaks, and return the knee.
 
-    Between the last rate that held and the one that broke, the knee is where the logarithm of p99 crosses the
-    objective on a straight line; their geometric mean if errors broke it.
+    The knee is between the last rate that held and the one that broke: where linear interpolation of log p99
+    crosses the objective; the geometric mean of both rates if errors broke it.
 
     Args:
         steps: Rates that are tried.
-        objective: What has to hold.
-        load: Puts a rate on the side.
+        objective: Bounds that have to hold.
+        load: Sends requests at a rate and returns the figures.
     """
     loads: list[Load] = []
     for rate in steps.rates():
@@ -120,8 +120,8 @@ def compare_knees(a: Sequence[float], b: Sequence[float], alpha: float = 0.05) -
     differences: FloatArray = ((np.array(b) - np.array(a)) / mean)[None]
     if len(a) < 2:
         return Comparison(mean, float(np.mean(b)), float(differences.mean()), -math.inf, math.inf, 1.0)
-    found = paired_t_test(differences, alpha)
-    figures = (found.difference, found.low, found.high, found.p_value)
+    test = paired_t_test(differences, alpha)
+    figures = (test.difference, test.low, test.high, test.p_value)
     return Comparison(mean, float(np.mean(b)), *(float(figure[0]) for figure in figures))
 
 

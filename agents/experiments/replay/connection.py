@@ -1,7 +1,7 @@
-"""HTTP/1.1 as a client, as little of it as a replay takes: one request at a time on each connection.
+"""Minimal HTTP/1.1 client for replays: one request at a time on each connection.
 
-The moments of writing and of the answer's last byte are taken where they happen, with nothing in between; a
-client of many features takes four times as long for a request, and so could not keep pace.
+Times are taken right at the write and at the answer's last byte. A full client takes four times as long for a
+request, and so could not keep pace.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ CONNECT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where one side is."""
+    """Address of one side."""
 
     host: str
     port: int
     authority: str  # for the header Host
-    prefix: str = ""  # before every path
+    prefix: str = ""  # prefix of every path
     tls: bool = False
 
 
@@ -54,9 +54,9 @@ def address_of_url(url: str) -> Address:
 
 @dataclass(slots=True)
 class Answer:
-    """What came of one request. Times are of ``time.perf_counter``."""
+    """Answer to one request. Times are of ``time.perf_counter``."""
 
-    status: int = 0  # 0: none came
+    status: int = 0  # 0: no answer
     sent: float = 0.0
     ended: float = 0.0
     head: bytes = b""
@@ -87,7 +87,7 @@ Done = Callable[[Answer], None]
 
 
 class Connection(asyncio.Protocol):
-    """One connection, with at most one request on its way."""
+    """One connection, with at most one pending request."""
 
     def __init__(self, released: Callable[[Connection], None]) -> None:
         self._released = released
@@ -106,7 +106,7 @@ class Connection(asyncio.Protocol):
         self.open = True
 
     def send(self, data: bytes, *, head_only: bool, done: Done) -> None:
-        """Write a request; ``done`` is given its answer."""
+        """Write a request; ``done`` is called with its answer."""
         assert self._transport
         assert self._done is None
         self._answer, self._done, self._no_body = Answer(sent=perf_counter()), done, head_only
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of the answer."""
-        if self._answer is None:  # more than was asked for
+        if self._answer is None:  # bytes without a request
             self.close()
             return
         self._buffer += data
@@ -137,7 +137,7 @@ class Connection(asyncio.Protocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail the request on its way, if there is one."""
+        """Fail the pending request, if there is one."""
         self.open = False
         if self._answer is not None:
             self._fail("the connection was closed")
@@ -161,7 +161,7 @@ class Connection(asyncio.Protocol):
             status = head[9:12]
             if not head.startswith(b"HTTP/1.") or not status.isdigit():
                 raise ValueError("the answer is no HTTP/1")
-            if status[0:1] != b"1":  # 100 Continue and its like come before the answer
+            if status[0:1] != b"1":  # 1xx statuses such as 100 Continue come before the answer
                 break
         self._answer.head, self._answer.status = head, int(status)
         self._reader = _reader_of(self._answer, no_body=self._no_body)
@@ -203,7 +203,7 @@ class _Reader:
         self.body = bytearray()
 
     def read(self, buffer: bytearray) -> bool:
-        """Take what is there, and return whether the body is complete.
+        """Take the bytes of the buffer, and return whether the body is complete.
 
         Raises:
             ValueError: it is too large or no HTTP.
@@ -256,7 +256,7 @@ def _reader_of(answer: Answer, *, no_body: bool) -> _Reader:
 
 
 class Pool:
-    """The connections to one side: as many as there are requests on their way, up to a bound."""
+    """The connections to one side: as many as there are pending requests, up to a bound."""
 
     def __init__(self, address: Address, most: int) -> None:
         self._address = address
@@ -269,7 +269,7 @@ class Pool:
         self.address = address
 
     def free(self) -> Connection | None:
-        """Return a connection that waits for a request, None if there is none."""
+        """Return an idle connection, None if there is none."""
         while self._free:
             connection = self._free.pop()
             if connection.open:
@@ -278,14 +278,14 @@ class Pool:
         return None
 
     async def take(self) -> Connection:
-        """Return a connection: a free one, a new one, or the next one if there are as many as there may be.
+        """Return a connection: an idle one, a new one, or at the bound the next that becomes idle.
 
         Raises:
             OSError: the side cannot be reached.
         """
-        found = self.free()
-        if found:
-            return found
+        waiting = self.free()
+        if waiting:
+            return waiting
         if self._open >= self._most:
             waiter: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
@@ -305,7 +305,7 @@ class Pool:
         return connection
 
     def release(self, connection: Connection) -> None:
-        """Take a connection back; a closed one makes room for another."""
+        """Take a connection back; a closed one makes room for a new one."""
         if not connection.open:
             self._open -= 1
             if self._waiting:
@@ -345,6 +345,6 @@ class Pool:
             self.release(connection)
 
     def close(self) -> None:
-        """Close all that are free."""
+        """Close all idle connections."""
         for connection in self._free:
             connection.close()

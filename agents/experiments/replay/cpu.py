@@ -11,15 +11,15 @@ _USAGE = "usage_usec "
 
 
 def process_cpu(pid: int, proc: Path = Path("/proc")) -> Callable[[], float | None]:
-    """Return what reads the CPU seconds of a process and those that it has started, None once it has ended.
+    """Return a reader of the CPU seconds of a process and its descendants, None once the process has ended.
 
-    They come from ``schedstat`` of each thread, which counts nanoseconds; threads that have ended are missing
-    there, so one that a pool starts anew is not seen before its next reading.
+    They come from each thread's ``schedstat``, in nanoseconds. A thread's last reading is kept after it ends;
+    a thread that starts and ends between two readings is missed.
 
     Raises:
         ConfigError: there is no such process.
     """
-    known: dict[Path, int] = {}
+    used_ns: dict[Path, int] = {}
 
     def read() -> float | None:
         if not (proc / str(pid)).exists():
@@ -27,8 +27,8 @@ def process_cpu(pid: int, proc: Path = Path("/proc")) -> Callable[[], float | No
         for path in _threads(pid, proc):
             used = _first_number(path)
             if used is not None:
-                known[path] = used
-        return sum(known.values()) / 1e9
+                used_ns[path] = used
+        return sum(used_ns.values()) / 1e9
 
     if read() is None:
         raise ConfigError(f"no process has the id {pid}")
@@ -36,7 +36,7 @@ def process_cpu(pid: int, proc: Path = Path("/proc")) -> Callable[[], float | No
 
 
 def cgroup_cpu(folder: Path) -> Callable[[], float | None]:
-    """Return what reads the CPU seconds of a cgroup (version 2), None once it has gone.
+    """Return a reader of the CPU seconds of a cgroup (version 2), None once the cgroup has gone.
 
     Raises:
         ConfigError: it is no cgroup.
@@ -47,8 +47,8 @@ def cgroup_cpu(folder: Path) -> Callable[[], float | None]:
             lines = (folder / "cpu.stat").read_text(encoding="ascii").splitlines()
         except OSError:
             return None
-        found = (line.removeprefix(_USAGE) for line in lines if line.startswith(_USAGE))
-        return next((int(text) / 1e6 for text in found if text.isdecimal()), None)
+        values = (line.removeprefix(_USAGE) for line in lines if line.startswith(_USAGE))
+        return next((int(text) / 1e6 for text in values if text.isdecimal()), None)
 
     if read() is None:
         raise ConfigError(f"{folder}: has no cpu.stat with usage_usec; it should be a cgroup of version 2")

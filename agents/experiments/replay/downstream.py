@@ -19,13 +19,13 @@ from agents.logs.request_type import RequestTypes
 from pipeline.files.validation import StrictModel, read_yaml, validate
 
 HEADER = "traceparent"
-"""The header that joins a call to its request; services hand it on as tracing does."""
+"""The header that joins a call to its request; services propagate it for tracing."""
 
 _MAX_DELAY_S = 60.0
 
 
 class CannedAnswer(StrictModel):
-    """What is answered to requests that match."""
+    """A canned answer to the requests that match."""
 
     match: str
     """Glob over method and path, such as ``GET /stock/*``."""
@@ -40,7 +40,7 @@ class _Answers(StrictModel):
 
 
 def read_answers(path: Path) -> tuple[CannedAnswer, ...]:
-    """Return the canned answers of a YAML file, a list; the first that matches is given.
+    """Return the canned answers of a YAML file, a list; the first that matches a call answers it.
 
     Raises:
         ConfigError: it cannot be read, or is not what it should be.
@@ -53,16 +53,16 @@ class CallCounts:
     """Downstream calls of one side."""
 
     trace: Trace | None = None
-    """Whose calls are joined to requests."""
+    """The replay whose calls are joined to requests."""
     by_request: Counter[int] = field(default_factory=Counter)
     alone: int = 0
     by_endpoint: Counter[str] = field(default_factory=Counter)
     unmatched: int = 0
-    """Calls for which there is no canned answer."""
+    """Number of calls without a canned answer."""
     types: RequestTypes = field(default_factory=RequestTypes)
 
     def begin(self, trace: Trace) -> None:
-        """Forget what was counted, and count the calls of a replay."""
+        """Reset the counts, and count the calls of a replay."""
         self.trace = trace
         self.by_request, self.alone, self.by_endpoint, self.unmatched = Counter(), 0, Counter(), 0
 
@@ -79,12 +79,12 @@ class CallCounts:
 def make_downstream(
     counts: CallCounts, *, upstream: str = "", answers: Sequence[CannedAnswer] = ()
 ) -> web.Application:
-    """Return what a side calls instead of its downstream service: canned answers first, then ``upstream``.
+    """Return an application instead of a side's downstream service: canned answers first, then ``upstream``.
 
-    What neither answers is a 502, and counted.
+    A call that neither answers gets a 502, and is counted.
     """
     app = web.Application()
-    patterns = [(re.compile(fnmatch.translate(one.match)), one) for one in answers]
+    patterns = [(re.compile(fnmatch.translate(answer.match)), answer) for answer in answers]
 
     async def session(_: web.Application) -> AsyncIterator[None]:
         app[_SESSION] = open_session()
@@ -93,8 +93,8 @@ def make_downstream(
 
     async def handle(request: web.Request) -> web.StreamResponse:
         counts.count(request)
-        asked = f"{request.method} {request.path}"
-        canned = next((one for pattern, one in patterns if pattern.match(asked)), None)
+        call = f"{request.method} {request.path}"
+        canned = next((answer for pattern, answer in patterns if pattern.match(call)), None)
         if canned:
             await request.read()
             await asyncio.sleep(canned.delay_s)
@@ -102,8 +102,8 @@ def make_downstream(
         if not upstream:
             counts.unmatched += 1
             return web.Response(status=502, text="no canned answer\n")
-        found, _ = await pass_on(app[_SESSION], request, upstream, headers=_host_of(upstream))
-        return found
+        response, _ = await pass_on(app[_SESSION], request, upstream, headers=_host_of(upstream))
+        return response
 
     app.cleanup_ctx.append(session)
     app.router.add_route("*", "/{path:.*}", handle)

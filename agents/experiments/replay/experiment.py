@@ -1,4 +1,4 @@
-"""An experiment: trials in which both sides are sent the same requests, with what they call counted."""
+"""An experiment: trials in which both sides get the same requests and their downstream calls are counted."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ ReadCpu = Callable[[], tuple[float | None, ...]]
 
 @dataclass(frozen=True, slots=True)
 class PaceConfig:
-    """How much is sent, and when."""
+    """Number and times of the requests."""
 
     rate: float | None = 50.0
-    """Requests a second; None is at recorded times."""
+    """Requests a second; None: at recorded times."""
     speed: float = 1.0
-    """Of recorded times: 2 is twice as fast."""
+    """Speed of recorded times: 2 is twice as fast."""
     requests: int = 1000
-    """That are measured in each trial; at recorded times 0 is all."""
+    """Requests that are measured in each trial; at recorded times 0 means all."""
     warm_up: int = 100
-    """Requests before them in each trial, which are not."""
+    """Warm-up requests of each trial, which come first and are not measured."""
     trials: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class DownstreamConfig:
-    """Where the sides call what they depend on."""
+    """Addresses for the downstream calls of the sides."""
 
     listen: tuple[tuple[str, int], tuple[str, int]]  # addresses for side A and side B
     upstream: str = ""
@@ -53,7 +53,7 @@ class DownstreamConfig:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Sides and how they are asked."""
+    """Sides, and how requests are sent to them."""
 
     sides: tuple[Address, Address]
     pace: PaceConfig = field(default_factory=PaceConfig)
@@ -63,10 +63,10 @@ class Experiment:
 
 @dataclass(slots=True)
 class Result:
-    """What an experiment measured."""
+    """Measurements of an experiment."""
 
     rows: TrialRows
-    exchanges: list[Exchange] = field(default_factory=list)  # without warm-up, of all trials
+    exchanges: list[Exchange] = field(default_factory=list)  # of all trials, without warm-up
     calls: tuple[Counter[int], Counter[int]] = field(default_factory=lambda: (Counter(), Counter()))
     """Downstream calls of each side by the number of the exchange."""
     called: tuple[Counter[str], Counter[str]] = field(default_factory=lambda: (Counter(), Counter()))
@@ -75,7 +75,7 @@ class Result:
     paces: list[Pace] = field(default_factory=list)
 
     def by_endpoint(self) -> dict[str, EndpointOutcome]:
-        """Return what became of the requests of each endpoint."""
+        """Return the outcome of the requests of each endpoint."""
         return outcomes(self.exchanges, self.calls)
 
     def add(self, trial: str, replayed: Replayed, counts: Sequence[CallCounts]) -> None:
@@ -88,21 +88,21 @@ class Result:
         self.rows.add(trial, replayed, calls)
         self.paces.append(pace_of(replayed))
         first = len(self.exchanges)
-        for number, one in enumerate(measured(replayed)):
+        for number, exchange in enumerate(measured(replayed)):
             for side, count in enumerate(counts):
-                self.calls[side][first + number] += count.by_request[one.index]
-            self.exchanges.append(Exchange(one.request, first + number, one.served))
+                self.calls[side][first + number] += count.by_request[exchange.index]
+            self.exchanges.append(Exchange(exchange.request, first + number, exchange.served))
         for side, count in enumerate(counts):
             self.called[side].update(count.by_endpoint)
 
 
 def make_plan(chosen: Sequence[NamedRequest], experiment: Experiment, began: int) -> list[PlannedRequest]:
-    """Return what one trial sends.
+    """Return the requests of one trial.
 
     Args:
         chosen: Requests that may be replayed.
         experiment: How.
-        began: How many earlier trials have sent, so that this one goes on from there.
+        began: Number of requests that earlier trials have sent; this trial goes on from there.
     """
     pace = experiment.pace
     if pace.rate is None:
@@ -128,10 +128,10 @@ async def run_trials(
         chosen: Requests that may be replayed.
         experiment: How.
         read_cpu: Returns CPU seconds of both sides so far.
-        counts: Of the downstream calls of both sides, if they are counted.
-        ended: Is called after each trial.
-        into: What earlier trials measured, to which these are added.
-        first: Number of the first trial, which is its name.
+        counts: Counts of both sides' downstream calls, if they are counted.
+        ended: Called after each trial.
+        into: Result of earlier trials, to which these are added.
+        first: Number of the first trial; numbers are the names of trials.
 
     Raises:
         ConfigError: a side cannot be reached.
@@ -155,7 +155,7 @@ async def run_trials(
 
 @asynccontextmanager
 async def counted_downstream(config: DownstreamConfig) -> AsyncIterator[tuple[CallCounts, CallCounts]]:
-    """Serve what both sides call, and yield the counts of their calls.
+    """Serve the downstream calls of both sides, and yield their counts.
 
     Raises:
         ConfigError: an address cannot be listened on.

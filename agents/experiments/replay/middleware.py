@@ -1,4 +1,4 @@
-"""ASGI and WSGI middleware that shows a recorder what an application is asked."""
+"""ASGI and WSGI middleware that shows a recorder the requests of an application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replay measured, as figures: pace, latencies, differences by endpoint."""
+"""Figures of a replay: pace, latencies, differences by endpoint."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from pipeline.model import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How well a replay kept to its plan."""
+    """Pace of a replay, compared with its plan."""
 
     requests: int
     offered: float  # requests a second by the plan
     sent: float  # requests a second that were written
-    lag_p50_s: float  # from when a request was due to when it was sent
+    lag_p50_s: float  # seconds from when a request was due to when it was sent
     lag_p99_s: float
-    skew_p50_s: float  # between the sides, of the same request; 0 with one side
+    skew_p50_s: float  # seconds between sending a request to one side and to the other; 0 with one side
     skew_p99_s: float
 
 
 @dataclass(slots=True)
 class EndpointOutcome:
-    """What became of the requests of an endpoint."""
+    """Outcome of the requests of an endpoint."""
 
     requests: int = 0
-    failed: list[int] = field(default_factory=lambda: [0, 0])  # without an answer, by side
-    server_errors: list[int] = field(default_factory=lambda: [0, 0])  # status 500 and more, by side
+    failed: list[int] = field(default_factory=lambda: [0, 0])  # requests without an answer, by side
+    server_errors: list[int] = field(default_factory=lambda: [0, 0])  # of status 500 and more, by side
     status_differs: int = 0
-    body_differs: int = 0  # of those with the same status
+    body_differs: int = 0  # among answers with the same status
     latencies_s: tuple[list[float], ...] = field(default_factory=lambda: ([], []))
-    calls: list[int] = field(default_factory=lambda: [0, 0])  # downstream, by side
+    calls: list[int] = field(default_factory=lambda: [0, 0])  # downstream calls, by side
 
 
 def pace_of(replayed: Replayed) -> Pace:
-    """Return how well all requests were sent, warm-up among them."""
+    """Return the pace of all requests, including warm-up."""
     exchanges = replayed.exchanges
     planned_s = exchanges[-1].request.offset_s - exchanges[0].request.offset_s
-    lags = np.array([served.lag_s for one in exchanges for served in one.served])
-    skews = np.array([abs(one.served[-1].sent - one.served[0].sent) for one in exchanges])
+    lags = np.array([served.lag_s for exchange in exchanges for served in exchange.served])
+    skews = np.array([abs(exchange.served[-1].sent - exchange.served[0].sent) for exchange in exchanges])
     gaps = max(1, len(exchanges) - 1)
     return Pace(
         len(exchanges),
@@ -56,48 +56,48 @@ def pace_of(replayed: Replayed) -> Pace:
 
 def measured(replayed: Replayed) -> list[Exchange]:
     """Return the exchanges without warm-up."""
-    return [one for one in replayed.exchanges if not one.request.warm_up]
+    return [exchange for exchange in replayed.exchanges if not exchange.request.warm_up]
 
 
 def outcomes(
     exchanges: Sequence[Exchange], calls: Sequence[Mapping[int, int]] = ()
 ) -> dict[str, EndpointOutcome]:
-    """Return what became of requests by endpoint.
+    """Return the outcome of requests by endpoint.
 
     Args:
-        exchanges: Of both sides.
+        exchanges: Requests with the answers of both sides.
         calls: Downstream calls of each side by the index of the request.
     """
-    found: dict[str, EndpointOutcome] = defaultdict(EndpointOutcome)
-    for one in exchanges:
-        outcome = found[one.request.endpoint]
+    by_endpoint: dict[str, EndpointOutcome] = defaultdict(EndpointOutcome)
+    for exchange in exchanges:
+        outcome = by_endpoint[exchange.request.endpoint]
         outcome.requests += 1
-        for side, served in enumerate(one.served):
+        for side, served in enumerate(exchange.served):
             outcome.failed[side] += not served.status
             outcome.server_errors[side] += served.status >= 500
             if served.status:
                 outcome.latencies_s[side].append(served.latency_s)
         for side, by_index in enumerate(calls):
-            outcome.calls[side] += by_index.get(one.index, 0)
-        a, b = one.served
+            outcome.calls[side] += by_index.get(exchange.index, 0)
+        a, b = exchange.served
         if a.status and b.status:
             outcome.status_differs += a.status != b.status
             outcome.body_differs += a.status == b.status and a.digest != b.digest
-    return dict(sorted(found.items()))
+    return dict(sorted(by_endpoint.items()))
 
 
 def percentile_ms(latencies_s: Sequence[float], share: float) -> float | None:
-    """Return a percentile of latencies in milliseconds, None of none."""
+    """Return a percentile of latencies in milliseconds, None without latencies."""
     return float(np.percentile(np.array(latencies_s), share)) * 1000 if latencies_s else None
 
 
 def cpu_per_request(replayed: Replayed, side: int) -> FloatArray:
-    """Return the CPU milliseconds of a request in each slice, NaN where they are not known: (slices,)."""
-    found = []
+    """Return the CPU milliseconds per request of each slice, NaN where they are unknown: (slices,)."""
+    milliseconds = []
     for before, after in zip(replayed.slices, replayed.slices[1:], strict=False):
         used = (before.cpu_s[side], after.cpu_s[side])
         if used[0] is None or used[1] is None or after.requests == before.requests:
-            found.append(np.nan)
+            milliseconds.append(np.nan)
         else:
-            found.append(1000 * (used[1] - used[0]) / (after.requests - before.requests))
-    return np.array(found)
+            milliseconds.append(1000 * (used[1] - used[0]) / (after.requests - before.requests))
+    return np.array(milliseconds)

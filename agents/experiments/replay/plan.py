@@ -1,4 +1,4 @@
-"""What is replayed: which requests of a recording, in which proportions, and when."""
+"""Plan of a replay: requests of a recording, their proportions, and their times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing (RFC 9110, 9.2.1), of which TRACE is left out."""
+"""Safe methods (RFC 9110, 9.2.1) but TRACE."""
 
 _LEFT_OUT = frozenset(
     {"host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"}
@@ -27,7 +27,7 @@ _LEFT_OUT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which requests are replayed."""
+    """Choice of the requests to replay."""
 
     endpoints: tuple[str, ...] = ()
     """Globs over endpoints such as ``GET /cart/:id``; all if there are none."""
@@ -36,12 +36,12 @@ class Choice:
     mix: tuple[tuple[str, float], ...] = ()
     """Shares of endpoints, by globs; as recorded if there are none."""
     seed: int = 0
-    """Of the order where a mix is drawn."""
+    """Seed of the draw, where a mix is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """What is put over recorded headers."""
+    """Changes of the recorded headers."""
 
     headers: tuple[tuple[str, str], ...] = ()  # Host among them; an empty value leaves the header out
 
@@ -63,9 +63,9 @@ class PlannedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """What a plan leaves out."""
+    """Requests that a plan leaves out."""
 
-    unsafe: Counter[str] = field(default_factory=Counter)  # by endpoint: methods that may change something
+    unsafe: Counter[str] = field(default_factory=Counter)  # unsafe requests, by endpoint
     unselected: int = 0
 
 
@@ -81,7 +81,7 @@ class NamedRequest:
 def name_endpoints(
     requests: Sequence[RecordedRequest], rules: Sequence[tuple[str, str]] = ()
 ) -> list[NamedRequest]:
-    """Return requests with their endpoints: method and path, with what names one of many folded."""
+    """Return requests with their endpoints: method and path, with identifiers folded."""
     types = RequestTypes(rules, most=1000)
     lines = [f"{request.method} {request.target}" for request in requests]
     types.learn(lines)
@@ -97,27 +97,27 @@ def choose(requests: Sequence[NamedRequest], choice: Choice) -> tuple[list[Named
     Raises:
         ConfigError: a glob matches nothing, or nothing is left.
     """
-    known = sorted({one.endpoint for one in requests})
+    endpoints = sorted({request.endpoint for request in requests})
     for glob in (*choice.endpoints, *choice.allowed, *(name for name, _ in choice.mix)):
-        if not any(matches(endpoint, (glob,)) for endpoint in known):
-            raise ConfigError(f"{glob}: matches no endpoint; there are {listed(known, glob)}")
+        if not any(matches(endpoint, (glob,)) for endpoint in endpoints):
+            raise ConfigError(f"{glob}: matches no endpoint; there are {listed(endpoints, glob)}")
     blocked = Blocked()
-    kept, unselected = [], 0
-    for one in requests:
-        if choice.endpoints and not matches(one.endpoint, choice.endpoints):
+    selected, unselected = [], 0
+    for request in requests:
+        if choice.endpoints and not matches(request.endpoint, choice.endpoints):
             unselected += 1
-        elif one.request.method not in SAFE_METHODS and not matches(one.endpoint, choice.allowed):
-            blocked.unsafe[one.endpoint] += 1
+        elif request.request.method not in SAFE_METHODS and not matches(request.endpoint, choice.allowed):
+            blocked.unsafe[request.endpoint] += 1
         else:
-            kept.append(one)
+            selected.append(request)
     if choice.mix:
-        kept = _mixed(kept, choice)
-    if not kept:
+        selected = _mixed(selected, choice)
+    if not selected:
         raise ConfigError(
             "no request is left to replay; methods that may change something are blocked unless --allow "
             f"names their endpoint: {listed(sorted(blocked.unsafe))}"
         )
-    return kept, Blocked(blocked.unsafe, unselected)
+    return selected, Blocked(blocked.unsafe, unselected)
 
 
 def at_rate(
@@ -126,53 +126,56 @@ def at_rate(
     """Return a plan at a fixed rate: requests in recorded order, over and over if there are too few.
 
     Args:
-        chosen: What is replayed.
+        chosen: Requests to replay.
         rate: Requests a second.
         count: Requests that are measured.
-        warm_up: Requests before these, which are not.
-        began: How many earlier plans have sent.
+        warm_up: Requests before these, which are not measured.
+        began: Number of requests that earlier plans have sent.
     """
     every = list(islice(cycle(chosen), began % len(chosen), began % len(chosen) + warm_up + count))
-    return [(index / rate, one, index < warm_up) for index, one in enumerate(every)]
+    return [(index / rate, request, index < warm_up) for index, request in enumerate(every)]
 
 
 def at_recorded_times(chosen: Sequence[NamedRequest], speed: float, count: int, warm_up: int) -> Schedule:
     """Return a plan at recorded times, ``speed`` times as fast; at most as many requests as there are.
 
     Raises:
-        ConfigError: all that there are would be warm-up.
+        ConfigError: all requests would be warm-up.
     """
     if len(chosen) <= warm_up:
         raise ConfigError(f"--warm-up {warm_up}: the recording has {len(chosen)} requests, which leaves none")
     every = chosen[: warm_up + count] if count else chosen
     first = every[0].request.time
-    return [((one.request.time - first) / speed, one, index < warm_up) for index, one in enumerate(every)]
+    return [
+        ((request.request.time - first) / speed, request, index < warm_up)
+        for index, request in enumerate(every)
+    ]
 
 
 Schedule = list[tuple[float, NamedRequest, bool]]
-"""When after the beginning, what, and whether it is warm-up."""
+"""Seconds from the beginning, the request, and whether it is warm-up."""
 
 
 def planned(schedule: Schedule, rewriting: Rewriting) -> list[PlannedRequest]:
-    """Return what is sent: recorded headers but for those of the connection, with others put over them."""
+    """Return the headers to send: recorded ones but for those of the connection, changed by ``rewriting``."""
     return [
         PlannedRequest(
             offset_s=offset,
-            endpoint=one.endpoint,
-            method=one.request.method,
-            target=one.request.target,
-            headers=_headers(one.request.headers, rewriting),
-            body=one.request.body,
-            session=one.request.session,
+            endpoint=request.endpoint,
+            method=request.request.method,
+            target=request.request.target,
+            headers=_headers(request.request.headers, rewriting),
+            body=request.request.body,
+            session=request.request.session,
             warm_up=warm_up,
-            source=one.number,
+            source=request.number,
         )
-        for offset, one, warm_up in schedule
+        for offset, request, warm_up in schedule
     ]
 
 
 def matches(endpoint: str, globs: Iterable[str]) -> bool:
-    """Return whether an endpoint is one that a glob names, by method and path or by the path alone."""
+    """Return whether a glob matches an endpoint, by method and path or by the path alone."""
     path = endpoint.partition(" ")[2]
     return any(
         re.match(fnmatch.translate(glob), endpoint) or re.match(fnmatch.translate(glob), path)
@@ -181,12 +184,12 @@ def matches(endpoint: str, globs: Iterable[str]) -> bool:
 
 
 def _mixed(requests: Sequence[NamedRequest], choice: Choice) -> list[NamedRequest]:
-    """Draw as many requests as there are with the shares of a mix, each group in recorded order."""
+    """Draw as many requests as there are, with the shares of a mix, each group in recorded order."""
     groups: dict[str, list[NamedRequest]] = defaultdict(list)
-    for one in requests:
-        glob = next((glob for glob, _ in choice.mix if matches(one.endpoint, (glob,))), None)
+    for request in requests:
+        glob = next((glob for glob, _ in choice.mix if matches(request.endpoint, (glob,))), None)
         if glob is not None:
-            groups[glob].append(one)
+            groups[glob].append(request)
     shares = [(glob, share) for glob, share in choice.mix if groups[glob]]
     if not shares:
         return []
@@ -199,5 +202,5 @@ def _mixed(requests: Sequence[NamedRequest], choice: Choice) -> list[NamedReques
 
 def _headers(recorded: Sequence[tuple[str, str]], rewriting: Rewriting) -> tuple[tuple[str, str], ...]:
     put = {name.lower() for name, _ in rewriting.headers}
-    kept = [(name, value) for name, value in recorded if name.lower() not in _LEFT_OUT | put]
-    return (*kept, *((name, value) for name, value in rewriting.headers if value))
+    passed_on = [(name, value) for name, value in recorded if name.lower() not in _LEFT_OUT | put]
+    return (*passed_on, *((name, value) for name, value in rewriting.headers if value))

@@ -1,4 +1,4 @@
-"""A reverse proxy: it passes requests on as they are, and shows a recorder what they were."""
+"""A reverse proxy: it passes requests on unchanged, and shows them to a recorder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOP_BY_HOP = frozenset(
 def make_proxy(upstream: str, recorder: Recorder) -> web.Application:
     """Return the application: every request goes to ``upstream``, bodies streamed both ways.
 
-    A service that cannot be reached is answered as 502; all that it answers itself is passed through.
+    If the service cannot be reached, the answer is a 502; its own answers are passed through.
     """
     app = web.Application()
 
@@ -53,7 +53,7 @@ _SESSION: web.AppKey[aiohttp.ClientSession] = web.AppKey("session", aiohttp.Clie
 
 
 def open_session() -> aiohttp.ClientSession:
-    """Return a session that changes nothing: no cookies, no decompression, no headers of its own."""
+    """Return a session without cookies, decompression, or headers of its own."""
     return aiohttp.ClientSession(
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -71,13 +71,13 @@ async def pass_on(
     ticket: Ticket | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> tuple[web.StreamResponse, int]:
-    """Pass a request on and its answer back; return that and its status, 0 if the service did not answer.
+    """Pass a request on and its answer back; return the answer and its status, 0 without an answer.
 
     Args:
-        session: As ``open_session`` returns it.
-        request: What came.
+        session: Session from ``open_session``.
+        request: The request of the client.
         upstream: ``http://host:port``, before the path.
-        ticket: Is shown the body.
+        ticket: Receives the chunks of the body.
         headers: More headers of the request.
     """
     sent = end_to_end(request.headers)
@@ -85,21 +85,21 @@ async def pass_on(
     body = _chunks(request, ticket) if request.body_exists else None
     address = URL(upstream.rstrip("/") + request.raw_path, encoded=True)
     try:
-        asked = session.request(request.method, address, headers=sent, data=body, allow_redirects=False)
-        async with asked as found:
-            answer = web.StreamResponse(status=found.status, reason=found.reason)
-            answer.headers.extend(end_to_end(found.headers))
+        exchange = session.request(request.method, address, headers=sent, data=body, allow_redirects=False)
+        async with exchange as response:
+            answer = web.StreamResponse(status=response.status, reason=response.reason)
+            answer.headers.extend(end_to_end(response.headers))
             await answer.prepare(request)
-            await _send_back(found, answer)
-            return answer, found.status
+            await _send_back(response, answer)
+            return answer, response.status
     except (aiohttp.ClientError, TimeoutError) as error:
         return web.Response(status=502, text=f"no answer from the service: {type(error).__name__}\n"), 0
 
 
-async def _send_back(found: aiohttp.ClientResponse, answer: web.StreamResponse) -> None:
-    """Send the chunks of an answer on; one that breaks off breaks off here, too."""
+async def _send_back(response: aiohttp.ClientResponse, answer: web.StreamResponse) -> None:
+    """Send the chunks of an answer on; an answer that breaks off breaks off here, too."""
     try:
-        async for chunk in found.content.iter_any():
+        async for chunk in response.content.iter_any():
             await answer.write(chunk)
     except (aiohttp.ClientError, TimeoutError):
         raise ConnectionResetError("the service's answer broke off") from None
@@ -114,7 +114,7 @@ async def _chunks(request: web.Request, ticket: Ticket | None) -> AsyncIterator[
 
 
 def end_to_end(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
-    """Return headers without those of the connection that they came by."""
+    """Return headers without those of the connection (hop-by-hop)."""
     named = {name.strip().lower() for name in headers.get("Connection", "").split(",")}
     left_out = HOP_BY_HOP | named
     return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in left_out)
@@ -123,7 +123,7 @@ def end_to_end(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
 async def serve(
     app: web.Application, host: str, port: int, ready: Callable[[str], None], stop: asyncio.Event
 ) -> None:
-    """Serve an application until ``stop`` is set; ``ready`` is given its address.
+    """Serve an application until ``stop`` is set; ``ready`` is called with its address.
 
     Raises:
         ConfigError: the address cannot be listened on.

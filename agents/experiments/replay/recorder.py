@@ -1,7 +1,7 @@
-"""The recorder: what a service is asked, sampled, redacted and written, without harm to the service.
+"""The recorder: requests of a service, sampled, redacted and written, without harm to the service.
 
-On the way of a request stand a hash of its session, a draw, and copies of the chunks of its body up to a
-bound. All else happens in a thread. Whatever fails here is counted, and nobody who asks the service sees it.
+A request waits only for a hash of its session, a draw, and copies of the chunks of its body up to a bound.
+All else happens in a thread. A failure here is counted, and no client of the service sees it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from pipeline.model.errors import file_errors
 log = logging.getLogger(__name__)
 
 TICK_S = 1.0
-"""How often the file is flushed at least, and looked whether an interval is over."""
+"""Longest time between two flushes, and between two checks whether an interval is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecorderConfig:
-    """What is recorded, and its bounds."""
+    """Sampling and bounds of a recording."""
 
     service: str = ""
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     redaction: Redaction = field(default_factory=lambda: Redaction(secrets.token_bytes(32)))
     session: str = ""
-    """``cookie:NAME`` or ``header:NAME``, by which requests belong together; empty if they do not."""
+    """``cookie:NAME`` or ``header:NAME`` that identifies a session; empty: no sessions."""
     max_body_bytes: int = 2**20
     """A request with a larger body is not recorded."""
     max_waiting_bytes: int = 64 * 2**20
-    """Bodies in memory: as much may wait for the file, and as much for the end of an interval."""
+    """Most bytes of bodies that wait for the file; as much again may wait for the end of an interval."""
     max_file_bytes: int = 2**30
-    """Nothing is written beyond, before compression."""
+    """Most bytes of the file, before compression."""
 
 
 class Ticket(Protocol):
@@ -60,8 +60,8 @@ class Recorder:
     """Records the requests that a proxy or a middleware shows it.
 
     Args:
-        path: The file, to which more is appended if it is there; gzip if its name ends in ``.gz``.
-        config: What is recorded.
+        path: The file, appended to if it exists; gzip if its name ends in ``.gz``.
+        config: Sampling and bounds.
         clock: Returns epoch seconds.
         draw: Returns numbers in [0, 1).
 
@@ -78,7 +78,7 @@ class Recorder:
         draw: Callable[[], float] = random.random,
     ) -> None:
         self.counts: Counter[str] = Counter()
-        """seen, recorded, and why others were not: not_sampled, too_large, unreadable, no_room, errors."""
+        """Requests seen, recorded, and not recorded: not_sampled, too_large, unreadable, no_room, errors."""
         self._config = config or RecorderConfig()
         self._clock = clock
         self._sampler = Sampler(self._config.sampling, draw, self._config.max_waiting_bytes)
@@ -94,7 +94,7 @@ class Recorder:
         self._thread.start()
 
     def begin(self, method: str, target: str, headers: Iterable[tuple[str, str]]) -> Ticket:
-        """Take note of a request, and return what is shown its body and its answer. It never raises."""
+        """Register a request, and return the ticket that receives its body and status. It never raises."""
         try:
             self.counts["seen"] += 1
             pairs = tuple(headers)
@@ -111,7 +111,7 @@ class Recorder:
             return _NOT_RECORDED
 
     def close(self) -> None:
-        """Write what waits and close the file."""
+        """Write all waiting requests and close the file."""
         with self._wake:
             if self._closed:
                 return
@@ -123,17 +123,17 @@ class Recorder:
         kind, _, name = self._config.session.partition(":")
         if not name:
             return ""
-        found = ""
+        session = ""
         if kind == "header":
-            found = next((value for key, value in headers if key.lower() == name.lower()), "")
+            session = next((value for key, value in headers if key.lower() == name.lower()), "")
         else:
             cookies = (value for key, value in headers if key.lower() == "cookie")
             pairs = (part.strip().partition("=") for value in cookies for part in value.split(";"))
-            found = next((value for key, _, value in pairs if key == name), "")
-        return self._config.redaction.digest(found).removeprefix("redacted-") if found else ""
+            session = next((value for key, _, value in pairs if key == name), "")
+        return self._config.redaction.digest(session).removeprefix("redacted-") if session else ""
 
     def take(self, priority: float, request: RecordedRequest, lost: str = "") -> None:
-        """Queue a request that is complete, or count why it is lost. It never raises."""
+        """Queue a complete request, or count the reason why it is lost. It never raises."""
         size = len(request.body) + len(request.target)
         with self._wake:
             if not lost and self._waiting_bytes + size > self._config.max_waiting_bytes:
@@ -176,14 +176,14 @@ class Recorder:
     def _guarded(self, work: Callable[[], object]) -> None:
         try:
             work()
-        except Exception as error:  # a full disk, too: the service has to go on
+        except Exception as error:  # such as a full disk: the service has to go on
             self._failed(error)
 
-    def _put(self, one: tuple[float, RecordedRequest] | str) -> None:
-        if isinstance(one, str):
-            self._write_drawn(Drawn(cut=self._sampler.cut(one)))
+    def _put(self, item: tuple[float, RecordedRequest] | str) -> None:
+        if isinstance(item, str):
+            self._write_drawn(Drawn(cut=self._sampler.cut(item)))
             return
-        priority, request = one
+        priority, request = item
         try:
             redacted = _redacted(request, self._config.redaction)
         except Unreadable:
@@ -210,7 +210,7 @@ class Recorder:
 
 
 def _open(path: Path) -> IO[bytes]:
-    """Open a file to add to; it stays open for as long as the recorder does."""
+    """Open a file to append to; it stays open as long as the recorder."""
     return cast(IO[bytes], gzip.open(path, "ab")) if path.suffix == ".gz" else path.open("ab")
 
 

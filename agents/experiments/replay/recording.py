@@ -1,4 +1,4 @@
-"""Files of recorded requests: JSON lines, of which the first says what the file is; perhaps gzip."""
+"""Files of recorded requests: JSON lines after a head line, plain or gzip."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.model.errors import ConfigError, file_errors
 
 FORMAT = "smidgen-recording"
 VERSION = 1
-"""Of the format: a file of another one is refused, and fields that a reader does not know do not matter."""
+"""Version of the format: files of other versions are refused, unknown fields are ignored."""
 
 MAX_FILE_BYTES = 2**30
 """Largest recording, unpacked: it is held in memory."""
@@ -27,30 +27,30 @@ _GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """One request as it came to a service."""
+    """One request as a service received it."""
 
     time: float  # epoch seconds
     method: str
     target: str  # path and query
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
-    session: str = ""  # keyed hash; empty without one
-    weight: float = 1.0  # requests that this one stands for, as others were not sampled
-    status: int = 0  # of the answer; 0 if there was none
+    session: str = ""  # keyed hash; empty without a session
+    weight: float = 1.0  # number of requests that this sampled one stands for
+    status: int = 0  # of the answer; 0 without an answer
     duration_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What a file holds."""
+    """Content of a file."""
 
     requests: tuple[RecordedRequest, ...]  # by time
     head: Mapping[str, Any]
     """The first line: format, version, service, and how requests were sampled."""
     invalid: int = 0
-    """Lines that are no request."""
+    """Number of invalid lines."""
     first_invalid: str = ""
-    """Line number and what is wrong."""
+    """Line number and error of the first invalid line."""
     cut: int = 0
     """Requests of sessions that were not recorded whole, which are left out."""
 
@@ -83,12 +83,12 @@ def encode_request(request: RecordedRequest) -> bytes:
 
 
 def encode_cut(session: str) -> bytes:
-    """Return the line that takes back a session of which a request was not recorded."""
+    """Return the line that withdraws a session of which a request was not recorded."""
     return orjson.dumps({"cut_session": session}) + b"\n"
 
 
 def read_recording(path: Path) -> Recording:
-    """Return the requests of a file in the order of time; lines that are none are counted.
+    """Return the requests of a file in the order of time; invalid lines are counted.
 
     Raises:
         ConfigError: it cannot be read, is no recording or one of another version, or holds no request.
@@ -103,18 +103,18 @@ def read_recording(path: Path) -> Recording:
             data = gunzip(data, MAX_FILE_BYTES)
         except UnpackError as error:
             raise ConfigError(f"{path}: {error}") from None
-    found = decode_recording(data, str(path))
-    if not found.requests:
-        why = f"; line {found.first_invalid}" if found.invalid else ""
+    recording = decode_recording(data, str(path))
+    if not recording.requests:
+        why = f"; line {recording.first_invalid}" if recording.invalid else ""
         raise ConfigError(f"{path}: holds no requests{why}")
-    return found
+    return recording
 
 
 def decode_recording(data: bytes, name: str) -> Recording:
-    """Return what the lines of a recording hold.
+    """Return the content of a recording.
 
     Raises:
-        ConfigError: the first line is not that of a recording of this version.
+        ConfigError: the first line is not the head of a recording of this version.
     """
     lines = _lines(data)
     head = _head(next(lines, b""), name)
@@ -127,7 +127,7 @@ def decode_recording(data: bytes, name: str) -> Recording:
             if isinstance(fields, dict) and isinstance(fields.get("cut_session"), str):
                 cut.add(fields["cut_session"])
             elif isinstance(fields, dict) and fields.get("format") == FORMAT:
-                _head(line, f"{name}: line {number}")  # of a recorder that added to the file
+                _head(line, f"{name}: line {number}")  # a head line of a recorder that appended to the file
             else:
                 requests.append(_request(fields))
         except ValueError as error:

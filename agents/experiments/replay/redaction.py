@@ -33,21 +33,21 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 class Unreadable(ValueError):
-    """A body that may hold what has to be redacted, and cannot be looked into."""
+    """A body that cannot be parsed, and may hold values that have to be redacted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """What is redacted, by names in lower case, and the key of the hash."""
+    """Names of redacted headers, parameters and fields, in lower case, and the key of the hash."""
 
     key: bytes
     headers: frozenset[str] = HEADERS
     fields: frozenset[str] = FIELDS
 
     def digest(self, value: str) -> str:
-        """Return a text that is the same for the same value and key, and says nothing of the value."""
-        found = hashlib.blake2b(value.encode(), digest_size=_DIGEST_BYTES, key=self.key)
-        return f"redacted-{found.hexdigest()}"
+        """Return the keyed hash of a value, which is the same for the same value and key."""
+        keyed_hash = hashlib.blake2b(value.encode(), digest_size=_DIGEST_BYTES, key=self.key)
+        return f"redacted-{keyed_hash.hexdigest()}"
 
     def of_headers(self, headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
         """Return headers with redacted values."""
@@ -56,12 +56,12 @@ class Redaction:
         )
 
     def of_target(self, target: str) -> str:
-        """Return a path and query with redacted parameters; others stay as they are spelt."""
+        """Return a path and query with redacted parameters; other parameters keep their spelling."""
         path, mark, query = target.partition("?")
         return path + mark + "&".join(self._parameter(part) for part in query.split("&")) if mark else path
 
     def of_body(self, body: bytes, content_type: str, encoding: str = "") -> bytes:
-        """Return a body with redacted fields, of JSON and of forms; others have no fields.
+        """Return a body with redacted fields, if it is JSON or a form; other bodies are returned as they are.
 
         Raises:
             Unreadable: it is compressed, or no JSON or form though it says so.
@@ -84,10 +84,10 @@ class Redaction:
         return orjson.dumps(redacted) if redacted != content else body
 
     def _parameter(self, part: str) -> str:
-        found = parse_qsl(part, keep_blank_values=True)
-        if not found or found[0][0].lower() not in self.fields:
+        pairs = parse_qsl(part, keep_blank_values=True)
+        if not pairs or pairs[0][0].lower() not in self.fields:
             return part
-        return urlencode([(found[0][0], self.digest(found[0][1]))])
+        return urlencode([(pairs[0][0], self.digest(pairs[0][1]))])
 
     def _form(self, body: bytes) -> bytes:
         text = body.decode()

@@ -1,4 +1,4 @@
-"""The open-loop replayer: the same request to both sides at the same moment, whatever was answered before."""
+"""The open-loop replayer: sends each request to both sides when it is due, without waiting for answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agents.experiments.replay.trace import Trace
 from pipeline.model.errors import ConfigError
 
 _BURST = 4
-"""Requests that are sent without a look at answers when the replayer is late."""
+"""Requests that a late replayer sends before it reads answers again."""
 
 _START_S = 0.05
 _DIGEST_BYTES = 8
@@ -24,26 +24,26 @@ _DIGEST_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class ReplayConfig:
-    """How requests are sent."""
+    """Settings for sending requests."""
 
     connections: int = 256
-    """Most to each side; a request that finds none waits, and its latency counts from when it was due."""
+    """Most connections to each side; a request without a free one waits, which counts as latency."""
     opened: int = 16
     """Connections to each side that are open before the first request."""
     timeout_s: float = 30.0
     timings: tuple[str, ...] = ()
     """Metrics of the header Server-Timing that are kept of each answer."""
     slices: int = 30
-    """Parts of a replay at whose ends CPU time is read."""
+    """Number of slices of a replay; CPU time is read at the end of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """How one side answered one request."""
+    """Answer of one side to one request."""
 
-    status: int  # 0: it did not
-    latency_s: float  # from when the request was due to the answer's last byte
-    lag_s: float  # from when it was due to when it was sent
+    status: int  # 0: no answer
+    latency_s: float  # seconds from when the request was due to the answer's last byte
+    lag_s: float  # seconds from when it was due to when it was sent
     sent: float  # of time.perf_counter
     digest: bytes = b""
     timings: tuple[float | None, ...] = ()  # milliseconds
@@ -52,7 +52,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request with what each side made of it."""
+    """One request with the answer of each side."""
 
     request: PlannedRequest
     index: int
@@ -61,7 +61,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of a replay: requests sent, and CPU seconds of each side up to its end."""
+    """A slice of a replay: requests sent, and CPU seconds of each side, up to its end."""
 
     requests: int
     cpu_s: tuple[float | None, ...]
@@ -69,13 +69,13 @@ class Slice:
 
 @dataclass(slots=True)
 class Replayed:
-    """What a replay measured."""
+    """Measurements of a replay."""
 
-    exchanges: list[Exchange] = field(default_factory=list)  # by index, warm-up among them
+    exchanges: list[Exchange] = field(default_factory=list)  # by index, including warm-up
     slices: list[Slice] = field(default_factory=list)
-    """Ends of parts; the first is the end of the warm-up."""
+    """Ends of slices; the first is the end of the warm-up."""
     sending_s: float = 0.0
-    """From the first moment that was due to the last request sent."""
+    """Seconds from the first due time to the last request sent."""
 
 
 class Replayer:
@@ -109,7 +109,7 @@ class Replayer:
         """
         await self._open()
         collecting = gc.isenabled()
-        gc.disable()  # looking for garbage takes tens of milliseconds once there are many exchanges
+        gc.disable()  # garbage collection takes tens of milliseconds once there are many exchanges
         try:
             return await self._run(plan, trace)
         finally:
@@ -173,7 +173,7 @@ class Replayer:
             result.slices.append(Slice(requests, self._read_cpu()))
 
     def _begin(self, pair: _Pair) -> None:
-        """Send a request at once if its session and connections allow it; otherwise once they do."""
+        """Send a request at once if its session and connections allow it, else as soon as they do."""
         session = pair.request.session
         before = self._sessions.get(session) if session else None
         if session:
@@ -188,15 +188,15 @@ class Replayer:
         task.add_done_callback(self._tasks.discard)
 
     def _free(self) -> list[Connection] | None:
-        found: list[Connection] = []
+        connections: list[Connection] = []
         for pool in self._pools:
             connection = pool.free()
             if connection is None:
-                for other, one in zip(self._pools, found, strict=False):
-                    other.release(one)
+                for pool_used, taken in zip(self._pools, connections, strict=False):
+                    pool_used.release(taken)
                 return None
-            found.append(connection)
-        return found
+            connections.append(connection)
+        return connections
 
     async def _send_later(self, pair: _Pair, before: asyncio.Future[None] | None) -> None:
         if before:
@@ -235,9 +235,9 @@ class Replayer:
         head = self._heads[side].get(request.source)
         if head is None:
             address = self._pools[side].address
-            kept = [pair for pair in request.headers if pair[0].lower() != "traceparent"]
+            headers = [pair for pair in request.headers if pair[0].lower() != "traceparent"]
             target = address.prefix + request.target
-            head = request_head(request.method, target, address.authority, kept, len(request.body))
+            head = request_head(request.method, target, address.authority, headers, len(request.body))
             self._heads[side][request.source] = head
         return head + trace + request.body
 

@@ -1,7 +1,7 @@
-"""Which requests are recorded: a share of them, or at most K in each T; of a session all or none.
+"""Sampling of requests: a share of them, or at most K in each T; of a session all or none.
 
-A unit is a session, or a request without one. Each has a priority between 0 and 1: of a session it is derived
-from its id, so that all of its requests, on all hosts with the same key, fare the same.
+A unit is a session, or a request without one. Each has a priority between 0 and 1. A session's is derived
+from its id, so that the decision is the same for all of its requests, on all hosts with the same key.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from agents.experiments.replay.recording import RecordedRequest
 
 MOST_CUT = 100_000
-"""Sessions that are remembered as not recorded whole; of more the oldest are forgotten."""
+"""Most sessions that are remembered as not recorded whole; the oldest are forgotten first."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingConfig:
-    """How requests are sampled."""
+    """Settings for sampling requests."""
 
     share: float = 1.0
-    """Of units, before anything else."""
+    """Share of units that are sampled, applied first."""
     most: int = 0
-    """Requests in each interval; 0 is no bound."""
+    """Most requests in each interval; 0 is no bound."""
     interval_s: float = 60.0
 
     def describe(self) -> str:
@@ -41,7 +41,7 @@ def session_priority(session: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Requests to be written, and sessions that are taken back."""
+    """Requests to write, and sessions that are withdrawn."""
 
     requests: tuple[RecordedRequest, ...] = ()
     cut: tuple[str, ...] = ()
@@ -63,13 +63,13 @@ class Sampler:
         self._interval: float | None = None
 
     def wants(self, session: str) -> float | None:
-        """Return the priority of a request that is to be recorded, None for one that is not."""
+        """Return the priority of a request that is sampled, None for others."""
         priority = session_priority(session) if session else self._draw()
         wanted = priority < self._config.share and session not in self._reservoir.cut
         return priority if wanted else None
 
     def add(self, priority: float, request: RecordedRequest) -> Drawn:
-        """Take a request that was answered, and return what is to be written now."""
+        """Take an answered request, and return the requests to write now."""
         if not self._config.most:
             return Drawn((replace(request, weight=1.0 / self._config.share),))
         interval = request.time // self._config.interval_s
@@ -81,25 +81,25 @@ class Sampler:
         return Drawn(ended.requests, ended.cut + cut)
 
     def cut(self, session: str) -> tuple[str, ...]:
-        """Take back a session of which a request was lost; return it if that is new."""
+        """Withdraw a session of which a request was lost; return it unless it was withdrawn before."""
         return self._reservoir.cut_session(session)
 
     def end_before(self, now: float) -> Drawn:
-        """Return what an interval has drawn if it is over, though no request of the next one has come."""
+        """Return the requests drawn in an interval if it is over, even if no later request has come."""
         over = self._interval is not None and now // self._config.interval_s > self._interval
         return self.end() if over else Drawn()
 
     def end(self) -> Drawn:
-        """Return what an interval has drawn, and begin the next one."""
-        kept, seen = self._reservoir.take()
-        weight = seen / max(1, len(kept)) / self._config.share
-        return Drawn(tuple(replace(request, weight=weight) for request in kept))
+        """Return the requests drawn in an interval, and begin the next one."""
+        requests, seen = self._reservoir.take()
+        weight = seen / max(1, len(requests)) / self._config.share
+        return Drawn(tuple(replace(request, weight=weight) for request in requests))
 
 
 class Reservoir:
-    """The units of least priority of an interval, at most so many requests (bottom-k sampling).
+    """The units of least priority of an interval, with a bounded number of requests (bottom-k sampling).
 
-    A session that leaves is cut: what earlier intervals recorded of it is taken back, and no more comes in.
+    A session that is evicted is cut: its requests of earlier intervals are withdrawn, and no more are taken.
     """
 
     def __init__(self, most: int, max_bytes: int) -> None:
@@ -125,13 +125,15 @@ class Reservoir:
         return cut
 
     def take(self) -> tuple[list[RecordedRequest], int]:
-        """Return the requests that are kept, by time, with the number seen; it is empty then."""
-        kept = sorted((r for unit in self._units.values() for r in unit), key=lambda request: request.time)
+        """Return the sampled requests by time, with the number of requests seen, and empty the reservoir."""
+        requests = sorted(
+            (r for unit in self._units.values() for r in unit), key=lambda request: request.time
+        )
         seen, self._seen, self._requests, self._bytes, self._units = self._seen, 0, 0, 0, {}
-        return kept, seen
+        return requests, seen
 
     def cut_session(self, session: str) -> tuple[str, ...]:
-        """Remember that a session is not whole, and drop what there is of it."""
+        """Remember that a session is not whole, and drop its requests."""
         if not session or session in self.cut:
             return ()
         self.cut[session] = None

@@ -1,4 +1,4 @@
-"""What a recording holds: endpoints with their shares and rates, and sessions."""
+"""Summary of a recording: endpoints with their shares and rates, and sessions."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class EndpointSummary:
     endpoint: str
     recorded: int
     share: float  # of all requests that came, by weights
-    rate: float  # requests a second that came, by weights; NaN of a single moment
-    p50_ms: float  # as the service answered
-    errors: float  # share of status 500 and more, or none
+    rate: float  # requests a second that came, by weights; NaN if the recording spans no time
+    p50_ms: float  # median duration of the service's answers
+    errors: float  # share of requests with status 500 and more, or without an answer
     safe: bool  # whether it is replayed without --allow
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingSummary:
-    """What a recording holds."""
+    """Summary of a recording."""
 
     endpoints: tuple[EndpointSummary, ...]  # those with the largest share first
     requests: int
-    came: float  # requests that they stand for
+    came: float  # number of requests that the recorded ones stand for
     duration_s: float
     sessions: int
     longest_session: int
@@ -39,7 +39,7 @@ class RecordingSummary:
 
 
 def summarise(recording: Recording, rules: Sequence[tuple[str, str]] = ()) -> RecordingSummary:
-    """Return what a recording holds.
+    """Return the summary of a recording.
 
     Args:
         recording: With at least one request.
@@ -49,23 +49,23 @@ def summarise(recording: Recording, rules: Sequence[tuple[str, str]] = ()) -> Re
     duration_s = requests[-1].time - requests[0].time
     came = sum(request.weight for request in requests)
     by_endpoint = defaultdict(list)
-    for one in name_endpoints(requests, rules):
-        by_endpoint[one.endpoint].append(one.request)
+    for item in name_endpoints(requests, rules):
+        by_endpoint[item.endpoint].append(item.request)
     endpoints = [
         EndpointSummary(
             endpoint=endpoint,
-            recorded=len(found),
-            share=sum(request.weight for request in found) / came if came else 0.0,
-            rate=sum(request.weight for request in found) / duration_s if duration_s else float("nan"),
-            p50_ms=1000 * float(np.median([request.duration_s for request in found])),
-            errors=sum(request.status >= 500 or not request.status for request in found) / len(found),
-            safe=all(request.method in SAFE_METHODS for request in found),
+            recorded=len(recorded),
+            share=sum(request.weight for request in recorded) / came if came else 0.0,
+            rate=sum(request.weight for request in recorded) / duration_s if duration_s else float("nan"),
+            p50_ms=1000 * float(np.median([request.duration_s for request in recorded])),
+            errors=sum(request.status >= 500 or not request.status for request in recorded) / len(recorded),
+            safe=all(request.method in SAFE_METHODS for request in recorded),
         )
-        for endpoint, found in by_endpoint.items()
+        for endpoint, recorded in by_endpoint.items()
     ]
     sessions = Counter(request.session for request in requests if request.session)
     return RecordingSummary(
-        tuple(sorted(endpoints, key=lambda one: (-one.share, one.endpoint))),
+        tuple(sorted(endpoints, key=lambda item: (-item.share, item.endpoint))),
         len(requests),
         came,
         duration_s,

@@ -1,4 +1,4 @@
-"""What a service says of its own costs: the header ``Server-Timing`` (W3C)."""
+"""Durations that a service reports in the header ``Server-Timing`` (W3C)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def server_timings(values: Iterable[str], names: Sequence[str]) -> tuple[float |
     >>> server_timings(["cpu;dur=12.5, db;dur=3"], ["db", "cpu", "disk"])
     (3.0, 12.5, None)
     """
-    found: dict[str, float] = {}
+    durations: dict[str, float] = {}
     for value in values:
         for metric in value.split(","):
             name, *parameters = (part.strip() for part in metric.split(";"))
@@ -23,8 +23,8 @@ def server_timings(values: Iterable[str], names: Sequence[str]) -> tuple[float |
                 if key.strip().lower() == "dur":
                     duration = _number(number.strip().strip('"'))
                     if duration is not None:
-                        found[name] = found.get(name, 0.0) + duration
-    return tuple(found.get(name) for name in names)
+                        durations[name] = durations.get(name, 0.0) + duration
+    return tuple(durations.get(name) for name in names)
 
 
 def _number(text: str) -> float | None:

@@ -19,6 +19,6 @@ class Trace:
         return f"traceparent: 00-{self.run}{index:016x}-{index + 1:016x}-01\r\n\r\n".encode()
 
     def index_of(self, traceparent: str) -> int | None:
-        """Return the number of the request that a call is for; None if it says none of this run."""
-        found = _HEADER.fullmatch(traceparent.strip().lower())
-        return int(found[2], 16) if found and found[1] == self.run else None
+        """Return the number of the request that a call belongs to; None if it names none of this replay."""
+        match = _HEADER.fullmatch(traceparent.strip().lower())
+        return int(match[2], 16) if match and match[1] == self.run else None

@@ -22,16 +22,16 @@ class Calls:
     """Downstream calls of both sides in one replay."""
 
     by_request: tuple[Mapping[int, int], Mapping[int, int]]
-    """How many by the index of the request that they carry."""
+    """Number of calls by the index of the request whose id they carry."""
     alone: tuple[int, int] = (0, 0)
-    """Those that carry no request's id."""
+    """Number of calls without a request's id."""
 
 
 @dataclass(slots=True)
 class TrialRows:
     """Points of trials: latencies, timings, downstream calls of requests, CPU time of slices.
 
-    Each metric is there of all requests, and of each endpoint under its name.
+    Each metric exists for all requests, and for each endpoint under the endpoint's name.
     """
 
     timings: Sequence[str] = ()
@@ -45,9 +45,11 @@ class TrialRows:
 
     def add(self, trial: str, replayed: Replayed, calls: Calls | None = None) -> None:
         """Add a replay to both sides; requests that a side did not answer are left out."""
-        answered = [one for one in measured(replayed) if all(served.status for served in one.served)]
-        for one in answered:
-            self._add_exchange(trial, one, calls)
+        answered = [
+            exchange for exchange in measured(replayed) if all(served.status for served in exchange.served)
+        ]
+        for exchange in answered:
+            self._add_exchange(trial, exchange, calls)
         used = [cpu_per_request(replayed, side) for side in range(2)] if replayed.slices else []
         for number, (a, b) in enumerate(zip(*used, strict=True)) if used else ():
             if not np.isnan(a + b):
@@ -57,11 +59,11 @@ class TrialRows:
             self._put("downstream_total", trial, "", (calls.alone[0] / count, calls.alone[1] / count))
 
     def zero_on_a(self) -> list[str]:
-        """Return metrics that are 0 on side A and not on side B: no share of side A says by how much."""
+        """Return metrics that are 0 on side A and not on side B: their relative difference is undefined."""
         return [name for name in self.points if not self._total(name, 0) and self._total(name, 1)]
 
     def csv(self) -> bytes:
-        """Return the file; metrics that are 0 on side A are left out, as are those that a trial lacks."""
+        """Return the file; metrics that are 0 on side A, or that a trial lacks, are left out."""
         trials = {trial for by_trial in self.points.values() for trial in by_trial}
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -76,21 +78,21 @@ class TrialRows:
                     writer.writerows((trial, side, metric, repr(value), name) for value, name in rows)
         return out.getvalue().encode()
 
-    def _add_exchange(self, trial: str, one: Exchange, calls: Calls | None) -> None:
-        a, b = one.served
-        found = {"latency_ms": (1000 * a.latency_s, 1000 * b.latency_s)}
+    def _add_exchange(self, trial: str, exchange: Exchange, calls: Calls | None) -> None:
+        a, b = exchange.served
+        points = {"latency_ms": (1000 * a.latency_s, 1000 * b.latency_s)}
         for number, name in enumerate(self.timings):
             timed = (a.timings[number], b.timings[number])
             if timed[0] is not None and timed[1] is not None:
-                found[f"{name}_timing_ms"] = (timed[0], timed[1])
+                points[f"{name}_timing_ms"] = (timed[0], timed[1])
         if calls and (calls.by_request[0] or calls.by_request[1]):
-            found["downstream"] = (
-                float(calls.by_request[0].get(one.index, 0)),
-                float(calls.by_request[1].get(one.index, 0)),
+            points["downstream"] = (
+                float(calls.by_request[0].get(exchange.index, 0)),
+                float(calls.by_request[1].get(exchange.index, 0)),
             )
-        for metric, values in found.items():
-            for name in (metric, f"{metric} {one.request.endpoint}"):
-                self._put(name, trial, str(one.index), values)
+        for metric, values in points.items():
+            for name in (metric, f"{metric} {exchange.request.endpoint}"):
+                self._put(name, trial, str(exchange.index), values)
 
     def _put(self, metric: str, trial: str, request: str, values: tuple[float, float]) -> None:
         for points, value in zip(self.points[metric][trial], values, strict=True):

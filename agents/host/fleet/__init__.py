@@ -1,4 +1,4 @@
-"""What host agents and a gateway say to each other: rules one way, statuses the other."""
+"""Messages between host agents and a gateway: rules one way, statuses the other."""
 
 from agents.host.fleet.client import FleetClient, GatewayUnavailable
 from agents.host.fleet.rules import HostRules, read_fleet_rules

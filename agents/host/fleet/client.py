@@ -1,4 +1,4 @@
-"""A gateway as host agents and ``smidgen agent list`` ask it."""
+"""Client of a gateway, for host agents and ``smidgen agent list``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATUS_PATH = "/agents/status"
 AGENTS_PATH = "/agents"
 
 TIMEOUT_S = 5.0
-"""How long a gateway may say nothing."""
+"""Timeout of a request to a gateway, in seconds."""
 
 MAX_VIEW_BYTES = 128 * 1024**2
 
@@ -76,13 +76,13 @@ def check_url(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FleetClient:
-    """Asks one gateway. Each method raises GatewayUnavailable where it does not answer as it should."""
+    """Sends requests to one gateway. Each method raises GatewayUnavailable without a valid answer."""
 
     url: str
     token: str | None = field(default=None, repr=False)
 
     def rules(self, known: str = "") -> HostRules | None:
-        """Return the rules of the fleet; None: they are those of the version that is known."""
+        """Return the rules of the fleet; None if their version is ``known``."""
         headers = {"If-None-Match": f'"{known}"'} if known else {}
         body = self._ask(RULES_PATH, MAX_RULES_BYTES, headers=headers)
         return None if body is None else HostRules(body)
@@ -97,7 +97,7 @@ class FleetClient:
             raise GatewayUnavailable(f"{self.url}: no planned rates: {error}") from None
 
     def view(self) -> FleetView:
-        """Return what the gateway knows of its agents."""
+        """Return the gateway's view of its agents."""
         try:
             return decode_view(self._ask(AGENTS_PATH, MAX_VIEW_BYTES) or b"")
         except InvalidMessage as error:
@@ -106,14 +106,14 @@ class FleetClient:
     def _ask(
         self, path: str, most: int, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> bytes | None:
-        """Return the answer's body, None where nothing has changed."""
+        """Return the answer's body, None if nothing has changed."""
         sent = dict(headers or {})
         if self.token is not None:
             sent["Authorization"] = f"Bearer {self.token}"
         try:
             request = urllib.request.Request(self.url + path, body, sent)
             with _OPENER.open(request, timeout=TIMEOUT_S) as answer:
-                found: bytes = answer.read(most + 1)
+                content: bytes = answer.read(most + 1)
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == 304:
@@ -125,6 +125,6 @@ class FleetClient:
             raise GatewayUnavailable(f"{self.url}: {reason}") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise GatewayUnavailable(f"{self.url}: {str(error) or type(error).__name__}") from None
-        if len(found) > most:
+        if len(content) > most:
             raise GatewayUnavailable(f"{self.url}: its answer is larger than {most} bytes")
-        return found
+        return content

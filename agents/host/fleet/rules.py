@@ -13,13 +13,13 @@ MAX_RULES_BYTES = 1024**2
 
 @dataclass(frozen=True, slots=True)
 class HostRules:
-    """The text of a rules file, as it is."""
+    """The unchanged text of a rules file."""
 
     content: bytes
 
     @property
     def version(self) -> str:
-        """A name of this very text."""
+        """The version: a hash of the text."""
         return hashlib.sha256(self.content).hexdigest()[:32]
 
     @property
@@ -29,7 +29,7 @@ class HostRules:
 
 
 def read_fleet_rules(path: Path) -> HostRules:
-    """Read a file of rules, which is not looked into.
+    """Read a file of rules without parsing it.
 
     Raises:
         ConfigError: it cannot be read, or is larger than MAX_RULES_BYTES.

@@ -1,4 +1,4 @@
-"""The status of a host agent: what it sends to a gateway once a minute, and what a gateway says of all."""
+"""The status that a host agent sends to a gateway once a minute, and the gateway's view of all agents."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pipeline.model.errors import ConfigError, InvalidMessage
 
 MAX_STATUS_BYTES = 128 * 1024
 MOST_SERVICES = 50
-"""Services that a status names; with the longest names it is within MAX_STATUS_BYTES."""
+"""Most services in a status; with the longest names it stays within MAX_STATUS_BYTES."""
 
 MOST_KERNELS = 20
 
 SILENT_S = 180.0
-"""An agent that was not heard for so long is silent: three statuses are missing."""
+"""An agent without a status for this many seconds is silent: three statuses are missing."""
 
 MAX_COMPLAINT = 500
-"""Longest text on what is wrong."""
+"""Longest text of an error."""
 
 _MOST = 2**53
-"""Largest count: what every reader of JSON keeps."""
+"""Largest count: the largest integer that every reader of JSON keeps exact."""
 
 
 def _printable(text: str) -> str:
@@ -48,17 +48,17 @@ _Kernel = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_pr
 
 
 class ServiceDemand(StrictModel):
-    """What a host says of a service whose rate is planned."""
+    """A host's demand of a service whose rate is planned."""
 
     model_config = ConfigDict(strict=True)
 
     threshold: _Threshold | None  # gCPU ratio; None: the controller's default
     cpus: _Share  # processors that it keeps busy on this host
-    rate_hz: _Rate  # planned for it so far, 0 if there is none
+    rate_hz: _Rate  # rate planned so far, 0 if there is none
 
 
 class AgentStatus(StrictModel):
-    """How it is with the agent of a host. Counts of messages are since it began."""
+    """Status of a host's agent. Counts of messages are since its start."""
 
     model_config = ConfigDict(strict=True)
 
@@ -73,29 +73,29 @@ class AgentStatus(StrictModel):
     budget: _Share
     published: _Count
     dropped: _Count
-    waiting: _Count  # for the broker, in memory
+    waiting: _Count  # messages in memory that wait for the broker
     spooled_bytes: _Count
 
 
 class PlannedRates(StrictModel):
-    """The answer to a status: rates of its services that are planned."""
+    """The answer to a status: the planned rates of its services."""
 
     rates_hz: Annotated[dict[_Service, _Rate], Field(max_length=MOST_SERVICES)]
 
 
 PlanReason = Literal["enough", "fastest", "slowest", "budget"]
-"""What a rate is planned by: the threshold, a bound of rates, or what hosts may cost."""
+"""Reason of a planned rate: the threshold, a bound of rates, or the budgets of hosts."""
 
 
 class ServicePlan(StrictModel):
-    """The rate that a controller plans for a service, and why."""
+    """The rate that a controller plans for a service, with its reason."""
 
     threshold: _Threshold
     hosts: _Count
     cpus: _Share  # busy processors of all hosts, on average
-    enough_hz: _Rate | None  # from which the threshold is detectable; None: no rate is
+    enough_hz: _Rate | None  # rate from which the threshold is detectable; None: none
     rate_hz: _Rate  # in force
-    target_hz: _Rate  # that would be planned now
+    target_hz: _Rate  # rate that would be planned now
     reason: PlanReason  # of the target
     changes: _Moment | None  # when the target comes into force unless it changes; epoch seconds
 
@@ -108,7 +108,7 @@ class HeardStatus(StrictModel):
 
 
 class FleetView(StrictModel):
-    """What a gateway knows of its agents."""
+    """A gateway's view of its agents."""
 
     now: _Moment  # epoch seconds by the gateway's clock
     rules: _Version  # version of the rules that it serves
@@ -154,7 +154,7 @@ def decode_rates(body: bytes) -> PlannedRates:
 
 
 def decode_view(body: bytes) -> FleetView:
-    """Read what a gateway knows of its agents.
+    """Read a gateway's view of its agents.
 
     Raises:
         InvalidMessage: it is something else; in one line.
@@ -172,4 +172,4 @@ def _decode(model: type[_Model], body: bytes) -> _Model:
         raise InvalidMessage(f"not JSON: {error}") from None
     except ConfigError as error:
         shown = "".join(c if c.isprintable() else "?" for c in str(error)[:MAX_COMPLAINT])
-        raise InvalidMessage(shown) from None  # a wrong key, which is in it, is any text
+        raise InvalidMessage(shown) from None  # the message may quote a wrong key, which can be any text

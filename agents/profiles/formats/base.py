@@ -1,4 +1,4 @@
-"""Profile files: the interface of a format, and the registry of those that there are."""
+"""Profile files: the interface of a format, and the registry of formats."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Stack = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What the weights of a profile count.
+    """Measure of a profile's weights.
 
     ``unit`` is ``count``, ``nanoseconds``, ``microseconds``, ``milliseconds``, ``seconds`` or ``bytes``, or
     what the file says; ``period`` is the weight of one sample in that unit, 0 where it is not known.
@@ -96,7 +96,7 @@ class Format(Protocol):
 
     name: str
     content: str
-    """What a file of it holds, for a message about one that holds nothing of it."""
+    """Name of a file's content, for the message about an empty file."""
 
     def recognises(self, head: bytes) -> bool:
         """Return whether a file is of this format, by its first bytes (``ProfileSource.head``)."""
@@ -158,9 +158,9 @@ def choose_value(names: Iterable[str], wanted: str, usual: str) -> str:
     Raises:
         ConfigError: the wanted one is none of them.
     """
-    known = tuple(dict.fromkeys(names))
-    if wanted and wanted not in known:
-        raise ConfigError(f"has no value {wanted!r}: there are {', '.join(known) or 'none'}")
+    available = tuple(dict.fromkeys(names))
+    if wanted and wanted not in available:
+        raise ConfigError(f"has no value {wanted!r}: there are {', '.join(available) or 'none'}")
     return wanted or usual
 
 

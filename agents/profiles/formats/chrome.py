@@ -57,7 +57,7 @@ class ChromeFormat:
         if not profiles:
             raise Damaged("has no CPU profile")
         times = [_times(profile) for profile in profiles]
-        flat = [time for each in times for time in each if time]
+        flat = [time for profile_times in times for time in profile_times if time]
         period = sum(flat) / len(flat) if flat else 0.0
         measure = Measure("cpu", "microseconds", period) if period else Measure()
         return Reading(measure, _records(profiles, times, period))
@@ -71,10 +71,10 @@ def _records(
         stacks: dict[Any, Stack | None] = {}
         weights = zip(profile.samples, durations, strict=True) if profile.samples else profile.hits.items()
         for number, (node, weight) in enumerate(weights, start=1):
-            known = isinstance(node, int | str)
-            if known and node not in stacks:
+            is_id = isinstance(node, int | str)
+            if is_id and node not in stacks:
                 stacks[node] = _stack(node, profile)
-            stack = stacks[node] if known else None
+            stack = stacks[node] if is_id else None
             if stack is None or not isinstance(weight, int | float) or not 0 <= weight <= _LATEST:
                 yield Invalid(f"sample {number}: of no node, or no time")
             else:
@@ -112,15 +112,15 @@ def _profiles(document: Any) -> list[_Profile]:
         _add(document, profile)
         return [profile] if profile.frames else []
     events = document["traceEvents"] if isinstance(document, dict) else document
-    found: dict[Any, _Profile] = {}
+    by_key: dict[Any, _Profile] = {}
     for event in events if isinstance(events, list) else ():
         name = event.get("name") if isinstance(event, dict) else None
         data = _object(_object(event, "args"), "data") if name in ("ProfileChunk", "CpuProfile") else {}
         if data:
             key = (str(event.get("pid")), str(event.get("tid") if name == "CpuProfile" else event.get("id")))
-            profile = found.setdefault(key, _Profile())
+            profile = by_key.setdefault(key, _Profile())
             _add({**_object(data, "cpuProfile"), **_only(data, "timeDeltas")}, profile)
-    return [profile for profile in found.values() if profile.frames]
+    return [profile for profile in by_key.values() if profile.frames]
 
 
 def _add(part: Mapping[str, Any], profile: _Profile) -> None:
@@ -170,10 +170,10 @@ def _only(value: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _object(value: Any, name: str) -> dict[str, Any]:
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
+    member = value.get(name) if isinstance(value, dict) else None
+    return member if isinstance(member, dict) else {}
 
 
 def _list(value: Any, name: str) -> list[Any]:
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else []
+    member = value.get(name) if isinstance(value, dict) else None
+    return member if isinstance(member, list) else []

@@ -17,7 +17,7 @@ _COUNT = re.compile(r"([0-9]{1,13})(\.[0-9]{0,17})?")  # bounded: Python refuses
 
 
 class CollapsedFormat:
-    """The format of lines that are no other's.
+    """Collapsed stacks: the format of files that no other format takes.
 
     Lines may end in CR LF. Lines that start with ``#`` or ``//`` are comments.
     """

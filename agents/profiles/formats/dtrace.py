@@ -48,7 +48,9 @@ def _records(source: ProfileSource) -> Iterator[Record]:
         elif header and not frames and not _FRAME.fullmatch(line) or _PROBE.fullmatch(line):
             continue
         elif (count := _COUNT.fullmatch(line)) and int(count[1]) <= MAX_LINE_COUNT:
-            yield Sample(tuple(frame for each in reversed(frames) for frame in _frame(each)), int(count[1]))
+            yield Sample(
+                tuple(frame for line_frame in reversed(frames) for frame in _frame(line_frame)), int(count[1])
+            )
             frames, header = [], False
         elif len(frames) == MAX_DEPTH:
             yield invalid_line(first, text)
@@ -66,4 +68,4 @@ def _frame(text: str) -> tuple[str, ...]:
     outer, *inlined = name.split(_JAVA_INLINED)
     if not outer or not all(inlined):
         return (name,)
-    return (outer, *(f"{each}_[i]" for each in inlined))
+    return (outer, *(f"{function}_[i]" for function in inlined))

@@ -12,7 +12,7 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 
 
 class FrameParts(NamedTuple):
-    """What a frame says; an empty file or a line of 0 is not known."""
+    """Parts of a frame; an empty file or a line of 0 is not known."""
 
     name: str
     file: str = ""
@@ -37,8 +37,8 @@ def split_frame(frame: str) -> FrameParts:
 def without_line(frame: str) -> str:
     """Return a frame without its line, and without its file unless a subroutine's name needs it.
 
-    Of Python a function's module is needed; other languages' names are whole. Code without symbols is named
-    after its binary, as an address is another one after each start.
+    A Python function's name needs its module; names of other languages are complete. Code without symbols is
+    named after its binary, since addresses change with each start.
     """
     return _cached(frame) if len(frame) <= _LONGEST_CACHED else _without_line(frame)
 

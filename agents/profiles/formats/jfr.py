@@ -37,7 +37,7 @@ _RUNNING = ("STATE_RUNNABLE", "STATE_DEFAULT", "")
 
 
 class _Value(NamedTuple):
-    """What can be counted: its unit, and the event types with the field that is the weight, empty for 1.
+    """A value that can be counted: its unit, and event types with the field of the weight, empty for 1.
 
     ``instead`` are the types where the file has none of the others; ``running`` leaves out threads that wait.
     """
@@ -75,7 +75,7 @@ class JfrFormat:
     content = "samples of a Java flight recording"
 
     def recognises(self, head: bytes) -> bool:
-        """Take what begins as a chunk does."""
+        """Take a file that begins like a chunk."""
         return head.startswith(MAGIC)
 
     def read(self, source: ProfileSource, value: str) -> Reading:
@@ -83,17 +83,19 @@ class JfrFormat:
         choose_value(_VALUES, value, "")
         chunks = _chunks(source)
         first = next(chunks)
-        name = value or next((name for name, one in _VALUES.items() if _has(first, one.events)), "cpu")
+        name = value or next(
+            (name for name, known_value in _VALUES.items() if _has(first, known_value.events)), "cpu"
+        )
         chosen = _VALUES[name]
         if not _has(first, chosen.events) and _has(first, chosen.instead):
             chosen = chosen._replace(events=chosen.instead)
         return Reading(Measure(name, chosen.unit), _records(first, chunks, chosen))
 
 
-def _records(first: Chunk, others: Iterator[Chunk], value: _Value) -> Iterator[Record]:
+def _records(first: Chunk, chunks: Iterator[Chunk], value: _Value) -> Iterator[Record]:
     yield from _Reader(first, value).records()
     del first
-    for chunk in others:
+    for chunk in chunks:
         yield from _Reader(chunk, value).records()
 
 
@@ -172,15 +174,15 @@ class _Reader:
         frames = trace.get("frames") if isinstance(trace, dict) else None
         if not isinstance(frames, list):
             return None
-        found = []
+        stack = []
         for frame in reversed(frames):
             if not isinstance(frame, dict):
                 return None
             kind = self._constant("jdk.types.FrameType", frame.get("type"))
             kind = kind.get("description") if isinstance(kind, dict) else ""
             name = self._method(frame.get("method"))
-            found.append(f"{name}_[k]" if kind == _KERNEL else name)
-        return tuple(found)
+            stack.append(f"{name}_[k]" if kind == _KERNEL else name)
+        return tuple(stack)
 
     def _method(self, key: Any) -> str:
         """Return a method's name, ``package.Class.method``; native code has no class."""

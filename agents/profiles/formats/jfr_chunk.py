@@ -154,19 +154,19 @@ class Chunk:
             children.append(child)
         return _Element(strings[name], attributes, children), position
 
-    def _read_constants(self, kept: Collection[str]) -> None:
+    def _read_constants(self, types_read: Collection[str]) -> None:
         """Read all pools of constants: each says how far before it the next one is."""
         position, seen = self.header.constants, set[int]()
         try:
             while position not in seen:
                 seen.add(position)
-                position += self._read_pools(position, kept)
+                position += self._read_pools(position, types_read)
                 if not HEADER.size <= position < len(self._data):
                     raise Damaged(f"byte {position}: no constants there")
         except (IndexError, struct.error):
             raise Damaged("cut within the constants") from None
 
-    def _read_pools(self, start: int, kept: Collection[str]) -> int:
+    def _read_pools(self, start: int, types_read: Collection[str]) -> int:
         """Read the pools of one event, and return how far away the next such event is."""
         position = self._after_event_header(start, _CHECKPOINT)
         for _ in range(2):  # start, duration
@@ -180,7 +180,7 @@ class Chunk:
             type_ = self.types.get(id_)
             if type_ is None:
                 raise Damaged(f"byte {position}: constants of an unknown type")
-            pool = self.constants.setdefault(id_, {}) if type_.name in kept else {}
+            pool = self.constants.setdefault(id_, {}) if type_.name in types_read else {}
             for _ in range(count):
                 key, position = self._number(position)
                 pool[key], position = self._value(type_, position, 0)
@@ -207,24 +207,24 @@ class Chunk:
     def _struct(self, type_: Type, position: int, depth: int) -> tuple[dict[str, Any], int]:
         if depth > _DEEPEST:
             raise Damaged("values that are nested too deeply")
-        found = {}
-        for each in type_.fields:
-            its_type = self.types.get(each.type)
+        values_by_name = {}
+        for member in type_.fields:
+            its_type = self.types.get(member.type)
             count = 1
-            if each.repeats:
+            if member.repeats:
                 count, position = self._count(position)
             self._left -= count
             if self._left < 0 or its_type is None:
                 raise Damaged(f"byte {position}: a value of an unknown type, or of no bytes")
             values = []
             for _ in range(count):
-                if each.constant:
+                if member.constant:
                     value, position = self._number(position)
                 else:
                     value, position = self._value(its_type, position, depth + 1)
                 values.append(value)
-            found[each.name] = values if each.repeats else values[0]
-        return found, position
+            values_by_name[member.name] = values if member.repeats else values[0]
+        return values_by_name, position
 
     def _number(self, position: int) -> tuple[int, int]:
         data = self._data

@@ -122,14 +122,14 @@ class _Events:
 
     def about(self) -> dict[str, str]:
         """Return what describes the profile: the events before the first stack."""
-        found = {}
+        metadata = {}
         try:
             while self._content.byte() == _METADATA:
                 name = self._content.text()
-                found[name] = self._content.text()
+                metadata[name] = self._content.text()
         except Damaged:  # the same will be said where the samples are read
             pass
-        return found
+        return metadata
 
     def records(self, measure: Measure) -> Iterator[Record]:
         """Yield the samples."""
@@ -208,10 +208,10 @@ class _Events:
     def _repeat(self, running: _Running) -> None:
         """Put the thread's former frames in front, without the native ones at their end."""
         frames, native = self._before.get((running.process, running.thread), ([], []))
-        kept = len(frames)
-        while kept and native[kept - 1]:
-            kept -= 1
-        running.frames[:0], running.native[:0] = frames[:kept], native[:kept]
+        interpreted = len(frames)
+        while interpreted and native[interpreted - 1]:
+            interpreted -= 1
+        running.frames[:0], running.native[:0] = frames[:interpreted], native[:interpreted]
 
     def _ended(self, number: int, measure: Measure) -> Record:
         running = self._running

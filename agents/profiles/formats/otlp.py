@@ -78,7 +78,7 @@ _MESSAGES: Mapping[str, Fields] = {
     },
 }
 _FIELDS = {1: (1, 2, 3), 2: range(1, 8)}
-"""Of each field of the whole, the fields that it has itself."""
+"""Field of the whole message → the fields that it has itself."""
 
 _COUNTS = ("samples", "sample", "events")
 
@@ -127,7 +127,7 @@ class OtlpFormat:
         chosen = choose_value(names, value, next((name for name in names if name in _COUNTS), names[0]))
         measure = profiles[names.index(chosen)].measure
         kind = (measure.type, measure.unit)
-        same = [each for each in profiles if (each.measure.type, each.measure.unit) == kind]
+        same = [peer for peer in profiles if (peer.measure.type, peer.measure.unit) == kind]
         return Reading(measure, _records(same, tables))
 
 
@@ -157,10 +157,12 @@ def otlp_from_json(body: bytes) -> Any:
         ValueError: it spells none.
     """
     try:
-        found = json_format.Parse(body, otlp_messages("string")["ProfilesData"](), ignore_unknown_fields=True)
+        message = json_format.Parse(
+            body, otlp_messages("string")["ProfilesData"](), ignore_unknown_fields=True
+        )
     except (json_format.ParseError, RecursionError) as error:
         raise ValueError(str(error)) from None
-    return otlp_messages()["ProfilesData"].FromString(found.SerializeToString())
+    return otlp_messages()["ProfilesData"].FromString(message.SerializeToString())
 
 
 @cache
@@ -200,12 +202,12 @@ class _Tables:
         """Return the frames of a stack, root first; None if it is not in the tables."""
         if index not in self._stacks:
             table = self._dictionary.stack_table
-            found = (
+            frames = (
                 [self._location(location) for location in table[index].location_indices]
                 if 0 <= index < len(table)
                 else [None]
             )
-            self._stacks[index] = joined(found)
+            self._stacks[index] = joined(frames)
         return self._stacks[index]
 
     def _location(self, index: int) -> Stack | None:
@@ -218,16 +220,16 @@ class _Tables:
 
     def _named(self, location: Any) -> Stack:
         functions = self._dictionary.function_table
-        found = []
+        frames = []
         for line in location.lines:
             if not 0 < line.function_index < len(functions):
                 continue
             function = functions[line.function_index]
             name = self._string(function.name_strindex) or self._string(function.system_name_strindex)
             if name:
-                found.append(join_frame(name, self._string(function.filename_strindex), line.line))
-        if found:
-            return tuple(found)
+                frames.append(join_frame(name, self._string(function.filename_strindex), line.line))
+        if frames:
+            return tuple(frames)
         mappings, index = self._dictionary.mapping_table, location.mapping_index
         binary = self._string(mappings[index].filename_strindex) if 0 < index < len(mappings) else ""
         return (join_frame(f"{location.address:#x}", binary) if location.address or binary else "[unknown]",)

@@ -12,7 +12,7 @@ from agents.profiles.formats.source import ProfileSource, head_text
 MAX_EVENT_LINES = 100_000
 """Most lines of one event: many times what perf unwinds; a longer one counts as several."""
 
-_HEADER = re.compile(  # possessive, and the command bounded: a line takes time by its length, and no more
+_HEADER = re.compile(  # possessive quantifiers and a bounded command keep matching linear in length
     r"(?P<command>\S.{0,255}?)(?<!\s)\s++-?\d++(?:/-?\d++)?\s++"  # it may hold spaces; pid or pid/tid
     r"(?:\[\d++\]\s++)?(?:\S{4,6}\s++)?"  # CPU, flags
     r"(?:\d++\.\d++:\s*+(?P<event>.*)|(?:\d++\s++)?(?P<untimed>[\w:/-]+:)\s*)"  # time, left out by some
@@ -102,13 +102,13 @@ def _frames(lines: Sequence[str], event: str) -> list[str] | None:
     texts = list(lines[1:])
     if not texts and (single := _SINGLE.fullmatch(event)):
         texts = [f" {single['frame']}"]
-    found: list[str] = []
+    stack: list[str] = []
     for text in texts:
         frames = _frame_of(text)
         if frames is None:
             return None
-        found += frames
-    return found
+        stack += frames
+    return stack
 
 
 def _frame_of(text: str) -> tuple[str, ...] | None:
@@ -126,7 +126,7 @@ def _read_frame(text: str) -> tuple[str, ...] | None:
     outer, *inlined = frame.removesuffix("_[j]").split(_INLINED)  # as Java's map files have them
     if not outer or not all(inlined):
         return (frame,)
-    return (*(f"{each}_[i]" for each in reversed(inlined)), f"{outer}_[j]")
+    return (*(f"{function}_[i]" for function in reversed(inlined)), f"{outer}_[j]")
 
 
 def _frame(symbol: str, binary: str) -> str:

@@ -70,7 +70,7 @@ _COUNTS = ("samples", "sample", "events")
 _TIMES = ("cpu", "wall", _CPU_TIME)
 
 _NO_PERIOD_NS = 1
-"""What libdatadog writes where it says no period: no sampler takes a sample each nanosecond."""
+"""Period that libdatadog writes if it has none: no sampler takes a sample each nanosecond."""
 
 
 class PprofFormat:
@@ -134,7 +134,10 @@ class _Tables:
 
     def column(self, wanted: str) -> tuple[int, Measure]:
         """Return which value to read, and what it counts: time without counts has the profile's period."""
-        types = [(self.string(each.type), self.string(each.unit)) for each in self._profile.sample_type]
+        types = [
+            (self.string(sample_type.type), self.string(sample_type.unit))
+            for sample_type in self._profile.sample_type
+        ]
         period = self._period
         usual = next((type_ for type_, _ in types if type_ == _CPU_TIME), "")
         usual = usual or next((type_ for type_, unit in types if unit == "count" and type_ in _COUNTS), "")
@@ -148,8 +151,8 @@ class _Tables:
 
     def endpoint(self, labels: Any, names: Sequence[str]) -> tuple[str, ...]:
         """Return the annotated frame of a sample's endpoint, if a label of these names has one."""
-        found = {self.string(label.key): self.string(label.str) for label in labels}
-        value = next((found[name] for name in names if found.get(name)), "")
+        by_key = {self.string(label.key): self.string(label.str) for label in labels}
+        value = next((by_key[name] for name in names if by_key.get(name)), "")
         return (f"{annotation_name('endpoint', value)} ({ANNOTATION_FILE})",) if value else ()
 
     def recorded(self) -> Recorded:
@@ -164,18 +167,18 @@ class _Tables:
 
     def _named(self, location: Any) -> tuple[str, ...]:
         """Return the frames of a location, the inlined one first."""
-        found = []
+        frames = []
         for line in location.line:
             function = self._functions.get(line.function_id)
             if function is None:
                 continue
             name = self.string(function.name) or self.string(function.system_name)
             if name:
-                found.append(join_frame(name, self.string(function.filename), line.line))
-        if not found:
+                frames.append(join_frame(name, self.string(function.filename), line.line))
+        if not frames:
             binary = file_name(self._mappings.get(location.mapping_id, ""))
             return (f"[{binary}]" if binary else "[unknown]",)
-        return tuple(found)
+        return tuple(frames)
 
     def string(self, number: int) -> str:
         return self._text[number] if 0 <= number < len(self._text) else ""
@@ -185,8 +188,8 @@ def _records(samples: Any, column: int, tables: _Tables, endpoints: Sequence[str
     """Yield the samples; in them the leaf comes first, and of a location the frame that was inlined."""
     frames = tables.frames
     for number, sample in enumerate(samples, start=1):
-        known = [frames.get(location) for location in sample.location_id]
-        stack = joined(known)
+        locations = [frames.get(location) for location in sample.location_id]
+        stack = joined(locations)
         weight = sample.value[column] if column < len(sample.value) else -1
         if not 0 <= weight <= MAX_WEIGHT or stack is None:
             yield Invalid(f"sample {number}: its values or locations are unknown, or it is too deep")
@@ -199,8 +202,8 @@ def _records(samples: Any, column: int, tables: _Tables, endpoints: Sequence[str
 def _is_sample(data: bytes) -> bool:
     """Return whether a message holds numbers of locations, values, and nothing but labels beside them."""
     fields = [(number, wire) for number, wire, _ in walk_fields(data)]
-    known = all(number in (1, 2, 3) and (wire == 2 or (wire == 0 and number < 3)) for number, wire in fields)
-    return known and {1, 2} <= {number for number, _ in fields}
+    valid = all(number in (1, 2, 3) and (wire == 2 or (wire == 0 and number < 3)) for number, wire in fields)
+    return valid and {1, 2} <= {number for number, _ in fields}
 
 
 def _is_value_type(data: bytes) -> bool:

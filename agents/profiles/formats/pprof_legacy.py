@@ -72,15 +72,15 @@ class LegacyPprofFormat:
 
 
 class _Mappings:
-    """Which binary holds an address."""
+    """Map from addresses to binaries."""
 
     def __init__(self, text: bytes) -> None:
-        found = sorted(
+        mappings = sorted(
             (int(first, 16), int(last, 16), path)
             for first, last, path in _MAPPING.findall(text.decode("utf-8", errors="replace"))
         )
-        self._first = [first for first, _, _ in found]
-        self._found = found
+        self._first = [first for first, _, _ in mappings]
+        self._found = mappings
 
     def frame(self, address: int) -> str:
         index = bisect_right(self._first, address) - 1
@@ -138,7 +138,9 @@ def _read_stacks(data: bytes, word: str) -> tuple[_Stacks, int]:
 def _with_calls(stacks: _Stacks) -> _Stacks:
     """Lower all addresses but the leaf's by 1: they are where a call returns to, perhaps another function."""
     return stacks._replace(
-        addresses=[(*each[:1], *(max(address - 1, 0) for address in each[1:])) for each in stacks.addresses]
+        addresses=[
+            (*stack[:1], *(max(address - 1, 0) for address in stack[1:])) for stack in stacks.addresses
+        ]
     )
 
 
@@ -150,12 +152,12 @@ def _without_handler(stacks: _Stacks) -> _Stacks:
     addresses: Sequence[tuple[int, ...]] = stacks.addresses
     enough = len(addresses) - len(addresses) // _SIMILAR
     for _ in range(_HANDLER_FRAMES):
-        seconds = Counter(each[1] for each in addresses if len(each) > 1)
+        seconds = Counter(stack[1] for stack in addresses if len(stack) > 1)
         common = {address for address, count in seconds.items() if count >= enough}
         if common:
-            addresses = [_without_second(each, each[1:2] and each[1] in common) for each in addresses]
+            addresses = [_without_second(stack, stack[1:2] and stack[1] in common) for stack in addresses]
     return stacks._replace(
-        addresses=[_without_second(each, len(each) > 1 and each[0] == each[1] + 1) for each in addresses]
+        addresses=[_without_second(stack, len(stack) > 1 and stack[0] == stack[1] + 1) for stack in addresses]
     )
 
 
@@ -164,8 +166,8 @@ def _without_second(addresses: tuple[int, ...], condition: object) -> tuple[int,
 
 
 def _symbols(text: bytes) -> dict[int, str]:
-    found = {}
+    names = {}
     for address, name in _SYMBOL.findall(text.decode("utf-8", errors="replace")):
         if len(address) <= 16:
-            found[int(address, 16)] = _LINE_0.sub(r"\1)", name)
-    return found
+            names[int(address, 16)] = _LINE_0.sub(r"\1)", name)
+    return names

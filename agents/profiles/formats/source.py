@@ -1,4 +1,4 @@
-"""ProfileSource of a profile: its bytes, read once and forward, unpacked where they are compressed (gzip)."""
+"""Source of a profile: its bytes, read once and forward, unpacked if they are compressed (gzip)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import orjson
 
 HEAD_BYTES = 65_536
-"""As much of a file as formats are recognised by."""
+"""Bytes of a file by which formats are recognised."""
 
 MAX_BYTES = 2**30
 """Most bytes, once unpacked, of a profile that has to be in memory as a whole: far beyond any real one."""
@@ -23,7 +23,7 @@ MAX_LINE = 2**20
 """Most characters of a line; the rest of a longer one is skipped."""
 
 CUT = "…"
-"""Ends a line that was longer."""
+"""End of a line that was cut."""
 
 _CHUNK = 2**18
 _GZIP = b"\x1f\x8b"
@@ -44,7 +44,7 @@ class ProfileSource:
     Args:
         stream: Where the bytes come from; it need not be seekable.
         on_read: Called with all bytes as they are read, before they are unpacked.
-        head_bytes: How much to wait for at first; little where somebody writes while it is read.
+        head_bytes: Bytes to wait for at first; few if the file is being written while it is read.
     """
 
     def __init__(
@@ -113,9 +113,9 @@ class ProfileSource:
         """
         number, rest, skipping = 1, "", False
         for text in self._texts():
-            first, *others = text.split("\n")
+            first, *following_lines = text.split("\n")
             rest = rest if skipping else rest + first
-            for following in others:
+            for following in following_lines:
                 yield number, rest
                 number, rest, skipping = number + 1, following, False
             if len(rest) > MAX_LINE:
@@ -124,7 +124,7 @@ class ProfileSource:
             yield number, rest
 
     def drain(self) -> None:
-        """Read to the end, so that ``on_read`` has seen all; damage counts for nothing."""
+        """Read to the end, so that ``on_read`` has seen all bytes; damage is ignored."""
         while chunk := self._stream.read(_CHUNK):
             if self._on_read:
                 self._on_read(chunk)

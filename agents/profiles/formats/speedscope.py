@@ -34,7 +34,7 @@ class SpeedscopeFormat:
         """Read the profiles of one unit: ``value``, or that of the first profile."""
         document = source.read_json()
         profiles = _list(document, "profiles")
-        frames = [_frame(each) for each in _list(_dict(document, "shared"), "frames")]
+        frames = [_frame(frame) for frame in _list(_dict(document, "shared"), "frames")]
         units = [_unit(profile) for profile in profiles]
         if not units:
             raise Damaged("has no profiles")
@@ -94,8 +94,8 @@ def _events(profile: Any, frames: Sequence[str | None]) -> Iterator[Record]:
 
 def _stack(indexes: Sequence[Any], frames: Sequence[str | None]) -> tuple[str, ...] | None:
     """Return the frames of a stack, None if one is not in the table."""
-    found = [frames[index] if type(index) is int and 0 <= index < len(frames) else None for index in indexes]
-    return tuple(frame for frame in found if frame is not None) if None not in found else None
+    stack = [frames[index] if type(index) is int and 0 <= index < len(frames) else None for index in indexes]
+    return tuple(frame for frame in stack if frame is not None) if None not in stack else None
 
 
 def _frame(value: Any) -> str | None:
@@ -114,7 +114,9 @@ def _period(profiles: Sequence[Any]) -> float:
         for weight in _list(profile, "weights")
         if _is_weight(weight) and weight
     ]
-    if not weights or any(isinstance(each, dict) and each.get("type") == "evented" for each in profiles):
+    if not weights or any(
+        isinstance(document, dict) and document.get("type") == "evented" for document in profiles
+    ):
         return 0.0
     smallest = min(weights)
     if smallest < _SMALLEST_PERIOD:
@@ -138,10 +140,10 @@ def _number(value: Any, name: str) -> float | None:
 
 
 def _list(value: Any, name: str) -> list[Any]:
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else []
+    member = value.get(name) if isinstance(value, dict) else None
+    return member if isinstance(member, list) else []
 
 
 def _dict(value: Any, name: str) -> dict[str, Any]:
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
+    member = value.get(name) if isinstance(value, dict) else None
+    return member if isinstance(member, dict) else {}

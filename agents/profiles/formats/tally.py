@@ -18,9 +18,9 @@ from agents.profiles.formats.frames import without_line
 from agents.profiles.formats.source import ProfileSource
 
 MERGED_FRAMES = 5_000_000
-"""As many frames of different stacks are held at a time while a profile is written, about."""
+"""Frames of different stacks that are held at a time while a profile is written, about."""
 
-_STACK_FRAMES = 20  # as many frames take the memory of a stack without any
+_STACK_FRAMES = 20  # frames that take as much memory as an empty stack
 
 
 class Found:
@@ -53,15 +53,15 @@ def count_samples(reading: Reading, *, lines: bool = False) -> StackSamples:
         reading: The profile.
         lines: Keep files and lines of frames, so that two lines of one function are two stacks.
     """
-    found = Found()
+    tally = Found()
     totals: dict[Stack, float] = {}
-    for stack, weight in found.samples(reading.records):
+    for stack, weight in tally.samples(reading.records):
         spelt = stack if lines else tuple(map(without_line, stack))
         totals[spelt] = totals.get(spelt, 0) + weight
     unit = reading.measure.per_sample or 1.0
-    frameless = round(found.frameless / unit)
+    frameless = round(tally.frameless / unit)
     return StackSamples(
-        _rounded(totals, unit), frameless, found.invalid, found.first_invalid, reading.measure
+        _rounded(totals, unit), frameless, tally.invalid, tally.first_invalid, reading.measure
     )
 
 

@@ -20,7 +20,7 @@ Writer = Callable[[Iterable[Sample], Measure, IO[bytes]], None]
 """Writes samples as they come; what is kept of them is one number each, and every frame once."""
 
 MAX_WRITTEN = 2**63 - 1025
-"""Largest number that is written: the largest of 64 bits that is a float, too."""
+"""Largest number that is written: the largest float within 64 bits."""
 
 _BATCH = 1000
 _CONTROLS = re.compile(r"[\r\n]+")
@@ -30,7 +30,7 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def write_collapsed(samples: Iterable[Sample], measure: Measure, out: IO[bytes]) -> None:
-    """Write one line a stack; weights become samples, or if no period is known nanoseconds or what they are.
+    """Write one line a stack; weights become samples, or without a period nanoseconds or their own unit.
 
     Semicolons in frames become colons, since a frame ends at one.
     """
@@ -103,7 +103,9 @@ def writer_for(name: str, path: str) -> Writer:
     Raises:
         ConfigError: there is no such format.
     """
-    name = name or next((found for ending, found in _ENDINGS.items() if path.endswith(ending)), "collapsed")
+    name = name or next(
+        (format_ for ending, format_ in _ENDINGS.items() if path.endswith(ending)), "collapsed"
+    )
     if name not in WRITERS:
         raise ConfigError(f"--to: should be one of {', '.join(WRITERS)}, not {name!r}")
     return WRITERS[name]
@@ -193,9 +195,9 @@ def _number(weight: float) -> float:
 
 def _speedscope_frame(frame: str) -> dict[str, str | int]:
     name, file, line = split_frame(frame)
-    found: dict[str, str | int] = {"name": name.encode(errors="replace").decode()}
+    fields: dict[str, str | int] = {"name": name.encode(errors="replace").decode()}
     if file:
-        found["file"] = file.encode(errors="replace").decode()
+        fields["file"] = file.encode(errors="replace").decode()
     if line:
-        found["line"] = line
-    return found
+        fields["line"] = line
+    return fields

@@ -24,10 +24,10 @@ NAME = "async-profiler"
 BINARY = "asprof"
 VARIABLE = "ASPROF"
 EVENTS = {False: "cpu", True: "wall"}
-"""By whether waiting threads count too."""
+"""Events by whether waiting threads count, too."""
 
 COMMAND_S = 10.0
-"""How long a JVM may take to do what it is asked."""
+"""Seconds that a JVM may take for a command."""
 
 _MOST_SAID = 1 << 20
 _DENIED = ("Operation not permitted", "Permission denied", "Could not attach", "not allowed")
@@ -43,18 +43,18 @@ class JavaProcess:
     file: str
 
     def ask(self, action: str, *options: str) -> str:
-        """Have async-profiler do something in the JVM; return what is wrong, empty if nothing is."""
+        """Send a command to async-profiler in the JVM; return its error, empty if it succeeded."""
         command = (self.binary, action, *options, "-o", "collapsed", "-f", f"/tmp/{self.file}", str(self.pid))
         done = run_bounded(command, max_bytes=_MOST_SAID, timeout_s=COMMAND_S)
-        said = f"{done.errors}\n{done.data.decode(errors='replace')}".strip()
-        return done.cut or (said or f"{BINARY} ended with code {done.code}" if done.code else "")
+        message = f"{done.errors}\n{done.data.decode(errors='replace')}".strip()
+        return done.cut or (message or f"{BINARY} ended with code {done.code}" if done.code else "")
 
 
 class AsyncProfiler:
     """Starts runs of async-profiler.
 
     Raises:
-        SamplerError: it is not installed, or what is asked for is not to be had of it.
+        SamplerError: it is not installed, or does not support the settings.
     """
 
     def __init__(self, sampling: Sampling, binary: str | None = None) -> None:
@@ -92,11 +92,11 @@ class AsyncProfilerRun:
                 os.eventfd_write(self._asked, 1)
 
     def kill(self) -> None:
-        """Ask the same: the JVM goes on, and only it can end what samples it."""
+        """Ask the run to end: only the JVM, which goes on, can end its profiler."""
         self.stop()
 
     def take(self) -> bytes:
-        """Return the collapsed stacks since the last take; after a dump that failed, the next has all."""
+        """Return the collapsed stacks since the last take; after a failed dump, the next has all of them."""
         if self.exited is None:
             self._failure = self._process.ask("dump")
             dump = b"" if self._failure else self._read()
@@ -125,7 +125,7 @@ class AsyncProfilerRun:
         ended = os.pidfd_open(self._process.pid)
         opened.callback(os.close, ended)
         opened.callback(os.close, self._asked)
-        # Held open: it is read after the JVM has ended, and may be a container's.
+        # Held open: the file is read after the JVM has ended, and may be in a container.
         self._folder = os.open(f"/proc/{self._process.pid}/root/tmp", os.O_RDONLY | os.O_DIRECTORY)
         opened.callback(os.close, self._folder)
         self._failure = self._process.ask("start", *self._options())
@@ -153,7 +153,7 @@ class AsyncProfilerRun:
 
 
 def explain(said: str) -> str:
-    """Return in one line why async-profiler failed, by what it said."""
+    """Return in one line why async-profiler failed, from its output."""
     if any(words in said for words in _DENIED):
         return (
             "not permitted: async-profiler needs the user of the JVM, or root, and a JVM without "
@@ -169,10 +169,10 @@ def find_asprof() -> str:
     Raises:
         SamplerError: it is not installed.
     """
-    found = shutil.which(os.environ.get(VARIABLE) or BINARY)
-    if not found:
+    path = shutil.which(os.environ.get(VARIABLE) or BINARY)
+    if not path:
         raise SamplerError(
             f"async-profiler is not installed: put its {BINARY} on PATH, "
             f"or name it by {VARIABLE}=/path/{BINARY}"
         )
-    return found
+    return path

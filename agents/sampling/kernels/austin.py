@@ -25,7 +25,7 @@ class Austin:
     """Starts runs of Austin.
 
     Raises:
-        SamplerError: it is not installed, or what is asked for is not to be had of it.
+        SamplerError: it is not installed, or does not support the settings.
     """
 
     def __init__(self, sampling: Sampling, binary: str | None = None) -> None:
@@ -58,7 +58,7 @@ def shortened(frame: str, root: Path) -> str:
 
     Args:
         frame: As formats spell it.
-        root: Where the file system of the process is seen.
+        root: Path at which the file system of the process is visible.
     """
     name, file, _ = split_frame(frame)
     path = PurePosixPath(file)
@@ -71,7 +71,7 @@ def shortened(frame: str, root: Path) -> str:
 
 
 def explain(text: str) -> str:
-    """Return in one line why Austin failed, by what it said."""
+    """Return in one line why Austin failed, from its output."""
     if any(words in text for words in _DENIED):
         return "not permitted: austin needs root or CAP_SYS_PTRACE (docs/agent.md)"
     if any(words in text for words in _NO_PYTHON):
@@ -86,7 +86,7 @@ def find_austin() -> str:
     Raises:
         SamplerError: there is none.
     """
-    found = shutil.which(NAME, path=str(Path(sys.executable).parent)) or shutil.which(NAME)
-    if not found:
+    path = shutil.which(NAME, path=str(Path(sys.executable).parent)) or shutil.which(NAME)
+    if not path:
         raise SamplerError("austin is not installed: pip install austin-dist")
-    return found
+    return path

@@ -1,4 +1,4 @@
-"""What samples a process: the interface of a kernel, and the registry of those that there are.
+"""Kernels, which sample processes: their interface, and their registry.
 
 A kernel is a module of this package, which ``agents.sampling.kernels`` registers under its name.
 """
@@ -18,7 +18,7 @@ AUTO = "auto"
 """Stands for the first kernel that suits a process and can sample here."""
 
 CallGraph = Literal["fp", "dwarf"]
-"""How the stacks of compiled code are found: by frame pointers, or by its debug information."""
+"""Unwinding of stacks of compiled code: by frame pointers, or by debug information."""
 
 CALL_GRAPHS: tuple[CallGraph, ...] = get_args(CallGraph)
 
@@ -29,7 +29,7 @@ class SamplerError(SmidgenError):
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How to sample.
+    """Settings of a run.
 
     ``longest_s`` ends a run by itself, so that none outlives an agent that was killed; a run that streams
     ends with the thread that started it instead.
@@ -39,9 +39,9 @@ class Sampling:
     clock: Clock
     rate_hz: int
     longest_s: int
-    native: bool = False  # frames of C, C++, Rust and Cython extensions too
-    idle: bool = False  # threads that wait, too
-    subprocesses: bool = False  # processes that the process starts, too
+    native: bool = False  # include frames of C, C++, Rust and Cython extensions
+    idle: bool = False  # count waiting threads, too
+    subprocesses: bool = False  # sample child processes, too
     nonblocking: bool = False  # the process is not paused while its stacks are read, and some are torn
     call_graph: CallGraph = "fp"
 
@@ -51,15 +51,15 @@ class Run(Protocol):
 
     @property
     def streams(self) -> bool:
-        """Whether ``take`` may be called while it runs, so that one run samples a process to its end."""
+        """True if ``take`` may be called during the run, so that one run samples a process to its end."""
 
     @property
     def ready(self) -> float:
-        """Since when it samples, in epoch seconds; 0 until it does."""
+        """Epoch seconds since when the run samples; 0 until it does."""
 
     @property
     def exited(self) -> float | None:
-        """When it ended, in epoch seconds; None while it runs."""
+        """Epoch seconds when the run ended; None while it runs."""
 
     def stop(self) -> None:
         """Ask it to end and write what it has."""
@@ -78,7 +78,7 @@ class Run(Protocol):
 
 
 class Kernel(Protocol):
-    """What starts runs of a sampler."""
+    """A kernel: starts runs of a sampler."""
 
     def start(self, pid: int, wake: Callable[[], None]) -> Run:
         """Start a run on a process and call ``wake``, from any thread, whenever its state changes."""
@@ -118,7 +118,7 @@ def make_kernel(name: str, sampling: Sampling) -> Kernel:
 
 
 def suitable_kernels(pid: int, proc: Path = PROC) -> tuple[str, ...]:
-    """Return the names of the kernels that suit what a process runs, best first, installed or not."""
+    """Return the names of the kernels that suit the runtimes of a process, best first, installed or not."""
     return _suitable(runtimes(see_process(pid, proc)))
 
 
@@ -127,7 +127,7 @@ def _suitable(present: tuple[Runtime, ...]) -> tuple[str, ...]:
 
 
 class AutoKernel:
-    """Samples each process with the first kernel that suits it and is installed.
+    """Samples each process with the first installed kernel that suits it.
 
     Raises:
         SamplerError: none is installed.
@@ -147,7 +147,7 @@ class AutoKernel:
             raise SamplerError("; ".join(self._missing.values()))
 
     def start(self, pid: int, wake: Callable[[], None]) -> Run:
-        """Start a run of the kernel that suits; where none does, the run has ended and says why."""
+        """Start a run of the kernel that suits; if none does, the run has ended and has the reason."""
         present = runtimes(see_process(pid, self._proc))
         names = _suitable(present)
         for name in names:

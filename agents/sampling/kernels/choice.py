@@ -1,4 +1,4 @@
-"""Which kernels suit a process, by what is seen of it in ``/proc``, inside a container too."""
+"""Choice of the kernels that suit a process, from its files in ``/proc``, also inside a container."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROC = Path("/proc")
 
 
 class Runtime(enum.Enum):
-    """What runs a program; the value is its name in messages."""
+    """Runtime of a program; the value is its name in messages."""
 
     PYTHON = "Python"
     JAVA = "Java"
@@ -35,7 +35,7 @@ _INTERPRETERS = {
 
 @dataclass(frozen=True, slots=True)
 class SeenProcess:
-    """What is seen of a process; an empty ``program`` is not known, as of one that has ended."""
+    """Facts about a process; ``program`` is empty if unknown, as after the process has ended."""
 
     program: str  # name of its file
     mapped: tuple[str, ...] = ()  # names of the files that it has mapped
@@ -43,7 +43,7 @@ class SeenProcess:
 
 
 def see_process(pid: int, proc: Path = PROC) -> SeenProcess:
-    """Look at a process; what may not be read counts as not there."""
+    """Read the facts about a process; files that may not be read count as missing."""
     folder = proc / str(pid)
     try:
         program = os.readlink(folder / "exe").removesuffix(" (deleted)")
@@ -57,7 +57,7 @@ def see_process(pid: int, proc: Path = PROC) -> SeenProcess:
 
 
 def runtimes(seen: SeenProcess) -> tuple[Runtime, ...]:
-    """Return what runs in a process, what its program is first.
+    """Return the runtimes of a process, that of its program first.
 
     A program that embeds an interpreter is taken for what it interprets. What is interpreted is compiled code
     too if the process writes a map of it for perf.
@@ -65,15 +65,15 @@ def runtimes(seen: SeenProcess) -> tuple[Runtime, ...]:
     if not seen.program:
         return ()
     names = (seen.program, *seen.mapped)
-    found = [
+    runtimes_seen = [
         runtime
         for name in names
         for runtime, pattern in _INTERPRETERS.items()
         if pattern.fullmatch(name)
     ]  # fmt: skip
-    if not found or seen.perf_map:
-        found.append(Runtime.COMPILED)
-    return tuple(dict.fromkeys(found))
+    if not runtimes_seen or seen.perf_map:
+        runtimes_seen.append(Runtime.COMPILED)
+    return tuple(dict.fromkeys(runtimes_seen))
 
 
 def suitable(kernels: Mapping[str, tuple[Runtime, ...]], present: Iterable[Runtime]) -> tuple[str, ...]:
@@ -99,5 +99,5 @@ def _own_pid(folder: Path, pid: int) -> str:
         status = (folder / "status").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return str(pid)
-    found = re.search(r"^NSpid:.*?(\d+)$", status, re.MULTILINE)
-    return found[1] if found else str(pid)
+    match = re.search(r"^NSpid:.*?(\d+)$", status, re.MULTILINE)
+    return match[1] if match else str(pid)

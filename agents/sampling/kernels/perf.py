@@ -21,7 +21,7 @@ EVENT = "cpu-clock"
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 
 DWARF_BYTES = 8192
-"""How much of a stack is copied with each sample where its frames are found by debug information."""
+"""Bytes of the stack that are copied with each sample, to be unwound by debug information."""
 
 _DENIED = ("No permission", "not permitted", "Permission denied", "is limited", "EPERM", "EACCES")
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
@@ -31,7 +31,7 @@ class Perf:
     """Starts runs of perf.
 
     Raises:
-        SamplerError: perf is not installed or not permitted, or what is asked for is not to be had of it.
+        SamplerError: perf is not installed or not permitted, or does not support the settings.
     """
 
     def __init__(self, sampling: Sampling, binary: str | None = None) -> None:
@@ -44,25 +44,25 @@ class Perf:
 
     def start(self, pid: int, wake: Callable[[], None]) -> StreamRun:
         """Start a run on a process and call ``wake``, from a thread, when it samples and when it ended."""
-        # perf begins when it is asked to by one pipe, and says by the other that it has.
-        asked, ask = os.pipe()
+        # perf begins on a command through one pipe, and confirms that through the other.
+        command_fd, ask = os.pipe()
         answer, answered = os.pipe()
-        pipe = Pipe(tuple(self._commands(pid, asked, answered)), NAME, inherited=(asked, answered))
+        pipe = Pipe(tuple(self._commands(pid, command_fd, answered)), NAME, inherited=(command_fd, answered))
         try:
             run = StreamRun(pipe, self._sampling.clock, wake, explain)
         finally:
-            os.close(asked)
+            os.close(command_fd)
             os.close(answered)
         threading.Thread(target=_begin, args=(run, ask, answer), daemon=True).start()
         return run
 
-    def _commands(self, pid: int, asked: int, answered: int) -> Iterator[tuple[str, ...]]:
+    def _commands(self, pid: int, command_fd: int, answered: int) -> Iterator[tuple[str, ...]]:
         stacks = {"fp": "fp", "dwarf": f"dwarf,{DWARF_BYTES}"}[self._sampling.call_graph]
         record = (self._binary, "record", "--pid", str(pid), "--event", EVENT)
         how = ("--freq", str(self._sampling.rate_hz), "--call-graph", stacks)
-        # Samples are written as they come, and what only serves files that are read elsewhere is left out.
+        # Samples are written as they come, without data that only files read on other machines need.
         output = ("--no-buffering", "--no-buildid", "--no-buildid-cache", "--output", "-")
-        yield (*record, *how, *output, "--delay=-1", "--control", f"fd:{asked},{answered}")
+        yield (*record, *how, *output, "--delay=-1", "--control", f"fd:{command_fd},{answered}")
         script = ("script", "--input", "-", "--no-inline", "--fields", "comm,pid,tid,time,event,ip,sym,dso")
         # Children are sampled with their parent, and left out here.
         own = () if self._sampling.subprocesses else ("--pid", str(pid))
@@ -70,7 +70,7 @@ class Perf:
 
 
 def explain(text: str) -> str:
-    """Return in one line why perf failed, by what it said."""
+    """Return in one line why perf failed, from its output."""
     if any(words in text for words in _DENIED):
         return "not permitted: " + _permission()
     lines = [line for line in text.splitlines() if line and not line.startswith(("Events ", "[ perf"))]
@@ -88,11 +88,11 @@ def find_perf() -> str:
     Raises:
         SamplerError: it is not installed.
     """
-    found = shutil.which(NAME)
-    if not found:
+    path = shutil.which(NAME)
+    if not path:
         raise SamplerError("perf is not installed: install linux-perf (Debian) or linux-tools (Ubuntu)")
     find_line_buffer(NAME)
-    return found
+    return path
 
 
 def _permission() -> str:

@@ -18,14 +18,14 @@ from pipeline.processes import Child
 NAME = "py-spy"
 
 READY = "Sampling process"
-"""What py-spy prints when it starts to sample."""
+"""Text that py-spy prints when it starts to sample."""
 
 _DENIED = ("Permission Denied", "Permission denied", "Operation not permitted")
 
 
 _NOT_FOUND = "Failed to find python version"
 _NO_PYTHON = (_NOT_FOUND, "Failed to find a python interpreter", "python library")
-"""What py-spy says of a process in which it finds no interpreter."""
+"""Text that py-spy prints of a process without an interpreter."""
 
 
 class PySpy:
@@ -126,6 +126,6 @@ def find_py_spy() -> str:
         SamplerError: there is none.
     """
     for folder in (str(Path(sys.executable).parent), sysconfig.get_path("scripts"), None):
-        if found := shutil.which(NAME, path=folder):
-            return found
+        if path := shutil.which(NAME, path=folder):
+            return path
     raise SamplerError("py-spy is not installed: pip install py-spy")

@@ -1,4 +1,4 @@
-"""A run that streams: programs in a pipe, whose output is a profile that is read while it is written."""
+"""A run that streams: a pipe of programs, whose output is a profile that is read while it is written."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LINE_BYTES = 4096
 
 _LINE_BUFFER = "stdbuf"
 LINE_BUFFERED = (_LINE_BUFFER, "--output=L")
-"""Before a command: what it writes to a pipe comes line by line, and not once a block is full."""
+"""Prefix of a command that makes it write to a pipe line by line instead of block by block."""
 
 
 def find_line_buffer(name: str) -> None:
     """Check that a kernel's output can come line by line.
 
     Raises:
-        SamplerError: what does that is not installed.
+        SamplerError: the program for it is not installed.
     """
     if not shutil.which(_LINE_BUFFER):
         raise SamplerError(f"{name} needs {_LINE_BUFFER}: install coreutils")
@@ -43,16 +43,16 @@ def find_line_buffer(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Pipe:
-    """Programs of which each reads what the one before writes, and what the last writes.
+    """A pipe of programs, and the format of the last one's output.
 
     The first is asked to end by SIGINT; the others then end by themselves.
     """
 
     commands: tuple[tuple[str, ...], ...]
     format: str  # its name
-    measure: Measure = Measure()  # what its weights count
-    begins_with_output: bool = False  # whether the first output says that it samples
-    spell: Callable[[str], str] = without_line  # how a frame that was read is spelt
+    measure: Measure = Measure()  # unit of its weights
+    begins_with_output: bool = False  # whether the first output shows that it samples
+    spell: Callable[[str], str] = without_line  # changes the spelling of a frame
     inherited: tuple[int, ...] = ()  # file descriptors that the first program needs
 
 

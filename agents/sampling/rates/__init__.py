@@ -1,4 +1,4 @@
-"""How often to sample, and which samples are worth their aggregation (Atys §5)."""
+"""Sampling rates, and pruning of samples that are not worth their aggregation (Atys §5)."""
 
 from agents.sampling.rates.base_rate import RatedSamples, at_base_rate, effective_rate_hz
 from agents.sampling.rates.divergence import (

@@ -1,6 +1,6 @@
-"""Samples taken at changing rates as samples of one base rate, so that what counts them needs no weights.
+"""Conversion of samples taken at changing rates into samples of one base rate, which need no weights.
 
-An agent samples faster when the profile changes, so plain sums of its samples hold too much of such times:
+An agent samples faster when the profile changes, so plain sums of its samples overrepresent such times:
 gCPU would be biased, and would step whenever rates change. A sample taken at rate f stands for 1/f of CPU
 time (Horvitz and Thompson 1952). So samples of a rate f count b/f each, b being the base rate, which all
 messages of the agent state as theirs.
@@ -17,7 +17,7 @@ from agents.sampling.rates.pruning import round_counts
 
 @dataclass(frozen=True, slots=True)
 class RatedSamples:
-    """What was sampled at one rate."""
+    """Samples taken at one rate."""
 
     samples: StackSamples
     rate_hz: float  # samples a second and CPU
@@ -32,9 +32,9 @@ def at_base_rate(parts: Sequence[RatedSamples], base_hz: float, offset: float) -
     parts. Counts are rounded so that no part of the call tree strays by more than 1.
 
     Args:
-        parts: Of one interval, one after the other or at the same time.
+        parts: Samples of one interval, taken one after the other or at the same time.
         base_hz: Samples a second and CPU.
-        offset: From 0 to 1, uniformly random; another one for each interval.
+        offset: From 0 to 1, uniformly random, drawn anew for each interval.
     """
     weighed: dict[Stack, float] = {}
     for part in parts:
@@ -48,8 +48,8 @@ def effective_rate_hz(parts: Sequence[RatedSamples]) -> float:
     """Return the uniform rate that would give as accurate shares as these parts.
 
     It is the harmonic mean of their rates by time, since (Σ w)² / Σ w² samples (Kish 1965) at weights of 1/f
-    are T² / Σ (T_i / f_i): what was sampled slowly limits it. Counts at a base rate of so much have the
-    variance of as many samples.
+    are T² / Σ (T_i / f_i): slowly sampled parts limit it. Counts at a base rate of this value
+    have the variance of as many samples.
     """
     duration_s = sum(part.duration_s for part in parts)
     return duration_s / sum(part.duration_s / part.rate_hz for part in parts)

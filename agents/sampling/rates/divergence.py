@@ -1,4 +1,4 @@
-"""Jensen-Shannon divergence of two profiles, and what of it is sampling noise (Atys §5.2)."""
+"""Jensen-Shannon divergence of two profiles, and the part of it that is sampling noise (Atys §5.2)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ TOP = 10
 """Functions whose shares are compared (Atys §5.2)."""
 
 _LEAST_EXPECTED = 5.0
-"""Samples of a function from which it is compared by itself."""
+"""Least samples of a function that is compared by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """How far two samples of stacks lie apart, in bits from 0 to 1."""
+    """Divergence of two samples of stacks, in bits from 0 to 1."""
 
-    measured: float  # of the samples as they are, always above that of the profiles behind them
-    bias: float  # what sampling adds to it on average
-    p_value: float  # of samples of one profile, the share that lie as far apart
+    measured: float  # of the samples, biased upwards from that of the profiles
+    bias: float  # mean bias by sampling
+    p_value: float  # share of sample pairs of one profile at least as far apart
 
     @property
     def corrected(self) -> float:
-        """The divergence without what sampling adds; of equal profiles 0 on average."""
+        """The divergence without its bias by sampling; 0 on average for equal profiles."""
         return self.measured - self.bias
 
 
@@ -71,7 +71,7 @@ def compare_samples(first: FloatArray, second: FloatArray, top: int = TOP) -> Di
         (k - 1) (1/n1 + 1/n2) / (8 ln 2)
 
     bits: entropies of samples are too low by their variance (Miller 1955). The bias is computed for two
-    profiles that may differ, which the formula is the case of equal ones of. The p-value is that of
+    profiles that may differ; the formula is its value for equal ones. The p-value is that of
     Pearson's chi-square, of which the divergence is 1 / (8 ln 2) times the value at equal profiles.
 
     Functions of which less than five samples are expected in the smaller sample go with the others (Cochran
@@ -105,7 +105,7 @@ def compare_samples(first: FloatArray, second: FloatArray, top: int = TOP) -> Di
 
 
 def expected_divergence(samples: float, functions: int = TOP) -> float:
-    """Return by how many bits a sample of so many stacks diverges from its own profile on average."""
+    """Return the mean divergence, in bits, of a sample of this many stacks from its own profile."""
     return functions / (8 * math.log(2) * samples)
 
 

@@ -1,9 +1,9 @@
 """Sampling rate that follows how much a service's profile changes (Atys §5.2, Algorithm 1).
 
 A window of samples goes in with the state, the next state comes out with the rate of the next window. Atys
-holds each window against the one before. Of few samples two windows always differ, so its rate is kept up by
-noise, and slow changes never show. ``adjust`` holds the last windows against all samples since the last
-change, takes out what noise explains, and samples fast only while these are too few.
+compares each window with the one before. Two windows of few samples always differ, so noise keeps its rate
+up, and slow changes never show. ``adjust`` compares the last windows with all samples since the last change,
+subtracts sampling noise, and samples fast only while these samples are too few.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from agents.sampling.rates.divergence import TOP, compare_samples, expected_dive
 from pipeline.model import FloatArray
 
 _FALL = 50.0
-"""By how much fewer samples a window has while nothing changes than the profile is to be as accurate as."""
+"""Ratio of the samples of an accurate profile to those of a window while nothing changes."""
 
 _LEAST_SAMPLES = 50.0
-"""Of a window: of fewer, no function but the hottest could be compared."""
+"""Least samples of a window: with fewer, only the hottest function could be compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrequencyConfig:
-    """How fast to sample and when to change it."""
+    """Settings of the sampling rate and its changes."""
 
     lowest_hz: float = 10.0
     highest_hz: float = 1000.0
@@ -35,14 +35,14 @@ class FrequencyConfig:
     decay: float = 0.8  # λ of Atys §6.4
     patience: int = 5  # windows before the rate falls (Atys §5.2); as many are compared together, 1 at least
     top: int = TOP
-    significance: float = 1e-4  # of unchanged windows, the share that is taken for changed
-    samples: float = 10_000.0  # a profile of so many is accurate enough
-    budget_hz: float = math.inf  # mean rate that is not exceeded over ``budget_s``
+    significance: float = 1e-4  # share of unchanged windows that is taken for changed
+    samples: float = 10_000.0  # samples of a profile that is accurate enough
+    budget_hz: float = math.inf  # largest mean rate over ``budget_s``
     budget_s: float = 3600.0
 
 
 def config_for(samples: float, window_s: float, budget_hz: float = math.inf) -> FrequencyConfig:
-    """Return the settings that keep the profile of each window as accurate as one of so many samples.
+    """Return the settings that keep the profile of each window as accurate as one of ``samples`` samples.
 
     A change counts if it is larger than the noise of such a profile. Until half as many samples of a profile
     are known, a window has twice as many; then the rate falls to a fiftieth, but no window has less than
@@ -78,13 +78,13 @@ def fit_theta(windows: Sequence[FloatArray], *, share: float = 0.95, top: int = 
     """
     if len(windows) < 2:
         raise ValueError("a threshold needs two windows at least")
-    found = [compare_samples(*pair, top).corrected for pair in itertools.pairwise(windows)]
-    return max(float(np.quantile(found, share)), 0.0)
+    differences = [compare_samples(*pair, top).corrected for pair in itertools.pairwise(windows)]
+    return max(float(np.quantile(differences, share)), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class FrequencyState:
-    """What is remembered from window to window."""
+    """State that is kept from window to window."""
 
     rate_hz: float  # of the next window
     quiet: int = 0  # windows since the last change
@@ -100,8 +100,8 @@ class FrequencyState:
     @property
     def shares(self) -> FloatArray:
         """The share of each function in the profile as it is now: (functions,)."""
-        known = self.known
-        return np.asarray(known / max(known.sum(), 1e-300))
+        counts = self.known
+        return np.asarray(counts / max(counts.sum(), 1e-300))
 
 
 def first_state(config: FrequencyConfig) -> FrequencyState:
@@ -112,7 +112,7 @@ def first_state(config: FrequencyConfig) -> FrequencyState:
 def adjust(
     state: FrequencyState, counts: FloatArray, window_s: float, config: FrequencyConfig
 ) -> FrequencyState:
-    """Return the state after a window, by the divergence that sampling does not explain.
+    """Return the state after a window, by the divergence beyond sampling noise.
 
     Args:
         state: Before the window.
@@ -165,14 +165,14 @@ def _changed_since(reference: FloatArray, windows: Sequence[FloatArray], config:
     """Return how many of the last windows differ from all before them, 0 if none do."""
     for span in sorted({1, len(windows)}):
         early = _sum([reference, *windows[: len(windows) - span]])
-        found = compare_samples(early, _sum(windows[-span:]), config.top)
-        if found.corrected > config.theta and found.p_value < config.significance:
+        comparison = compare_samples(early, _sum(windows[-span:]), config.top)
+        if comparison.corrected > config.theta and comparison.p_value < config.significance:
             return span
     return 0
 
 
 def _faded(counts: FloatArray, most: float) -> FloatArray:
-    """Return samples of the same shares, no more than so many: old ones fade as new ones come."""
+    """Return samples with the same shares, scaled down to a bound: old samples fade as new ones come."""
     total = counts.sum()
     return np.asarray(counts * (most / total) if total > most else counts)
 
@@ -187,7 +187,7 @@ def _sum(parts: Sequence[FloatArray]) -> FloatArray:
 def _within_budget(
     state: FrequencyState, wanted_hz: float, window_s: float, config: FrequencyConfig
 ) -> FrequencyState:
-    """Return the state with the wanted rate, or what of it the budget and the unused part of it allow."""
+    """Return the state with the wanted rate, or the rate that the budget and its unused part allow."""
     rate_hz = min(max(wanted_hz, config.lowest_hz), config.highest_hz)
     if math.isinf(config.budget_hz):
         return replace(state, rate_hz=rate_hz)

@@ -12,7 +12,7 @@ from pipeline.settings.workloads import Workload
 from pipeline.views.report.detectability import look_of
 
 GCPU = 0.000083
-"""Of a subroutine before it rises: the median of FBDetect's largest service (§5.1)."""
+"""gCPU of a subroutine before it rises: the median of FBDetect's largest service (§5.1)."""
 
 SERIES = 12_000
 """Subroutines of a service."""
@@ -23,16 +23,16 @@ NOISE = (1.0, 3.0)
 
 @dataclass(frozen=True, slots=True)
 class RateCase:
-    """What a rate is to suffice for."""
+    """Service and threshold for which a rate has to suffice."""
 
-    processors: float  # busy ones of all hosts
+    processors: float  # busy processors of all hosts
     threshold: float  # gCPU ratio
     gcpu: float = GCPU
     series: int = SERIES
     noise: tuple[float, float] = NOISE
 
     def traffic(self, rate_hz: float) -> tuple[Traffic, Traffic]:
-        """Return what a rate gives, with the least and the most noise."""
+        """Return the traffic at a rate, with the least and the most noise."""
         least, most = (Traffic(self.processors * rate_hz, self.series, noise) for noise in self.noise)
         return least, most
 
@@ -53,11 +53,11 @@ def enough_hz(case: RateCase, look: Look) -> tuple[float, float]:
 
     They count for each busy processor, with the least and the most noise.
     """
-    found = [
+    bounds = [
         samples_to_detect(case.gcpu, case.threshold, look.longest_s, traffic, look)
         for traffic in case.traffic(1.0)
     ]
-    least, most = (math.inf if rate is None else rate / case.processors for rate in found)
+    least, most = (math.inf if rate is None else rate / case.processors for rate in bounds)
     return least, most
 
 
@@ -71,10 +71,14 @@ def samples_needed(threshold: float, workloads: Iterable[Workload]) -> float:
         workloads: Any.
     """
     case = RateCase(1.0, threshold)
-    looks = (look_at(each) for each in workloads if each.series == "gcpu" and threshold_of(each) <= threshold)
+    looks = (
+        look_at(workload)
+        for workload in workloads
+        if workload.series == "gcpu" and threshold_of(workload) <= threshold
+    )
     return min((enough_hz(case, look)[1] for look in looks), default=math.inf)
 
 
 def smallest_threshold(workloads: Iterable[Workload]) -> float | None:
     """Return the smallest rise that one of the workloads reports, None if none looks at gCPU."""
-    return min((threshold_of(each) for each in workloads if each.series == "gcpu"), default=None)
+    return min((threshold_of(workload) for workload in workloads if workload.series == "gcpu"), default=None)

@@ -1,9 +1,9 @@
 """Pruning of stacks that say little before they are aggregated (Atys §5.1), and how much of it (§5.3).
 
-Aggregation takes time by distinct stacks, and most of these have a sample or two. Atys drops whole threads,
-those with the fewest samples: what they ran is gone on every host, so the error stays however many hosts are
-added up. ``thin_stacks`` draws from the rare stacks instead, and gives those that it keeps the samples of the
-others: every function keeps its samples on average, and what it strays by cancels over hosts and windows.
+The time of aggregation grows with the distinct stacks, most of which have one or two samples. Atys drops the
+threads with the fewest samples: their functions vanish on every host, so the error is the same for any number
+of hosts. ``thin_stacks`` draws from the rare stacks instead, and gives the drawn ones the samples of the
+others: every function keeps its samples on average, and errors cancel over hosts and windows.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What pruning did to one profile of the initialisation stage."""
+    """Effect of pruning on one profile of the initialisation stage."""
 
-    share: float  # of the samples, that were in pruned stacks, from 0 to 1
-    time_s: float  # of pruning and aggregation
+    share: float  # share of the samples that were in pruned stacks, from 0 to 1
+    time_s: float  # time of pruning and aggregation
     error: float  # mean absolute percentage error of the top functions, as a ratio
 
 
@@ -47,9 +47,9 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class PruningPlan:
-    """How much to prune, and what that does."""
+    """Share to prune, and its effect."""
 
-    share: float  # of the samples, in pruned stacks
+    share: float  # share of the samples in pruned stacks
     time_s: float
     saved: float  # of the time without pruning
     error: float
@@ -113,7 +113,7 @@ def percentage_error(truth: FloatArray, found: FloatArray, top: int = 50) -> flo
 
     Args:
         truth: Samples of each function: (functions,).
-        found: What is left of them or stands for them: (functions,).
+        found: Estimate of these samples after pruning: (functions,).
         top: How many functions of the most samples.
     """
     chosen = np.argsort(-truth, kind="stable")[:top]
@@ -127,7 +127,7 @@ def try_pruning(
     offset: float,
     aggregate: Callable[[Mapping[Stack, int]], object],
 ) -> Trial:
-    """Prune stacks and aggregate what is left; return what that took, and missed of functions' own samples.
+    """Prune stacks and aggregate the rest; return the time, and the error of functions' own samples.
 
     Args:
         stacks: Stacks, root first, with their samples.
@@ -141,8 +141,8 @@ def try_pruning(
         pruned = thin_stacks(stacks, share, offset) if share else stacks
         aggregate(pruned)
         times.append(time.process_time() - began)
-    truth, found = _own_samples(stacks), _own_samples(pruned)
-    exact, left = (np.array([own[name] for name in truth], dtype=np.float64) for own in (truth, found))
+    truth, estimate = _own_samples(stacks), _own_samples(pruned)
+    exact, left = (np.array([own[name] for name in truth], dtype=np.float64) for own in (truth, estimate))
     return Trial(share, min(times), percentage_error(exact, left))
 
 
@@ -152,7 +152,7 @@ def plan_pruning(
     rng: np.random.Generator,
     aggregate: Callable[[Mapping[Stack, int]], object],
 ) -> PruningPlan:
-    """Return how much of such stacks to prune: the initialisation stage (Atys §5.3), by trials of SHARES.
+    """Return the share of such stacks to prune, from trials of SHARES: the initialisation stage (Atys §5.3).
 
     Args:
         stacks: Stacks, root first, with their samples.
@@ -171,11 +171,11 @@ def _own_samples(stacks: Mapping[Stack, int]) -> Counter[str]:
 
 
 def fit_curve(shares: Sequence[float], values: Sequence[float]) -> Curve:
-    """Fit a curve to what was measured, by least squares; see ``Curve``.
+    """Fit a curve to measurements, by least squares; see ``Curve``.
 
     Args:
         shares: Of pruned samples, two different ones at least.
-        values: What was measured at each.
+        values: Measurement at each share.
     """
     x, y = np.asarray(shares, dtype=np.float64), np.asarray(values, dtype=np.float64)
     best: tuple[float, Curve] | None = None
@@ -233,6 +233,6 @@ def _largest(curve: Callable[[float], float], bound: float, most: float) -> floa
 
 
 _REPEATS = 3
-"""Times that pruning is tried, of which the shortest counts."""
+"""Number of tries of pruning; the shortest time counts."""
 
 _BENDS = tuple(np.geomspace(1e-3, 1e5, 81).tolist())

@@ -1,4 +1,4 @@
-"""Bounds of a change: what a message of the ``changes`` topic holds, and what had to go."""
+"""Bounds of a change in a message of the ``changes`` topic, and the parts that are cut to meet them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MAX_SUMMARY = 20_000
 
 FILES_BYTES = 300_000
 SUBROUTINES_BYTES = 500_000
-"""What the lists of a change may take of its message."""
+"""Most bytes of the lists of a change in its message."""
 
 
 def fit(change: Change) -> tuple[Change, list[str]]:
-    """Return the change cut to its bounds, and for each list that was cut how much of it is left out."""
+    """Return the change cut to its bounds, and the number of entries left out of each list."""
     files = _within(change.files, FILES_BYTES)
     subroutines = _within(change.subroutines, SUBROUTINES_BYTES)
     left_out = []

@@ -16,19 +16,22 @@ def read_definitions(
     questions: Sequence[Question], *, timeout_s: float, file_s: float = FILE_S
 ) -> list[list[Definition] | None]:
     """Answer each question, as ``syntax.touched_definitions`` does; None where there is no answer."""
-    asked = [({"language": given.language, "lines": list(given.lines)}, given.source) for given in questions]
-    answers = parse_bounded(_ANSWER, asked, timeout_s=timeout_s, file_s=file_s)
+    texts = [
+        ({"language": question.language, "lines": list(question.lines)}, question.source)
+        for question in questions
+    ]
+    answers = parse_bounded(_ANSWER, texts, timeout_s=timeout_s, file_s=file_s)
     return [decode_answer(answer.data) for answer in answers]
 
 
 def decode_answer(line: bytes) -> list[Definition] | None:
     """Read an answer of ``syntax.answer``, None for nonsense."""
     try:
-        return [_definition(given) for given in json.loads(line)]
+        return [_definition(fields) for fields in json.loads(line)]
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def _definition(given: Mapping[str, Any]) -> Definition:
-    name, receiver, package = (str(given.get(key, "")) for key in ("name", "receiver", "package"))
-    return Definition(name, tuple(str(part) for part in given.get("scope", ())), receiver, package)
+def _definition(fields: Mapping[str, Any]) -> Definition:
+    name, receiver, package = (str(fields.get(key, "")) for key in ("name", "receiver", "package"))
+    return Definition(name, tuple(str(part) for part in fields.get("scope", ())), receiver, package)

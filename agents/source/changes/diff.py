@@ -121,16 +121,16 @@ def other_version(content: bytes, hunks: Sequence[DiffHunk], held: Version) -> b
         hunks: Of the file.
         held: The version that ``content`` is.
     """
-    other: Version = b"-" if held == b"+" else b"+"
+    wanted: Version = b"-" if held == b"+" else b"+"
     lines = content.replace(b"\r\n", b"\n").split(b"\n")
     result: list[bytes] = []
     position = 0
     for hunk in hunks:
-        first, known = hunk.first(held), hunk.side(held)
-        if first < position or lines[first : first + len(known)] != known:
+        first, lines_known = hunk.first(held), hunk.side(held)
+        if first < position or lines[first : first + len(lines_known)] != lines_known:
             return None
-        result += [*lines[position:first], *hunk.side(other)]
-        position = first + len(known)
+        result += [*lines[position:first], *hunk.side(wanted)]
+        position = first + len(lines_known)
     return b"\n".join([*result, *lines[position:]])
 
 
@@ -214,7 +214,7 @@ def _name(written: bytes) -> str:
     """Return a name as git writes it, perhaps in quotes, or with a tab and a time behind it."""
     if written.startswith(b'"'):
         inner = written.strip().removeprefix(b'"').removesuffix(b'"')
-        written = _ESCAPE.sub(lambda found: _escaped(found[1]), inner)
+        written = _ESCAPE.sub(lambda escape: _escaped(escape[1]), inner)
     else:
         written = written.split(b"\t")[0].rstrip(b"\r")
     return written.decode("utf-8", errors="replace")
@@ -239,10 +239,10 @@ def _after_prefix(name: str) -> str:
     return "" if name == _NULL else name.removeprefix("a/" if name.startswith("a/") else "b/")
 
 
-def _check_paths(found: Sequence[FileDiff]) -> None:
+def _check_paths(diffs: Sequence[FileDiff]) -> None:
     """Refuse files that come twice: of several commits a later diff does not stand on the same lines."""
     seen: set[str] = set()
-    for diff in found:
+    for diff in diffs:
         if diff.path in seen:
             raise ConfigError(f"has {diff.path!r} twice: give one diff between two versions")
         seen.add(diff.path)

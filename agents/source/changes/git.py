@@ -33,19 +33,19 @@ MAX_LISTING_BYTES = 128 * 1024**2
 """Longest list of files: some hundred thousand with long paths."""
 
 MAX_PATCH_BYTES = 16 * 1024**2
-"""How much of a commit's diff is read."""
+"""Most bytes of a commit's diff that are read."""
 
 MAX_FILE_BYTES = 4 * 1024**2
-"""Largest file that is looked into; a larger one is hardly written by hand."""
+"""Largest file that is read; a larger one is hardly written by hand."""
 
 MAX_READ_BYTES = 64 * 1024**2
-"""How much of all files is read for one commit."""
+"""Most bytes of all files that are read for one commit."""
 
 RENAME_LIMIT = 1000
 """Most files that are compared pair by pair to find renames: git's own default, fixed."""
 
 TIMEOUT_S = 60.0
-"""How long one call of git may take."""
+"""Timeout of one call of git, in seconds."""
 
 __all__ = ["Commit", "FileChange", "GitError", "Repository", "Tag"]
 
@@ -83,7 +83,7 @@ class Repository:
         return self.commits_since([self._resolve(first)], last, at_most=at_most)
 
     def commits_since(self, known: Sequence[str], last: str, *, at_most: int | None = None) -> list[Commit]:
-        """Read as ``commits_between`` does what no commit of ``known``, which holds ids, has behind it."""
+        """Read the commits up to ``last`` that no commit of ``known`` (ids) reaches, oldest first."""
         limit = () if at_most is None else (f"--max-count={at_most}",)
         span = _lines([self._resolve(last), *(f"^{sha}" for sha in known)])
         shas = self._git("rev-list", "--first-parent", *limit, "--stdin", stdin=span).split()
@@ -101,8 +101,8 @@ class Repository:
         ids = [commit.sha for commit in commits]
         listed = self._read((*_LISTING, "--root", "--stdin"), stdin=stdin)
         if not _why_cut(listed):
-            found = split_listings(listed.data.decode("utf-8", errors="replace"))
-            self._listings = {sha: parse_files(found.get(sha, "")) for sha in ids}
+            listings = split_listings(listed.data.decode("utf-8", errors="replace"))
+            self._listings = {sha: parse_files(listings.get(sha, "")) for sha in ids}
         printed = self._read(
             (*_PATCH, "--root", "--stdin"), stdin=stdin, options=_PLAIN, max_bytes=MAX_PATCH_BYTES
         )
@@ -113,9 +113,9 @@ class Repository:
     def branch_tip(self, branch: str) -> str:
         """Return the commit of a local or else a remote-tracking branch: ``main`` or ``origin/main``."""
         for namespace in ("refs/heads/", "refs/remotes/"):
-            found = self._find(namespace + branch)
-            if found:
-                return found
+            tip = self._find(namespace + branch)
+            if tip:
+                return tip
         raise GitError(f"--branch: {self._path}: no branch {branch!r}")
 
     def tags(self, pattern: str) -> list[Tag]:
@@ -125,8 +125,8 @@ class Repository:
         return parse_tags(self._git("for-each-ref", f"--format={TAG_FORMAT}", "refs/tags/" + pattern))
 
     def tags_without(self, sha: str) -> list[Tag]:
-        """Read the tags that have no such commit behind them: what came before it, and other branches."""
-        # Of for-each-ref each tag would walk the history anew.
+        """Read the tags that do not contain a commit: earlier ones, and those of other branches."""
+        # for-each-ref would walk the history anew for each tag
         listed = self._git("tag", "--list", "--no-column", f"--no-contains={sha}", f"--format={TAG_FORMAT}")
         return parse_tags(listed)
 
@@ -199,15 +199,15 @@ class Repository:
     def read(self, objects: Sequence[str]) -> dict[str, bytes]:
         """Return the content of objects: blob ids, or ``REVISION:PATH`` for a path without a line break.
 
-        Left out is what does not exist here, is larger than MAX_FILE_BYTES, or does not fit in MAX_READ_BYTES
-        together with what stands before it.
+        Objects are left out if they do not exist here, are larger than MAX_FILE_BYTES, or do not fit in
+        MAX_READ_BYTES together with the objects before them.
         """
-        asked = [name for name in dict.fromkeys(objects) if name and "\n" not in name]
-        if not asked:
+        names = [name for name in dict.fromkeys(objects) if name and "\n" not in name]
+        if not names:
             return {}
         wanted, total = [], 0
-        sizes = self._read(("cat-file", "--batch-check"), stdin=_lines(asked)).data
-        for name, size in zip(asked, parse_sizes(sizes), strict=False):
+        sizes = self._read(("cat-file", "--batch-check"), stdin=_lines(names)).data
+        for name, size in zip(names, parse_sizes(sizes), strict=False):
             if size is not None and size <= MAX_FILE_BYTES:
                 total += size
                 if total <= MAX_READ_BYTES:
@@ -228,10 +228,10 @@ class Repository:
         return parse_commits(shown)
 
     def _resolve(self, revision: str) -> str:
-        found = self._find(revision)
-        if not found:
+        sha = self._find(revision)
+        if not sha:
             raise GitError(f"{self._path}: no commit {revision!r}")
-        return found
+        return sha
 
     def _find(self, revision: str) -> str:
         if "\0" in revision:
@@ -275,7 +275,7 @@ _PATCH = (
     *("diff-tree", "-r", "-p", "-U0", "--full-index", "--no-color", *_RENAMES),
     *("--no-ext-diff", "--no-textconv", "--indent-heuristic"),
 )
-_PLAIN = ("-c", "core.attributesFile=/dev/null")  # the caller's may hide lines
+_PLAIN = ("-c", "core.attributesFile=/dev/null")  # attributes of the caller may hide lines
 
 
 def _sides(commit: Commit) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ TAG_FORMAT = (
 
 _REGULAR = ("100644", "100755")
 _ABSENT_MODE = "000000"
-_MOST_DIGITS = 18  # of a size or a time: what is longer is neither
+_MOST_DIGITS = 18  # most digits of a size or a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def parse_commit(sha: str, values: Sequence[str]) -> Commit:
 
 def split_listings(listed: str) -> dict[str, str]:
     """Split what ``git diff-tree --stdin --raw -z`` prints into the listing of each commit."""
-    found: dict[str, list[str]] = {}
+    by_commit: dict[str, list[str]] = {}
     sha, paths = "", 0
     for token in listed.split("\0"):
         if paths:
@@ -93,25 +93,25 @@ def split_listings(listed: str) -> dict[str, str]:
         else:
             sha = token
             continue
-        found.setdefault(sha, []).append(token)
-    return {sha: "\0".join(tokens) for sha, tokens in found.items()}
+        by_commit.setdefault(sha, []).append(token)
+    return {sha: "\0".join(tokens) for sha, tokens in by_commit.items()}
 
 
 def split_patches(patches: bytes) -> dict[str, bytes]:
     """Split what ``git diff-tree --stdin -p`` prints: a line of a patch is never a bare id."""
-    found: dict[str, list[bytes]] = {}
+    by_commit: dict[str, list[bytes]] = {}
     lines: list[bytes] = []
     for line in patches.split(b"\n"):
         if _ID.fullmatch(line):
-            lines = found.setdefault(line.decode(), [])
+            lines = by_commit.setdefault(line.decode(), [])
         else:
             lines.append(line)
-    return {sha: b"\n".join([*lines, b""]) for sha, lines in found.items()}
+    return {sha: b"\n".join([*lines, b""]) for sha, lines in by_commit.items()}
 
 
 def parse_tags(listed: str) -> list[Tag]:
     """Read tags in TAG_FORMAT, oldest first; tags of anything but a commit are left out."""
-    found = []
+    tags = []
     for line in listed.split("\n"):  # and at no other line end: a name may hold those of Unicode
         parts = line.split("\0")
         if len(parts) != 6:
@@ -120,8 +120,8 @@ def parse_tags(listed: str) -> list[Tag]:
         time = _number(created)
         if "commit" in (kind, inner_kind) and time is not None:
             name = ref.removeprefix("refs/tags/")
-            found.append(Tag(name, sha if kind == "commit" else inner, time))
-    return sorted(found, key=lambda tag: (tag.time, tag.name))
+            tags.append(Tag(name, sha if kind == "commit" else inner, time))
+    return sorted(tags, key=lambda tag: (tag.time, tag.name))
 
 
 def parse_files(listed: str) -> list[FileChange]:
@@ -134,13 +134,13 @@ def parse_files(listed: str) -> list[FileChange]:
             continue
         old_mode, new_mode, old_blob, new_blob, status = parts
         path = next(tokens, None)
-        other = next(tokens, None) if status[0] in "RC" else path
-        if path is None or other is None:
+        new = next(tokens, None) if status[0] in "RC" else path
+        if path is None or new is None:
             break
         changes.append(
             FileChange(
                 old_path="" if old_mode == _ABSENT_MODE else path,
-                new_path="" if new_mode == _ABSENT_MODE else other,
+                new_path="" if new_mode == _ABSENT_MODE else new,
                 old_blob=old_blob if old_mode in _REGULAR else "",
                 new_blob=new_blob if new_mode in _REGULAR else "",
             )
@@ -156,7 +156,7 @@ def parse_sizes(listed: bytes) -> Iterator[int | None]:
 
 
 def parse_contents(batch: bytes) -> Iterator[bytes | None]:
-    """Yield each content that ``git cat-file --batch`` prints, None for what is gone; the last may miss."""
+    """Yield each content that ``git cat-file --batch`` prints, None for missing ones; the last may miss."""
     position = 0
     while (line_end := batch.find(b"\n", position)) >= 0:
         words = batch[position:line_end].split()

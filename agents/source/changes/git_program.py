@@ -32,10 +32,10 @@ _ENVIRONMENT = {
 
 
 MEMORY_BYTES = 8 * 1024**3
-"""Address space of git: an object may unpack to far more than it takes on disk."""
+"""Address space of git, in bytes: an object may unpack to far more than its size on disk."""
 
 WRITTEN_BYTES = 1024**2
-"""Largest file that git may write: it is asked to read, and its complaints go into one."""
+"""Largest file that git may write: only its error messages go into a file."""
 
 
 class GitError(ConfigError):

@@ -26,19 +26,19 @@ from pipeline.model import Change, Outgoing
 log = logging.getLogger(__name__)
 
 MAX_SOURCES = 2000
-"""Most source files of one commit whose subroutines are looked for: more were not changed by hand."""
+"""Most source files of a commit that are searched for subroutines: more were not changed by hand."""
 
 MAX_PARSED_BYTES = 1024**2
 MAX_ALL_PARSED_BYTES = 8 * 1024**2
 """Largest Python file, and how much Python of one commit, is parsed: a tree is hundreds of times larger."""
 
 LOOK_S = 60.0
-"""How long the subroutines of one commit are looked for."""
+"""Seconds for finding the subroutines of one commit."""
 
 MAX_SCRIPTS = 200
 """Most files without a suffix whose first line is looked at."""
 
-_NAMED = 3  # files that a remark names; the rest it counts
+_NAMED = 3  # files that a remark names; it counts the rest
 
 Patches = Mapping[tuple[str, str], FilePatch]
 
@@ -47,13 +47,13 @@ class Versions(Protocol):
     """A commit and its parent, as Repository has them; see there."""
 
     def is_cut_off(self, commit: Commit) -> bool:
-        """Return whether nothing is known of what was before."""
+        """Return whether the version before is unknown."""
 
     def changed_files(self, commit: Commit) -> list[FileChange]:
         """Return the files that differ."""
 
     def patches(self, commit: Commit) -> tuple[dict[tuple[str, str], FilePatch], str]:
-        """Return the lines that differ by blobs, and why some are missing."""
+        """Return the lines that differ, by blobs, and the reason why some are missing."""
 
     def paths(self, revision: str) -> frozenset[str]:
         """Return the path of every file of one of the two."""
@@ -64,7 +64,7 @@ class Versions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A commit as a change, and in words what could not be found out about it."""
+    """A commit as a change, and remarks on what could not be read of it."""
 
     change: Change
     left_out: tuple[str, ...] = ()
@@ -176,7 +176,7 @@ def module_of(path: str, paths: Collection[str], source_roots: Sequence[str] = (
 
 
 class _Reader:
-    """Finds the subroutines of one commit's files, and remembers which files it could not look into."""
+    """Finds the subroutines of one commit's files, and remembers the files that it could not read."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class _Reader:
     def python(self) -> set[str]:
         """Return the modified subroutines of Python files."""
         files = [file for file in self._sources if file.path.endswith(".py")]
-        found: set[str] = set()
+        subroutines: set[str] = set()
         broken, unread = [], []
         room = MAX_ALL_PARSED_BYTES
         for index, file in enumerate(files):
@@ -219,14 +219,14 @@ class _Reader:
                 broken.append(file.path)
             revision = self._commit.sha if file.new_path else self._commit.parent
             module = module_of(file.path, self._tree(revision), self._source_roots)
-            found.update(subroutine_name(module, scope) for scope in compared.modified)
+            subroutines.update(subroutine_name(module, scope) for scope in compared.modified)
         if broken:
             self.left_out.append(
                 f"the syntax of {_names(broken)}, not valid Python or too large: compared by indentation"
             )
         if unread:
             self.left_out.append(f"the subroutines of {_names(unread)}, too large or missing")
-        return found
+        return subroutines
 
     def others(self, patches: Patches) -> set[str]:
         """Return the touched subroutines of files in other languages."""
@@ -234,34 +234,36 @@ class _Reader:
         if not files or self._is_late(len(files)):
             return set()
         manifests = self._manifests(files)
-        asked = [
+        questions = [
             (file, language, Question(language.grammar, self._content[blob], lines))
             for file, language in files
             for blob, lines in zip(file.blobs, patches[file.blobs].touched, strict=True)
             if lines and blob in self._content
         ]
         answers = read_definitions(
-            [question for _, _, question in asked], timeout_s=self._deadline - time.monotonic()
+            [question for _, _, question in questions], timeout_s=self._deadline - time.monotonic()
         )
-        found: set[str] = set()
-        for (file, language, _), definitions in zip(asked, answers, strict=True):
+        subroutines: set[str] = set()
+        for (file, language, _), definitions in zip(questions, answers, strict=True):
             for definition in definitions or ():
                 module = module_of_source(language, file.path, definition.package, manifests)
-                found.update(language.spell(definition, module))
-        silent = [file.path for (file, _, _), answer in zip(asked, answers, strict=True) if answer is None]
+                subroutines.update(language.spell(definition, module))
+        silent = [
+            file.path for (file, _, _), answer in zip(questions, answers, strict=True) if answer is None
+        ]
         if silent:
             names = _names(list(dict.fromkeys(silent)))
             self.left_out.append(f"some subroutines of {names}, which could not be parsed in time")
-        return found
+        return subroutines
 
     def unread(self, files: Sequence[FileChange]) -> str:
         """Name the files with code in a language that is not read; empty where there are none."""
         changed = [file for file in files if file.blobs[0] != file.blobs[1]]
-        known = [(file, may_be_unread_code(file.path)) for file in changed]
-        asked = [file for file, code in known if code is None][:MAX_SCRIPTS]
-        content = self._repository.read([file.blobs[1] or file.blobs[0] for file in asked])
-        scripts = {f.path for f in asked if INTERPRETED.match(content.get(f.blobs[1] or f.blobs[0], b""))}
-        names = [file.path for file, code in known if code or file.path in scripts]
+        classified = [(file, may_be_unread_code(file.path)) for file in changed]
+        doubtful = [file for file, code in classified if code is None][:MAX_SCRIPTS]
+        content = self._repository.read([file.blobs[1] or file.blobs[0] for file in doubtful])
+        scripts = {f.path for f in doubtful if INTERPRETED.match(content.get(f.blobs[1] or f.blobs[0], b""))}
+        names = [file.path for file, code in classified if code or file.path in scripts]
         return f"the subroutines of {_names(names)}, in a language that is not read" if names else ""
 
     def _tree(self, revision: str) -> frozenset[str]:

@@ -18,7 +18,7 @@ from agents.source.syntax import Definition
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language that is known by its file names."""
+    """A language that is recognised by file names."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -59,7 +59,7 @@ def _spell_js(definition: Definition, module: str) -> tuple[str, ...]:
 
 
 def _spell_kotlin(definition: Definition, module: str) -> tuple[str, ...]:
-    package, _, file = module.rpartition(".")  # what stands in no class becomes a method of its file's
+    package, _, file = module.rpartition(".")  # functions outside classes are methods of the file's class
     return _spell_java(replace(definition, scope=definition.scope or (file,)), package)
 
 
@@ -68,7 +68,7 @@ def _spell_scala(definition: Definition, module: str) -> tuple[str, ...]:
     spelt = [
         replace(definition, scope=(*scope[:-1], f"{last}{end}")) for last in scope[-1:] for end in ("", "$")
     ]
-    return tuple(name for one in spelt or [definition] for name in _spell_java(one, module))
+    return tuple(name for class_ in spelt or [definition] for name in _spell_java(class_, module))
 
 
 def _spell_csharp(definition: Definition, module: str) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ _UNREAD_SUFFIXES = frozenset(
 )
 
 INTERPRETED = re.compile(rb"#!.*?(?:python|ruby|perl|php|node|lua|Rscript)")
-"""How a file without a suffix begins whose functions a sampler of that language sees."""
+"""First line of a script without a suffix whose functions a sampler sees."""
 
 
 def may_be_unread_code(path: str) -> bool | None:

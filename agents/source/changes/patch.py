@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 MAX_CONTENT_BYTES = 20_000
-"""Longest content of a change: enough for its words, small beside the message's other parts."""
+"""Most bytes of a change's content: enough for its words, small beside the message's other parts."""
 
 CUT = "[cut]"
 """The mark on a line of its own where lines of a file were left out."""
 
 _MIN_SHARE = 512
-"""Least that a file gets: of very many files the first have some words, rather than each a part of one."""
+"""Least bytes of a file: of very many files, the first have some words, rather than each a part of one."""
 
 _MAX_LINE = 400
 
@@ -64,15 +64,15 @@ def content_of(sections: Sequence[tuple[str, FilePatch | None]]) -> str:
     texts = [list(_section(path, patch)) for path, patch in sections]
     sizes = [sum(len(line.encode()) + 1 for line in lines) for lines in texts]
     share = max(_fair_share(sizes, MAX_CONTENT_BYTES), _MIN_SHARE)
-    kept: list[str] = []
+    content: list[str] = []
     room = MAX_CONTENT_BYTES
     for lines in texts:
         part = _cut(lines, min(share, room))
         room -= sum(len(line.encode()) + 1 for line in part)
-        kept.extend(part)
+        content.extend(part)
         if room < len(CUT) + 1:
             break
-    return "\n".join(kept)
+    return "\n".join(content)
 
 
 def _section(path: str, patch: FilePatch | None) -> Iterator[str]:
@@ -97,14 +97,14 @@ def _cut(lines: Sequence[str], max_bytes: int) -> list[str]:
     sizes = [len(line.encode()) + 1 for line in lines]
     if sum(sizes) <= max_bytes:
         return list(lines)
-    kept: list[str] = []
+    head: list[str] = []
     room = max_bytes - len(CUT) - 1
     for line, size in zip(lines, sizes, strict=True):
         room -= size
         if room < 0:
             break
-        kept.append(line)
-    return [*kept, CUT] if kept else []
+        head.append(line)
+    return [*head, CUT] if head else []
 
 
 def _text(line: bytes) -> str:

@@ -21,7 +21,7 @@ MAX_NAME = 500
 """Longest qualified name, in characters: a long outer name is kept again with each of its inner ones."""
 
 MAX_BOTH_BYTES = 1024**2
-"""Of larger versions together one tree is in memory at a time."""
+"""Bytes of both versions above which only one tree is in memory at a time."""
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _DEFINITION = re.compile(r"(?P<indent>[ \t]*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
@@ -87,19 +87,19 @@ def _drop_same(
     olds, news = _definitions(before), _definitions(after)
     same = set()
     for name in olds.keys() & news.keys():
-        one, other = olds[name], news[name]
-        if _lines_of(one, old) == _lines_of(other, new):
-            same |= {one, other}
-        elif isinstance(one, ast.ClassDef) and isinstance(other, ast.ClassDef):
-            _drop_same(one, other, old, new)
-    before.body = [one for one in before.body if one not in same]
-    after.body = [one for one in after.body if one not in same]
+        definition, counterpart = olds[name], news[name]
+        if _lines_of(definition, old) == _lines_of(counterpart, new):
+            same |= {definition, counterpart}
+        elif isinstance(definition, ast.ClassDef) and isinstance(counterpart, ast.ClassDef):
+            _drop_same(definition, counterpart, old, new)
+    before.body = [definition for definition in before.body if definition not in same]
+    after.body = [definition for definition in after.body if definition not in same]
 
 
 def _definitions(node: ast.Module | ast.ClassDef) -> dict[str, _Definition]:
-    found = [one for one in node.body if isinstance(one, _Definition)]
-    count = Counter(one.name for one in found)
-    return {one.name: one for one in found if count[one.name] == 1}
+    nodes = [definition for definition in node.body if isinstance(definition, _Definition)]
+    count = Counter(definition.name for definition in nodes)
+    return {definition.name: definition for definition in nodes if count[definition.name] == 1}
 
 
 def _lines_of(node: _Definition, lines: Sequence[bytes]) -> Sequence[bytes]:

@@ -19,13 +19,13 @@ _COST = re.compile(rf"({_SHARE.pattern})(?:\s+(\S{{1,1000}}))?")
 
 
 def expected_costs(body: str) -> tuple[tuple[ExpectedCost, ...], list[str]]:
-    """Return the costs that a message announces, and what of it could not be read.
+    """Return the costs that a message announces, and the trailers that could not be read.
 
     Args:
         body: The message without its title; trailers stand in its last paragraph, as git has it.
     """
     last = _PARAGRAPH.split(body.strip())[-1]
-    found: list[ExpectedCost] = []
+    costs: list[ExpectedCost] = []
     wrong: list[str] = []
     for line in last.splitlines():
         line = line.strip()
@@ -35,23 +35,23 @@ def expected_costs(body: str) -> tuple[tuple[ExpectedCost, ...], list[str]]:
         cost = _cost(trailer[1].strip()) if trailer else None
         if cost is None:
             wrong.append(f"the trailer {line[:80]!r}, which is not like 'Expected-Cost: 0.1% NAME'")
-        elif len(found) == MOST:
+        elif len(costs) == MOST:
             wrong.append(f"the trailer {line[:80]!r}, since a message has at most {MOST} of them")
         else:
-            found.append(cost)
-    return tuple(found), wrong
+            costs.append(cost)
+    return tuple(costs), wrong
 
 
 def cost_share(text: str) -> float | None:
     """Read a share above 0 and up to 1, such as ``0.1%``; None if it is none."""
-    found = _SHARE.fullmatch(text)
-    share = float(found[1]) / 100 if found else 0.0
+    match = _SHARE.fullmatch(text)
+    share = float(match[1]) / 100 if match else 0.0
     return share if 0 < share <= 1 else None
 
 
 def _cost(text: str) -> ExpectedCost | None:
-    found = _COST.fullmatch(text)
-    share = cost_share(found[1]) if found else None
-    if found is None or share is None or not text.isprintable():
+    match = _COST.fullmatch(text)
+    share = cost_share(match[1]) if match else None
+    if match is None or share is None or not text.isprintable():
         return None
-    return ExpectedCost(share, found[3] or "")
+    return ExpectedCost(share, match[3] or "")

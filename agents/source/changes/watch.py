@@ -21,7 +21,7 @@ MAX_COMMITS = 1000
 """Most commits of one deployment; a longer history is that of a first import, and explains nothing."""
 
 Seen = frozenset[str]
-"""What was published: the tip of a branch, or the names of tags."""
+"""State of publishing: the tip of a branch, or the names of tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is new since ``Seen``, oldest first, and what has been seen with it."""
+    """Deployments since ``Seen``, oldest first, and the state after them."""
 
     deployments: tuple[Deployment, ...]
     seen: Seen
 
 
 class Watch(Protocol):
-    """Something in a repository that moves when a service is deployed."""
+    """A branch or tags of a repository that move when a service is deployed."""
 
     name: str
 

@@ -14,7 +14,7 @@ from agents.source.changes.patch import FilePatch
 from pipeline.model.errors import ConfigError, file_errors
 
 DIFF = Commit("diff", "before", "", 0.0, "", "")
-"""Stands for what a diff changes."""
+"""Stands for the change of a diff."""
 
 
 class WorkTree:
@@ -23,7 +23,7 @@ class WorkTree:
     Only regular files inside the work tree are read, as far as Repository would read them.
 
     Args:
-        repository: Whose work tree.
+        repository: Repository of the work tree.
         diffs: Files of the diff, with paths from the top.
 
     Raises:
@@ -43,7 +43,7 @@ class WorkTree:
             self._add(diff)
 
     def is_cut_off(self, commit: Commit) -> bool:
-        """Return that the version before is known."""
+        """Return False: the version before is known."""
         return False
 
     def changed_files(self, commit: Commit) -> list[FileChange]:
@@ -57,20 +57,20 @@ class WorkTree:
     def paths(self, revision: str) -> frozenset[str]:
         """Return the path of every file of a version."""
         old, new = ({path for path in paths if path} for paths in zip(*self._both(), strict=True))
-        own, other = (new, old) if revision == DIFF.sha else (old, new)
-        return frozenset((self._tracked - other) | own)
+        own, opposite = (new, old) if revision == DIFF.sha else (old, new)
+        return frozenset((self._tracked - opposite) | own)
 
     def read(self, objects: Sequence[str]) -> dict[str, bytes]:
         """Return contents of the diff by their blobs, and of ``diff:PATH`` as it is after it."""
-        found: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         for name in objects:
             path = name.removeprefix(f"{DIFF.sha}:")
             content = self._contents.get(self._after.get(path, "") if path != name else name)
             if content is None and path != name and path in self._tracked:
                 content = self._text(path)
             if content is not None:
-                found[name] = content
-        return found
+                contents[name] = content
+        return contents
 
     def _both(self) -> list[tuple[str, str]]:
         return [(file.old_path, file.new_path) for file in self._files] or [("", "")]
@@ -106,10 +106,10 @@ class WorkTree:
         if not diff.new_path:
             return other_version(b"", diff.hunks, b"+"), None
         after, before = (self._text(path) for path in (diff.new_path, diff.old_path))
-        if after is not None and (other := other_version(after, diff.hunks, b"+")) is not None:
-            return other, after
-        if before is not None and (other := other_version(before, diff.hunks, b"-")) is not None:
-            return before, other
+        if after is not None and (reconstructed := other_version(after, diff.hunks, b"+")) is not None:
+            return reconstructed, after
+        if before is not None and (reconstructed := other_version(before, diff.hunks, b"-")) is not None:
+            return before, reconstructed
         if not self._is_large(diff) and (diff.path.endswith(".py") or language_of(diff.path)):
             raise ConfigError(f"the diff does not fit {diff.path!r} in {self._top}")
         return None, None

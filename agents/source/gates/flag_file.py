@@ -74,7 +74,7 @@ class FlagFile:
         return read_flags(self._path)
 
     def flips(self, before: FlagSet, after: FlagSet) -> list[Flip]:
-        """Return what has flipped, at the time when the file was written."""
+        """Return the flips, with the time when the file was written."""
         with file_errors(self._path):
             time = min(self._path.stat().st_mtime, self._clock())
         return flips_between(before, after, time=time, pattern=self._pattern)
@@ -114,7 +114,7 @@ def watch(
     interval_s: float,
     stop: threading.Event,
 ) -> None:
-    """Publish what flips, and look again every ``interval_s`` seconds until ``stop`` is set.
+    """Publish flips, and check the file again every ``interval_s`` seconds until ``stop`` is set.
 
     Without anything remembered it begins with what comes after now. What is published is remembered after it
     was confirmed, so that a crash in between publishes a flip twice, with the same id. A file that cannot be
@@ -123,20 +123,20 @@ def watch(
     Raises:
         ConfigError: the state is wrong, or at the first look the file.
     """
-    known = file.remembered()
-    if known is None:
-        known = file.read()
-        file.remember(known)
+    previous = file.remembered()
+    if previous is None:
+        previous = file.read()
+        file.remember(previous)
     while True:
         try:
             now = file.read()
-            if flips := file.flips(known, now):
+            if flips := file.flips(previous, now):
                 publish(flips)
         except (ConfigError, BrokerUnavailable) as error:
             log.warning("%s; trying again in %g s", error, interval_s)
         else:
-            if now != known:
-                known = now
-                file.remember(known)
+            if now != previous:
+                previous = now
+                file.remember(previous)
         if stop.wait(interval_s):
             return

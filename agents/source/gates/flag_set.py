@@ -13,14 +13,14 @@ from pipeline.messages.fields import MAX_NAME
 from pipeline.model.errors import InvalidMessage
 
 FlagSet = Mapping[str, Mapping[str, Any]]
-"""Gate → what decides on its value: state, default variant, variants and targeting."""
+"""Gate → settings that decide on its value: state, default variant, variants and targeting."""
 
 MOST_FLAGS = 20_000
 MAX_BYTES = 16 * 1024**2
 """Most flags of a set, and largest file of one."""
 
 ABSENT = "absent"
-"""The state of a flag that a set has not."""
+"""The state of a flag that is missing in a set."""
 
 _DECIDES = ("state", "defaultVariant", "variants", "targeting")
 
@@ -58,7 +58,7 @@ def flag_set_of(raw: object) -> FlagSet:
     plain = PlainJson(MAX_BYTES)
     shared = raw.get("$evaluators")
     shared = plain.copy(shared, "$evaluators", 3) if isinstance(shared, dict) else {}
-    found: dict[str, Mapping[str, Any]] = {}
+    flags: dict[str, Mapping[str, Any]] = {}
     for gate, flag in raw["flags"].items():
         if not isinstance(gate, str) or not gate or len(gate) > MAX_NAME:
             raise InvalidMessage("flags: names should be texts of 1 to 4096 characters")
@@ -70,8 +70,8 @@ def flag_set_of(raw: object) -> FlagSet:
         own = plain.copy(own, f"flags.{plain.copy(gate, 'flags')[:100]}", 2)
         targeting = _json(own.get("targeting")) if shared else b""
         used = {name: rule for name, rule in shared.items() if b'"$ref":' + _json(name) in targeting}
-        found[gate] = {**own, **({"evaluators": used} if used else {})}
-    return found
+        flags[gate] = {**own, **({"evaluators": used} if used else {})}
+    return flags
 
 
 def differences(before: FlagSet, after: FlagSet) -> Iterator[tuple[str, str, str]]:

@@ -3,7 +3,7 @@
 Direct reads are calls of a known reader with the gate's name: ``conf.get("new_feature_A")``. The paper found
 that most wrappers have one layer, so one is looked through: a function that returns what a reader returned,
 of a fixed gate or of the gate that it is given, at once, by way of a name, or as a constant that the reader
-chooses. Its callers read the gate too. The paper has the rest mapped by hand, so its places are listed.
+chooses. Its callers read the gate too. The paper maps the rest by hand, so these reads are listed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MOST_IMPORTS = 5
 """How often a name is followed to where it was imported from: packages pass on names of their modules."""
 
 _GATE_KEYWORDS = ("name", "key", "gate", "flag", "feature")
-"""How the keywords of a gate's name end, in clients of feature flags."""
+"""Endings of the keywords for a gate's name, in clients of feature flags."""
 
 _COMPUTED = Argument()
 
@@ -44,8 +44,8 @@ def map_gates(modules: Sequence[Module], readers: Sequence[str]) -> GateMap:
     search = _Search(modules)
     search.read_directly(readers)
     search.read_by_wrappers()
-    found = {gate: tuple(sorted(search.found[gate])) for gate in sorted(search.found)}
-    return GateMap(found, tuple(sorted(search.unresolved)))
+    subroutines = {gate: tuple(sorted(search.found[gate])) for gate in sorted(search.found)}
+    return GateMap(subroutines, tuple(sorted(search.unresolved)))
 
 
 class _Search:
@@ -58,7 +58,9 @@ class _Search:
             (m, function, call) for m in modules for function in m.functions for call in function.calls
         ]
         self._names = _Names(modules)
-        self._functions = _Functions([one for module in modules for one in module.functions], self._names)
+        self._functions = _Functions(
+            [definition for module in modules for definition in module.functions], self._names
+        )
         self._fixed: dict[Function, set[str]] = {}  # wrapper → the gates that it returns
         self._open: dict[Function, set[str]] = {}  # wrapper → its parameters that are gates
 
@@ -105,7 +107,7 @@ class _Search:
 
 
 class _Names:
-    """What names of all modules stand for: texts, and names of other modules."""
+    """Values of the names of all modules: texts, and names of other modules."""
 
     def __init__(self, modules: Iterable[Module]) -> None:
         self._texts: dict[str, str] = {}
@@ -196,8 +198,12 @@ def _gate_argument(call: Call) -> Argument | None:
     """
     if call.arguments and not call.arguments[0].keyword:
         return None if call.arguments[0].is_other else call.arguments[0]
-    given = [one for one in call.arguments if not one.is_other and not one.keyword.startswith("default")]
-    named = [one for one in given if one.keyword.endswith(_GATE_KEYWORDS)] or given
+    arguments = [
+        argument
+        for argument in call.arguments
+        if not argument.is_other and not argument.keyword.startswith("default")
+    ]
+    named = [argument for argument in arguments if argument.keyword.endswith(_GATE_KEYWORDS)] or arguments
     if len(named) > 1:
         return _COMPUTED
     return named[0] if named else None

@@ -51,10 +51,10 @@ class PlainJson:
         return [self._copy(item, around + 1) for item in value]
 
     def _object(self, value: dict[Any, Any], around: int) -> dict[str, Any]:
-        found = {self._key(key): self._copy(item, around) for key, item in value.items()}
-        if len(found) < len(value):
+        copied = {self._key(key): self._copy(item, around) for key, item in value.items()}
+        if len(copied) < len(value):
             raise InvalidMessage("two keys are the same text")
-        return found
+        return copied
 
     def _key(self, key: object) -> str:
         if isinstance(key, str):

@@ -42,13 +42,13 @@ def gates_read(lines: Iterable[tuple[str, str]], readers: Sequence[str] = ()) ->
         readers: Names of further functions whose first argument is a gate, such as ``conf.get``.
     """
     pattern = _pattern(tuple(readers))
-    found = {
+    gates = {
         match[1] or match[2]
         for path, text in lines
         if "(" in text and not _TESTS.search(path)
         for match in pattern.finditer(text)
     }
-    return tuple(sorted(found)[:MOST_GATES])
+    return tuple(sorted(gates)[:MOST_GATES])
 
 
 @lru_cache

@@ -1,4 +1,4 @@
-"""Python source as far as gates need it: each function's calls, and what names stand for."""
+"""Python source as far as gates need it: the calls of each function, and the values of names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
 class Argument:
     """One argument of a call. It is computed if it is neither a text nor a name nor something else."""
 
-    keyword: str = ""  # empty if it is given by its place
+    keyword: str = ""  # empty for a positional argument
     text: str | None = None
     name: str = ""  # "Flags.NEW_CART"; of self.NEW_CART too
     is_other: bool = False  # a number, None, or an empty text, none of which is a gate
@@ -28,7 +28,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: what is called, as it is written, and with what."""
+    """One call: its target as it is written, and its arguments."""
 
     target: str  # "self.conf.get"; begins with a dot if it is an attribute of something computed
     arguments: tuple[Argument, ...]
@@ -92,11 +92,11 @@ class _Scope:
     def settled(self) -> tuple[Call, ...]:
         """Return the calls, with what the whole of the function says of them."""
         returned = {*self.returned, *(self.choosing if self.only_constants else ())}
-        names = {one.id for one in returned if isinstance(one, ast.Name)}
+        names = {expression.id for expression in returned if isinstance(expression, ast.Name)}
         return tuple(
             Call(
                 target,
-                tuple(self._settled(one) for one in arguments) if self.texts else arguments,
+                tuple(self._settled(expression) for expression in arguments) if self.texts else arguments,
                 node.lineno,
                 node in returned or not names.isdisjoint(self.held.get(node, ())),
             )
@@ -189,8 +189,8 @@ class _Reader(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         target = _dotted(node.func)
         if target:
-            arguments = [self._argument("", one) for one in node.args]
-            arguments += [self._argument(one.arg or "**", one.value) for one in node.keywords]
+            arguments = [self._argument("", argument) for argument in node.args]
+            arguments += [self._argument(argument.arg or "**", argument.value) for argument in node.keywords]
             self._scope.calls.append((node, target, tuple(arguments)))
         self.generic_visit(node)
 
@@ -204,10 +204,10 @@ class _Reader(ast.NodeVisitor):
         return Argument(keyword, name="" if name.startswith(".") else name)
 
     def _hold(self, targets: Sequence[ast.expr], value: ast.expr, *, is_constant: bool = True) -> None:
-        names = {one.id for one in targets if isinstance(one, ast.Name)}
-        for one in _values(value):
-            if isinstance(one, ast.Call):
-                self._scope.held.setdefault(one, set()).update(names)
+        names = {expression.id for expression in targets if isinstance(expression, ast.Name)}
+        for expression in _values(value):
+            if isinstance(expression, ast.Call):
+                self._scope.held.setdefault(expression, set()).update(names)
         for name in names:
             self._bind(name, _text(value) if is_constant else None)
 
@@ -221,8 +221,8 @@ class _Reader(ast.NodeVisitor):
         if self._path != self._scope.qualified:  # the module's or a class's
             self._record(self._path, name, text)
         else:
-            known = self._scope.texts
-            known[name] = text if known.get(name, text) == text else None
+            texts = self._scope.texts
+            texts[name] = text if texts.get(name, text) == text else None
 
     def _record(self, owner: tuple[str, ...], name: str, text: str | None) -> None:
         whole = ".".join((self._module, *owner, name))
@@ -230,7 +230,9 @@ class _Reader(ast.NodeVisitor):
 
     def _enter(self, node: Definition) -> None:
         arguments = node.args
-        names = tuple(one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+        names = tuple(
+            parameter.arg for parameter in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        )
         outer = self._scope, self._path
         self._path = (*self._path, node.name)
         self._scope = _Scope(self._path, names)

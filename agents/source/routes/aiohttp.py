@@ -34,8 +34,8 @@ def find_aiohttp(tree: PythonTree) -> Iterator[Route]:
         imports = sites.file.unit.imports.values()
         if not (any(name.split(".")[0] == "aiohttp" for name in imports) or any(map(_adds, sites.calls))):
             continue
-        for each in sites.decorated:
-            yield from _decorated(tree, mounts, each)
+        for decorated in sites.decorated:
+            yield from _decorated(tree, mounts, decorated)
         for site in sites.calls:
             yield from _added(tree, mounts, owners, site)
 
@@ -48,7 +48,7 @@ def _mounts(tree: PythonTree) -> tuple[Mounts, dict[ast.Call, Key]]:
     """Return what is mounted where, and of ``web.get`` in a list the application that takes the list."""
     mounts = Mounts()
     owners: dict[ast.Call, Key] = {}
-    sites = [site for each in tree.sites for site in each.calls]
+    sites = [site for part in tree.sites for site in part.calls]
     for site in sites:
         name, key = chain_of(site.node.func)[-1:], tree.bound_key(site)
         if name and name[0] in _OBJECTS and key:
@@ -63,27 +63,27 @@ def _mounts(tree: PythonTree) -> tuple[Mounts, dict[ast.Call, Key]]:
             if child:
                 mounts.mount(parent, child, tree.text(argument(node, 0, "prefix"), site.scope) or "")
         elif name == ("add_routes",):
-            given = argument(node, 0, "routes")
-            if isinstance(given, ast.List | ast.Tuple):
-                owners.update({each: parent for each in given.elts if isinstance(each, ast.Call)})
-            elif child := tree.key(given, site.scope):
+            routes = argument(node, 0, "routes")
+            if isinstance(routes, ast.List | ast.Tuple):
+                owners.update({part: parent for part in routes.elts if isinstance(part, ast.Call)})
+            elif child := tree.key(routes, site.scope):
                 mounts.mount(parent, child)
     return mounts, owners
 
 
-def _decorated(tree: PythonTree, mounts: Mounts, each: Decorated) -> Iterator[Route]:
-    called = tree.method_called(each)
+def _decorated(tree: PythonTree, mounts: Mounts, decorated: Decorated) -> Iterator[Route]:
+    called = tree.method_called(decorated)
     if called is None:
         return
     decorator, verb, key = called
-    handler = decorated_handler(each)
+    handler = decorated_handler(decorated)
     if key not in mounts or handler is None:
         return
-    found = _methods(tree, decorator, verb, each.scope)
-    if not found:
+    verbs = _methods(tree, decorator, verb, decorated.scope)
+    if not verbs:
         return
-    methods, index = found
-    text = tree.text(argument(decorator, index, "path"), each.scope)
+    methods, index = verbs
+    text = tree.text(argument(decorator, index, "path"), decorated.scope)
     if text is not None:
         for whole in mounts.paths(key, of_braces(text)):
             yield from tree.routes_of(handler, whole, methods, FRAMEWORK)
@@ -98,10 +98,10 @@ def _added(tree: PythonTree, mounts: Mounts, owners: dict[ast.Call, Key], site: 
         name, key = chain[1], owners.get(node)
     else:
         return
-    found = _methods(tree, node, name, site.scope)
-    if not found:
+    verbs = _methods(tree, node, name, site.scope)
+    if not verbs:
         return
-    methods, index = found
+    methods, index = verbs
     handler = tree.handler(argument(node, index + 1, "handler"), site.scope)
     text = tree.text(argument(node, index, "path"), site.scope)
     if handler and text is not None:

@@ -37,13 +37,13 @@ _FINDERS = (find_flask, find_fastapi, find_aiohttp, find_django)
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What the source of a web application says.
+    """A web application as its source defines it.
 
     Args:
         routes: In the order of frameworks and files, each once.
-        graph: Of all its subroutines.
+        graph: Call graph of all its subroutines.
         files: How many files were read.
-        unread: Path → why it was not.
+        unread: Path → reason why it was not read.
     """
 
     routes: tuple[Route, ...]
@@ -81,11 +81,15 @@ def read_application(sources: Mapping[str, bytes], source_roots: Iterable[str] =
             python.append(read_python(path, module_of(path, paths, roots), _checked(source)))
         except PARSE_ERRORS as error:
             unread[path] = _reason(error)
-    others = {path: source for path, source in sources.items() if not path.endswith(".py")}
-    parsed, silent = parse_others(others)
+    rest = {path: source for path, source in sources.items() if not path.endswith(".py")}
+    parsed, silent = parse_others(rest)
     java = [file for file in parsed if isinstance(file, JavaFile)]
     javascript = [file for file in parsed if isinstance(file, JavaScriptFile)]
-    units = [*(one.unit for one in python), *(one.unit for one in java), *(one.unit for one in javascript)]
+    units = [
+        *(parsed_file.unit for parsed_file in python),
+        *(parsed_file.unit for parsed_file in java),
+        *(parsed_file.unit for parsed_file in javascript),
+    ]
     graph, resolver = build_graph(units)
     tree = PythonTree(python, resolver)
     routes = [route for find in _FINDERS for route in find(tree)]

@@ -1,4 +1,4 @@
-"""The call graph of a source tree: which subroutines one may run, and how far away they are."""
+"""The call graph of a source tree: the subroutines that one may run, with their distances in calls."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from agents.source.routes.resolve import Resolver
 from agents.source.routes.source import Unit
 
 MOST_CALLS = 40
-"""How many calls a handler is followed."""
+"""Most calls for which a handler is followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a handler reaches.
+    """Reach of a handler.
 
     Args:
         depths: Subroutine → fewest calls from the handler, 0 for itself.
@@ -51,7 +51,7 @@ class CallGraph:
     unresolved: int = 0
 
     def reach(self, handler: str, most: int = MOST_CALLS) -> Reach:
-        """Return what a handler reaches; of a class what any of its methods do."""
+        """Return the reach of a handler; for a class, the union over its methods."""
         depths, callers = {handler: 0}, {}
         left = deque([handler])
         for method in self.members.get(handler, ()):
@@ -74,8 +74,8 @@ class CallGraph:
         """
         calls = {name: set(called) for name, called in self.calls.items()}
         for stack in stacks:
-            known = [name for name in stack if name in self.defined]
-            for caller, called in zip(known, known[1:], strict=False):
+            frames = [name for name in stack if name in self.defined]
+            for caller, called in zip(frames, frames[1:], strict=False):
                 calls.setdefault(caller, set()).add(called)
         return replace(self, calls={name: frozenset(called) for name, called in calls.items()})
 
@@ -89,18 +89,18 @@ def build_graph(units: Iterable[Unit]) -> tuple[CallGraph, Resolver]:
     for name, scope, uses in resolver.scopes():
         touched: set[str] = set()
         for chain in uses:
-            entity, found = resolver.used(chain, scope)
-            touched.update(found)
-            unresolved += entity is None and not found
+            entity, subroutines = resolver.used(chain, scope)
+            touched.update(subroutines)
+            unresolved += entity is None and not subroutines
         calls[name] = calls.get(name, frozenset()) | (touched - {name})
     defined: dict[str, tuple[str, int]] = {}
     members: dict[str, tuple[str, ...]] = {}
     for unit in modules.units.values():
         for function in unit.functions.values():
             defined.setdefault(function.name, (unit.path, function.line))
-        for each in unit.classes.values():
-            defined.setdefault(each.name, (unit.path, each.line))
-            members[each.name] = tuple(
-                function.name for function in unit.functions.values() if function.owner == each.qualified
+        for class_ in unit.classes.values():
+            defined.setdefault(class_.name, (unit.path, class_.line))
+            members[class_.name] = tuple(
+                function.name for function in unit.functions.values() if function.owner == class_.qualified
             )
     return CallGraph(calls, defined, members, unresolved), resolver

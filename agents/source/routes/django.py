@@ -73,7 +73,7 @@ class _Reader:
         """Yield the lists that modules bind: ``urlpatterns``, and those of other names that hold patterns."""
         for sites in self._tree.sites:
             for name, value, scope in sites.assigned:
-                is_list = isinstance(value, ast.List) and any(_is_pattern(each) for each in value.elts)
+                is_list = isinstance(value, ast.List) and any(_is_pattern(element) for element in value.elts)
                 if name == _PATTERNS or is_list:
                     yield (sites.file.unit.path, name), value, scope
 
@@ -84,8 +84,8 @@ class _Reader:
         self.mounts.add(key)
         match value:
             case ast.List(elts=elements) | ast.Tuple(elts=elements):
-                for each in elements:
-                    inner = each.value if isinstance(each, ast.Starred) else each
+                for item in elements:
+                    inner = item.value if isinstance(item, ast.Starred) else item
                     self.read(key, inner, scope, depth + 1)
             case ast.BinOp(left=left, right=right):
                 self.read(key, left, scope, depth + 1)
@@ -93,8 +93,8 @@ class _Reader:
             case ast.Call() if _is_pattern(value):
                 self._pattern(key, value, scope, depth)
             case ast.Call() if set(chain_of(value.func)[-1:]) & set(_WRAPPERS):
-                for each in value.args:
-                    self.read(key, each, scope, depth + 1)
+                for item in value.args:
+                    self.read(key, item, scope, depth + 1)
             case ast.Name() | ast.Attribute():
                 if child := self._included(value, scope, depth):
                     self.mounts.mount(key, child)
@@ -162,9 +162,9 @@ def _methods(tree: PythonTree, handler: Handler, entry: _Entry) -> Sequence[str]
 
 def _of_view_set(view: ast.expr | None) -> Sequence[str]:
     """Return the methods of ``ViewSet.as_view({"get": "list"})``."""
-    given = view.args[0] if isinstance(view, ast.Call) and view.args else None
-    keys = given.keys if isinstance(given, ast.Dict) else []
-    return [each.value for each in keys if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    actions = view.args[0] if isinstance(view, ast.Call) and view.args else None
+    keys = actions.keys if isinstance(actions, ast.Dict) else []
+    return [key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
 
 
 def _view_sets(tree: PythonTree, mounts: Mounts) -> Iterator[Route]:
@@ -186,18 +186,20 @@ def _view_set(tree: PythonTree, handler: Handler, pattern: str) -> Iterator[Rout
     unit, type_ = handler.entity.unit, handler.entity.type
     if unit is None or type_ is None:
         return
-    given = {name for base in tree.base_names(unit, type_) for name in _MIXINS.get(base, ())}
+    inherited = {name for base in tree.base_names(unit, type_) for name in _MIXINS.get(base, ())}
     for name, verb, single in _ACTIONS:
         method = tree.resolver.method(unit, type_, name)
         function = method.function if method else None
-        if function is None and name not in given:
+        if function is None and name not in inherited:
             continue
         whole = join_paths(pattern, "{id}") if single else pattern
         if function and method and method.unit:
             yield Route((verb,), whole, function.name, method.unit.path, function.line, FRAMEWORK)
         else:
             yield Route((verb,), whole, handler.name, handler.path, handler.line, FRAMEWORK)
-    for function in [each for each in unit.functions.values() if each.owner == type_.qualified]:
+    for function in [
+        function_of for function_of in unit.functions.values() if function_of.owner == type_.qualified
+    ]:
         for decorator in tree.decorators(unit, function.qualified):
             if not isinstance(decorator, ast.Call) or chain_of(decorator.func)[-1:] != ("action",):
                 continue

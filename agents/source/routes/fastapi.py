@@ -29,8 +29,8 @@ def find_fastapi(tree: PythonTree) -> Iterator[Route]:
     """Yield the routes of applications and routers that are in the tree."""
     mounts = _mounts(tree)
     for sites in tree.sites:
-        for each in sites.decorated:
-            yield from _decorated(tree, mounts, each)
+        for decorated in sites.decorated:
+            yield from _decorated(tree, mounts, decorated)
         for site in sites.calls:
             yield from _added(tree, mounts, site)
         yield from _listed(tree, mounts, sites.calls)
@@ -38,7 +38,7 @@ def find_fastapi(tree: PythonTree) -> Iterator[Route]:
 
 def _mounts(tree: PythonTree) -> Mounts:
     mounts = Mounts()
-    sites = [site for each in tree.sites for site in each.calls]
+    sites = [site for file_sites in tree.sites for site in file_sites.calls]
     for site in sites:
         name, key = chain_of(site.node.func)[-1:], tree.bound_key(site)
         if name and name[0] in _OBJECTS and key:
@@ -49,16 +49,16 @@ def _mounts(tree: PythonTree) -> Mounts:
         if len(chain) < 2 or chain[-1] not in ("include_router", "mount"):
             continue
         mounting = chain[-1] == "mount"
-        given = argument(site.node, 1, "app") if mounting else argument(site.node, 0, "router")
+        target = argument(site.node, 1, "app") if mounting else argument(site.node, 0, "router")
         prefix = argument(site.node, 0, "path") if mounting else argument(site.node, -1, "prefix")
-        parent, child = tree.key(owner_of(site.node), site.scope), tree.key(given, site.scope)
+        parent, child = tree.key(owner_of(site.node), site.scope), tree.key(target, site.scope)
         if parent and child:
             mounts.mount(parent, child, of_braces(tree.text(prefix, site.scope) or ""))
     return mounts
 
 
-def _decorated(tree: PythonTree, mounts: Mounts, each: Decorated) -> Iterator[Route]:
-    called = tree.method_called(each)
+def _decorated(tree: PythonTree, mounts: Mounts, decorated: Decorated) -> Iterator[Route]:
+    called = tree.method_called(decorated)
     if called is None:
         return
     decorator, verb, key = called
@@ -67,13 +67,13 @@ def _decorated(tree: PythonTree, mounts: Mounts, each: Decorated) -> Iterator[Ro
     if verb.upper() in VERBS:
         methods: Sequence[str] = [verb]
     elif verb in ("api_route", "route"):
-        methods = tree.texts(argument(decorator, -1, "methods"), each.scope) or ["GET"]
+        methods = tree.texts(argument(decorator, -1, "methods"), decorated.scope) or ["GET"]
     elif verb in _SOCKETS:
         methods = ["GET"]
     else:
         return
-    handler = decorated_handler(each)
-    pattern = tree.text(argument(decorator, 0, "path"), each.scope)
+    handler = decorated_handler(decorated)
+    pattern = tree.text(argument(decorator, 0, "path"), decorated.scope)
     if handler and pattern is not None:
         for whole in mounts.paths(key, of_braces(pattern)):
             yield from tree.routes_of(handler, whole, methods, FRAMEWORK)
@@ -111,8 +111,8 @@ def _listed(tree: PythonTree, mounts: Mounts, sites: Sequence[CallSite]) -> Iter
         elif name and name[0] in _OBJECTS:
             inner = _calls_of(argument(node, -1, "routes"))
             owners[node] = tree.bound_key(site)
-        for each in inner:
-            prefixes[each], owners[each] = prefixes.get(node, ""), owners.get(node)
+        for call in inner:
+            prefixes[call], owners[call] = prefixes.get(node, ""), owners.get(node)
         if name in (("Route",), ("WebSocketRoute",)):
             yield from _one_listed(tree, mounts, site, prefixes.get(node, ""), owners.get(node))
 
@@ -131,4 +131,8 @@ def _one_listed(
 
 
 def _calls_of(node: ast.expr | None) -> list[ast.Call]:
-    return [each for each in node.elts if isinstance(each, ast.Call)] if isinstance(node, ast.List) else []
+    return (
+        [element for element in node.elts if isinstance(element, ast.Call)]
+        if isinstance(node, ast.List)
+        else []
+    )

@@ -41,15 +41,15 @@ def find_flask(tree: PythonTree) -> Iterator[Route]:
     """Yield the routes of applications and blueprints that are in the tree."""
     mounts = _mounts(tree)
     for sites in tree.sites:
-        for each in sites.decorated:
-            yield from _decorated(tree, mounts, each)
+        for decorated in sites.decorated:
+            yield from _decorated(tree, mounts, decorated)
         for site in sites.calls:
             yield from _added(tree, mounts, site)
 
 
 def _mounts(tree: PythonTree) -> Mounts:
     mounts = Mounts()
-    sites = [site for each in tree.sites for site in each.calls]
+    sites = [site for file_sites in tree.sites for site in file_sites.calls]
     for site in sites:
         name, key = chain_of(site.node.func)[-1:], tree.bound_key(site)
         if name and name[0] in _PREFIX and key:
@@ -69,27 +69,29 @@ def _mounts(tree: PythonTree) -> Mounts:
         parent = tree.key(owner_of(site.node), site.scope)
         child = tree.key(site.node.args[0] if site.node.args else None, site.scope)
         if parent and child:
-            given = argument(site.node, 1 if chain[-1] == "add_namespace" else -1, _MOUNTING[chain[-1]])
-            before = tree.text(given, site.scope)
+            prefix_argument = argument(
+                site.node, 1 if chain[-1] == "add_namespace" else -1, _MOUNTING[chain[-1]]
+            )
+            before = tree.text(prefix_argument, site.scope)
             mounts.mount(parent, child, of_flask(before or ""), replaces=before is not None)
     return mounts
 
 
-def _decorated(tree: PythonTree, mounts: Mounts, each: Decorated) -> Iterator[Route]:
-    called = tree.method_called(each)
+def _decorated(tree: PythonTree, mounts: Mounts, decorated: Decorated) -> Iterator[Route]:
+    called = tree.method_called(decorated)
     if called is None:
         return
     decorator, verb, key = called
     if verb != "route" and not (verb.upper() in VERBS and key in mounts):
         return
-    handler = decorated_handler(each)
+    handler = decorated_handler(decorated)
     patterns = [
-        tree.text(argument(decorator, index, "rule"), each.scope) for index in range(_given(decorator))
+        tree.text(argument(decorator, index, "rule"), decorated.scope) for index in range(_given(decorator))
     ]
     if handler is None or _is_aiohttp(patterns, decorator):
         return
     default: Sequence[str] = [] if handler.entity.type else ["GET"]
-    methods = tree.texts(argument(decorator, -1, "methods"), each.scope) or default
+    methods = tree.texts(argument(decorator, -1, "methods"), decorated.scope) or default
     for pattern in [text for text in patterns if text is not None]:
         for whole in mounts.paths(key, of_flask(pattern)):
             yield from tree.routes_of(handler, whole, methods if verb == "route" else [verb], FRAMEWORK)
@@ -110,13 +112,13 @@ def _added(tree: PythonTree, mounts: Mounts, site: CallSite) -> Iterator[Route]:
     node, scope = site.node, site.scope
     name = chain_of(node.func)[-1:]
     if name == ("add_url_rule",):
-        given = argument(node, 2, "view_func")
+        target = argument(node, 2, "view_func")
         patterns: list[ast.expr | None] = [argument(node, 0, "rule")]
     elif name == ("add_resource",):
-        given, patterns = argument(node, 0, "resource"), [*node.args[1:]]
+        target, patterns = argument(node, 0, "resource"), [*node.args[1:]]
     else:
         return
-    handler = tree.handler(given, scope)
+    handler = tree.handler(target, scope)
     if handler is None:
         return
     default: Sequence[str] = [] if handler.entity.type else ["GET"]

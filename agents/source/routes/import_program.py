@@ -58,14 +58,14 @@ def _starlette(routes: list[Any], prefix: str, depth: int) -> Iterator[Found]:
 
 
 def _django(patterns: Any, prefix: str, depth: int) -> Iterator[Found]:
-    for each in patterns:
-        regex = hasattr(each.pattern, "_regex")
-        text = str(each.pattern).lstrip("^") if regex else str(each.pattern)
-        if hasattr(each, "url_patterns"):
+    for pattern in patterns:
+        regex = hasattr(pattern.pattern, "_regex")
+        text = str(pattern.pattern).lstrip("^") if regex else str(pattern.pattern)
+        if hasattr(pattern, "url_patterns"):
             if depth <= _DEEPEST:
-                yield from _django(each.url_patterns, prefix + text, depth + 1)
+                yield from _django(pattern.url_patterns, prefix + text, depth + 1)
         else:
-            yield [], "regex" if regex else "flask", prefix + text, each.callback
+            yield [], "regex" if regex else "flask", prefix + text, pattern.callback
 
 
 def described(found: Found) -> Iterator[dict[str, Any]]:
@@ -82,8 +82,8 @@ def described(found: Found) -> Iterator[dict[str, Any]]:
     )
     answers = {verb: method for verb, method in answers.items() if inspect.isfunction(method)}
     shown = [method for method in methods if method not in _BY_ITSELF] or methods
-    for verbs, each in [([verb], method) for verb, method in answers.items()] or [(shown, handler)]:
-        yield {"methods": verbs, "form": form, "pattern": pattern, **_defined(each)}
+    for verbs, answer in [([verb], method) for verb, method in answers.items()] or [(shown, handler)]:
+        yield {"methods": verbs, "form": form, "pattern": pattern, **_defined(answer)}
 
 
 def _defined(handler: Any) -> dict[str, Any]:
@@ -105,9 +105,9 @@ def main(target: str) -> None:
     application: Any = importlib.import_module(module)
     for part in (name or "app").split("."):
         application = getattr(application, part)
-    for found in routes_of(application):
-        for each in described(found):
-            sys.stdout.write(f"\n{MARK}{json.dumps(each)}\n")
+    for route in routes_of(application):
+        for row in described(route):
+            sys.stdout.write(f"\n{MARK}{json.dumps(row)}\n")
 
 
 if __name__ == "__main__":

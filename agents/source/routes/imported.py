@@ -65,15 +65,15 @@ def import_routes(folder: Path, target: str, python: str = "") -> tuple[Route, .
     if not lines:
         raise ConfigError(f"--app {target}: is no application of a framework that is known")
     top = str(folder.resolve()) + os.sep
-    found = (_route(orjson.loads(line), top) for line in lines)
-    return tuple(dict.fromkeys(route for route in found if route))
+    routes = (_route(orjson.loads(line), top) for line in lines)
+    return tuple(dict.fromkeys(route for route in routes if route))
 
 
-def _route(given: Mapping[str, Any], top: str) -> Route | None:
-    path = os.path.realpath(given["path"]) if given["path"] else ""
+def _route(fields: Mapping[str, Any], top: str) -> Route | None:
+    path = os.path.realpath(fields["path"]) if fields["path"] else ""
     if not path.startswith(top):
         return None
-    pattern = join_paths(_FORMS[given["form"]](given["pattern"]))
-    handler = subroutine_name(given["module"], given["name"])
+    pattern = join_paths(_FORMS[fields["form"]](fields["pattern"]))
+    handler = subroutine_name(fields["module"], fields["name"])
     inside = path.removeprefix(top)
-    return Route(tuple(given["methods"]), pattern, handler, inside, given["line"], FRAMEWORK)
+    return Route(tuple(fields["methods"]), pattern, handler, inside, fields["line"], FRAMEWORK)

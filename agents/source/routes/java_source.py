@@ -75,7 +75,10 @@ class _Reader:
         answers = any(name.endswith("Controller") for name in annotations) or "RequestMapping" in annotations
         members = list(body.named_children) if body is not None else []
         members += [
-            each for part in members if part.type == "enum_body_declarations" for each in part.named_children
+            child
+            for part in members
+            if part.type == "enum_body_declarations"
+            for child in part.named_children
         ]
         for member in members:
             if member.type == "field_declaration":
@@ -89,17 +92,17 @@ class _Reader:
                     self._map(member, function.qualified, outer)
         if node.type == "record_declaration":
             fields |= _parameters(node)
-        bases = [each for part in ("superclass", "interfaces") for each in _named_types(node, part)]
+        bases = [child for part in ("superclass", "interfaces") for child in _named_types(node, part)]
         bases += [
-            each
+            child
             for part in node.named_children
             if part.type == "extends_interfaces"
-            for each in _types_in(part)
+            for child in _types_in(part)
         ]
         name = ".".join(part for part in (self.package, qualified) if part)
         self.imports.setdefault(simple, name)
         self.classes[qualified] = Class(
-            name, qualified, line_of(node), tuple((each,) for each in bases), fields
+            name, qualified, line_of(node), tuple((child,) for child in bases), fields
         )
 
     def _read_field(self, node: Any, owner: str, fields: dict[str, Chain]) -> None:
@@ -151,8 +154,8 @@ def read_java(path: str, source: bytes) -> JavaFile:
     reader = _Reader(text_of(packages[0].named_children[-1]) if packages else "")
     for node in root.named_children:
         if node.type == "import_declaration":
-            name = text_of(next(each for each in node.named_children if each.type.endswith("identifier")))
-            wildcard = any(each.type == "asterisk" for each in node.named_children)
+            name = text_of(next(child for child in node.named_children if child.type.endswith("identifier")))
+            wildcard = any(child.type == "asterisk" for child in node.named_children)
             reader.imports[f"*{name}" if wildcard else name.rpartition(".")[2]] = name
     for node in root.named_children:
         if node.type in _TYPES:
@@ -163,27 +166,27 @@ def read_java(path: str, source: bytes) -> JavaFile:
 
 def _annotations(node: Any) -> dict[str, Any]:
     """Return the annotations of a definition by their names without packages."""
-    found = {}
+    annotations = {}
     for modifiers in node.named_children:
         if modifiers.type == "modifiers":
-            for each in modifiers.named_children:
-                if each.type in ("annotation", "marker_annotation"):
-                    found[field_text(each, "name").rpartition(".")[2]] = each
-    return found
+            for annotation in modifiers.named_children:
+                if annotation.type in ("annotation", "marker_annotation"):
+                    annotations[field_text(annotation, "name").rpartition(".")[2]] = annotation
+    return annotations
 
 
 def _mapping(annotation: Any, name: str) -> RequestMapping:
     methods, paths = tuple(_MAPPINGS[name]), []
     arguments = annotation.child_by_field_name("arguments") if annotation is not None else None
-    for each in arguments.named_children if arguments is not None else ():
-        key, value = "value", each
-        if each.type == "element_value_pair":
-            key, value = field_text(each, "key"), each.child_by_field_name("value")
+    for pair in arguments.named_children if arguments is not None else ():
+        key, value = "value", pair
+        if pair.type == "element_value_pair":
+            key, value = field_text(pair, "key"), pair.child_by_field_name("value")
         values = value.named_children if value.type == "element_value_array_initializer" else [value]
         if key in ("value", "path"):
-            paths += [text for one in values if (text := _text(one))]
+            paths += [text for element in values if (text := _text(element))]
         elif key == "method":
-            methods = tuple(text_of(one).rpartition(".")[2] for one in values)
+            methods = tuple(text_of(element).rpartition(".")[2] for element in values)
     return RequestMapping(methods, tuple(paths) or (('"',),))
 
 
@@ -216,37 +219,37 @@ def _type_of(node: Any) -> str:
 
 
 def _named_types(node: Any, field_name: str) -> list[str]:
-    found = node.child_by_field_name(field_name)
-    return _types_in(found) if found is not None else []
+    child = node.child_by_field_name(field_name)
+    return _types_in(child) if child is not None else []
 
 
 def _types_in(node: Any) -> list[str]:
     listed = [
-        each
+        child
         for part in node.named_children
-        for each in (part.named_children if part.type == "type_list" else [part])
+        for child in (part.named_children if part.type == "type_list" else [part])
     ]
-    return [name for each in listed if (name := _type_of(each))]
+    return [name for child in listed if (name := _type_of(child))]
 
 
 def _parameters(node: Any) -> dict[str, Chain]:
     parameters = node.child_by_field_name("parameters")
-    found: dict[str, Chain] = {}
-    for each in parameters.named_children if parameters is not None else ():
-        type_ = _type_of(each.child_by_field_name("type"))
-        found[field_text(each, "name")] = (type_, CALLED) if type_ else ()
-    return found
+    types: dict[str, Chain] = {}
+    for parameter in parameters.named_children if parameters is not None else ():
+        type_ = _type_of(parameter.child_by_field_name("type"))
+        types[field_text(parameter, "name")] = (type_, CALLED) if type_ else ()
+    return types
 
 
 def _locals(node: Any) -> dict[str, Chain]:
     type_ = _type_of(node.child_by_field_name("type"))
-    found: dict[str, Chain] = {}
+    types: dict[str, Chain] = {}
     for declarator in node.children_by_field_name("declarator"):
         value = declarator.child_by_field_name("value")
-        given = _chain(value) if value is not None else ()
+        chain = _chain(value) if value is not None else ()
         name = field_text(declarator, "name")
-        found[name] = (type_, CALLED) if type_ else (given if given[:1] != (name,) else ())
-    return found
+        types[name] = (type_, CALLED) if type_ else (chain if chain[:1] != (name,) else ())
+    return types
 
 
 def _chain(node: Any) -> Chain:

@@ -129,12 +129,18 @@ class _Reader:
         )
 
     def _parameters(self, node: Any) -> set[str]:
-        given = node.child_by_field_name("parameters") or node.child_by_field_name("parameter")
+        parameters = node.child_by_field_name("parameters") or node.child_by_field_name("parameter")
         names = (
-            {text_of(each) for each in nodes_within(given) if each.type == "identifier"} if given else set()
+            {
+                text_of(identifier)
+                for identifier in nodes_within(parameters)
+                if identifier.type == "identifier"
+            }
+            if parameters
+            else set()
         )
-        if given is not None and given.type == "identifier":
-            names.add(text_of(given))
+        if parameters is not None and parameters.type == "identifier":
+            names.add(text_of(parameters))
         self.parameters |= names
         return names
 
@@ -157,9 +163,9 @@ class _Reader:
                     self._function(value, key, name)
                 elif value is not None:
                     fields[key] = self.chain(value)
-        heritage = next((each for each in node.named_children if each.type == "class_heritage"), None)
+        heritage = next((child for child in node.named_children if child.type == "class_heritage"), None)
         bases = (
-            [self.chain(each) for each in nodes_within(heritage) if each.type == "identifier"]
+            [self.chain(child) for child in nodes_within(heritage) if child.type == "identifier"]
             if heritage
             else []
         )
@@ -176,11 +182,11 @@ class _Reader:
             return
         request = _required(value)
         if name.type == "object_pattern":
-            for each in name.named_children:
-                if request and each.type == "shorthand_property_identifier_pattern":
-                    self.imports[text_of(each)] = f"{request}#{text_of(each)}"
-                elif request and each.type == "pair_pattern":
-                    self.imports[field_text(each, "value")] = f"{request}#{field_text(each, 'key')}"
+            for child in name.named_children:
+                if request and child.type == "shorthand_property_identifier_pattern":
+                    self.imports[text_of(child)] = f"{request}#{text_of(child)}"
+                elif request and child.type == "pair_pattern":
+                    self.imports[field_text(child, "value")] = f"{request}#{field_text(child, 'key')}"
             return
         chain = self.chain(value)
         if request:
@@ -213,28 +219,28 @@ class _Reader:
                 self.exports["="] = value
 
     def _object(self, node: Any) -> None:
-        for each in node.named_children:
-            if each.type == "shorthand_property_identifier":
-                self.exports[text_of(each)] = (text_of(each),)
-            elif each.type == "pair":
-                key, value = field_text(each, "key"), each.child_by_field_name("value")
+        for member in node.named_children:
+            if member.type == "shorthand_property_identifier":
+                self.exports[text_of(member)] = (text_of(member),)
+            elif member.type == "pair":
+                key, value = field_text(member, "key"), member.child_by_field_name("value")
                 self.exports[key] = (key,) if _is_function(value) else self.chain(value)
-            elif each.type == "method_definition":
-                self._function(each, field_text(each, "name"), "")
-                self.exports[field_text(each, "name")] = (field_text(each, "name"),)
+            elif member.type == "method_definition":
+                self._function(member, field_text(member, "name"), "")
+                self.exports[field_text(member, "name")] = (field_text(member, "name"),)
 
     def _import(self, node: Any) -> None:
         source = string_of(node.child_by_field_name("source")) or ""
-        for each in nodes_within(node):
-            if each.type == "import_clause":
-                for name in each.named_children:
+        for child in nodes_within(node):
+            if child.type == "import_clause":
+                for name in child.named_children:
                     if name.type == "identifier":
                         self.imports[text_of(name)] = f"{source}#default"
                     elif name.type == "namespace_import":
                         self.imports[text_of(name.named_children[0])] = source
-            elif each.type == "import_specifier":
-                local = field_text(each, "alias") or field_text(each, "name")
-                self.imports[local] = f"{source}#{field_text(each, 'name')}"
+            elif child.type == "import_specifier":
+                local = field_text(child, "alias") or field_text(child, "name")
+                self.imports[local] = f"{source}#{field_text(child, 'name')}"
 
     def _export(self, node: Any) -> None:
         value = node.child_by_field_name("value")
@@ -246,10 +252,10 @@ class _Reader:
         declared = node.child_by_field_name("declaration")
         if declared is not None and any(text_of(child) == "default" for child in node.children):
             self.exports["default"] = (field_text(declared, "name"),)
-        for each in nodes_within(node, _CLASSES):
-            if each.type == "export_specifier":
-                key = field_text(each, "alias") or field_text(each, "name")
-                self.exports[key] = (field_text(each, "name"),)
+        for inner in nodes_within(node, _CLASSES):
+            if inner.type == "export_specifier":
+                key = field_text(inner, "alias") or field_text(inner, "name")
+                self.exports[key] = (field_text(inner, "name"),)
 
     def _call(self, node: Any) -> None:
         function = node.child_by_field_name("function")
@@ -259,14 +265,14 @@ class _Reader:
         method = field_text(function, "property")
         if method not in (*VERBS, "use"):
             return
-        given = [each for each in arguments.named_children if each.type != "comment"]
+        values = [child for child in arguments.named_children if child.type != "comment"]
         target, pattern = self._target(function.child_by_field_name("object"))
         if pattern is None:
-            first = string_of(given[0]) if given else None
-            pattern, given = (first, given[1:]) if first is not None else ("", given)
+            first = string_of(values[0]) if values else None
+            pattern, values = (first, values[1:]) if first is not None else ("", values)
             if method != "use" and not pattern.startswith(("/", "*")):
                 return
-        handlers = [chain for each in given for chain in self._handlers(each)]
+        handlers = [chain for child in values for chain in self._handlers(child)]
         if target and handlers:
             self.calls.append(ExpressCall(target, method, pattern, tuple(handlers)))
 
@@ -277,10 +283,10 @@ class _Reader:
             if function is None or function.type != "member_expression":
                 return self._made(node), None
             if field_text(function, "property") == "route":
-                given = node.child_by_field_name("arguments").named_children
+                values = node.child_by_field_name("arguments").named_children
                 return self.chain(function.child_by_field_name("object")), string_of(
-                    given[0]
-                ) if given else None
+                    values[0]
+                ) if values else None
             node = function.child_by_field_name("object")
         return self.chain(node), None
 
@@ -309,12 +315,12 @@ class _Reader:
             self._function(node, name, "")
             return [(name,)]
         if node.type == "array":
-            return [chain for each in node.named_children for chain in self._handlers(each)]
+            return [chain for child in node.named_children for chain in self._handlers(child)]
         if node.type == "call_expression":
             if _required(node):
                 return [self.chain(node)]
             arguments = node.child_by_field_name("arguments")
-            inner = [chain for each in arguments.named_children for chain in self._handlers(each)]
+            inner = [chain for child in arguments.named_children for chain in self._handlers(child)]
             return inner or [self.chain(node)]
         chain = self.chain(node)
         return [chain] if chain else []
@@ -372,5 +378,5 @@ def _required(node: Any) -> str:
     """Return what ``require("./x")`` names, also where a name of it or a call of it is taken."""
     if node is None or node.type != "call_expression" or field_text(node, "function") != "require":
         return ""
-    given = node.child_by_field_name("arguments").named_children
-    return (string_of(given[0]) if given else None) or ""
+    arguments = node.child_by_field_name("arguments").named_children
+    return (string_of(arguments[0]) if arguments else None) or ""

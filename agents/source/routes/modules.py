@@ -19,7 +19,7 @@ class Modules:
     def __init__(self, units: Iterable[Unit]) -> None:
         self.units: Mapping[str, Unit] = {unit.path: unit for unit in units}
         self.classes: Mapping[str, tuple[Unit, Class]] = {
-            each.name: (unit, each) for unit in self.units.values() for each in unit.classes.values()
+            class_.name: (unit, class_) for unit in self.units.values() for class_ in unit.classes.values()
         }
         self._named: dict[str, list[Unit]] = defaultdict(list)
         packages = {str(PurePosixPath(path).parent) for path in self.units if path.endswith("__init__.py")}
@@ -36,11 +36,11 @@ class Modules:
         """
         parts = tuple(part for part in dotted.split(".") if part)
         for end in range(len(parts), 0, -1):
-            found = self._named.get(".".join(parts[:end]), ())
+            units = self._named.get(".".join(parts[:end]), ())
             if parts[0] in sys.stdlib_module_names:
-                found = [unit for unit in found if unit.path.split("/")[0].removesuffix(".py") == parts[0]]
-            if found:
-                return max(found, key=lambda unit: _common(unit.path, importer.path)), parts[end:]
+                units = [unit for unit in units if unit.path.split("/")[0].removesuffix(".py") == parts[0]]
+            if units:
+                return max(units, key=lambda unit: _common(unit.path, importer.path)), parts[end:]
         return None
 
     def javascript(self, request: str, importer: Unit) -> Unit | None:
@@ -49,8 +49,8 @@ class Modules:
             return None
         path = posixpath.normpath(posixpath.join(posixpath.dirname(importer.path), request))
         stem = path.removesuffix(".js")  # of TypeScript, which imports what it is compiled to
-        found = (f"{each}{ending}" for each in (path, stem) for ending in _ENDINGS)
-        return next((self.units[each] for each in found if each in self.units), None)
+        file_names = (f"{file_name}{ending}" for file_name in (path, stem) for ending in _ENDINGS)
+        return next((self.units[file_name] for file_name in file_names if file_name in self.units), None)
 
 
 def _import_names(path: str, packages: set[str]) -> Iterable[str]:
@@ -62,12 +62,12 @@ def _import_names(path: str, packages: set[str]) -> Iterable[str]:
             yield ".".join(parts[first:])
 
 
-def _common(one: str, other: str) -> tuple[int, int]:
+def _common(path: str, importer: str) -> tuple[int, int]:
     """Return how many folders two paths share, and how short the first is."""
-    pairs = zip(one.split("/"), other.split("/"), strict=False)
+    pairs = zip(path.split("/"), importer.split("/"), strict=False)
     shared = 0
     for first, second in pairs:
         if first != second:
             break
         shared += 1
-    return shared, -len(one)
+    return shared, -len(path)

@@ -12,7 +12,7 @@ Key = tuple[str, str]
 """An object of the source: path of its file, and its name there."""
 
 _MOST_WAYS = 20
-"""How many prefixes one object is followed to."""
+"""Most prefixes to which one object is followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Mounts:
         """Record that a child's routes are also those of its parent, under a prefix.
 
         Args:
-            parent: On which it is mounted.
-            child: What is.
-            prefix: Of the mount.
-            replaces: Whether it stands for the child's own prefix instead of before it.
+            parent: Object on which the child is mounted.
+            child: Object that is mounted.
+            prefix: Prefix of the mount.
+            replaces: True if the prefix replaces the child's own prefix; else it precedes it.
         """
         if parent != child:
             self._mounts[child].append(_Mount(parent, prefix, replaces))
@@ -52,8 +52,8 @@ class Mounts:
         """Return the whole prefixes of an object's routes, one for each way to be mounted."""
         if key is None:
             return [""]
-        found = list(dict.fromkeys(self._ways(key, frozenset())))
-        return found[:_MOST_WAYS] or [self._own.get(key, "")]
+        ways = list(dict.fromkeys(self._ways(key, frozenset())))
+        return ways[:_MOST_WAYS] or [self._own.get(key, "")]
 
     def paths(self, key: Key | None, *parts: str) -> Iterator[str]:
         """Yield the whole paths of a route of an object, one for each way to be mounted.

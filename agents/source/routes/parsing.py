@@ -15,7 +15,7 @@ from agents.source.routes.java_source import JavaFile, read_java
 from agents.source.routes.javascript_source import JavaScriptFile, read_javascript
 
 ALL_S = 120.0
-"""How long all sources may take."""
+"""Seconds that all sources may take."""
 
 _ANSWER = "agents.source.routes.parsing:answer"
 
@@ -23,15 +23,15 @@ Parsed = JavaFile | JavaScriptFile
 
 
 def parse_others(sources: Mapping[str, bytes]) -> tuple[list[Parsed], dict[str, str]]:
-    """Return what sources of Java and JavaScript have, and why some could not be read."""
+    """Return the parsed sources of Java and JavaScript, and reasons why some could not be read."""
     questions = [({"path": path}, source) for path, source in sources.items()]
     parsed: list[Parsed] = []
     unread: dict[str, str] = {}
-    for path, given in zip(sources, parse_bounded(_ANSWER, questions, timeout_s=ALL_S), strict=True):
-        if given.failure:
-            unread[path] = given.failure
+    for path, answer in zip(sources, parse_bounded(_ANSWER, questions, timeout_s=ALL_S), strict=True):
+        if answer.failure:
+            unread[path] = answer.failure
         else:
-            parsed.append(_decoded(path, given.data))
+            parsed.append(_decoded(path, answer.data))
     return parsed, unread
 
 

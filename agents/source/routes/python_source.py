@@ -185,14 +185,14 @@ class _Reader:
         self._package = package
 
     def read(self, body: Sequence[ast.stmt]) -> None:
-        found = _Body()
-        found.read(body)
-        self._import(found)
-        self.variables = {name: found.variables.get(name, ()) for name in sorted(found.bound)}
-        self._read_nested(found, "", "")
+        module_body = _Body()
+        module_body.read(body)
+        self._import(module_body)
+        self.variables = {name: module_body.variables.get(name, ()) for name in sorted(module_body.bound)}
+        self._read_nested(module_body, "", "")
 
-    def _read_nested(self, found: _Body, around: str, owner: str) -> None:
-        for node in found.nested:
+    def _read_nested(self, body: _Body, around: str, owner: str) -> None:
+        for node in body.nested:
             qualified = f"{around}.{node.name}" if around else node.name
             if isinstance(node, ast.ClassDef):
                 self._read_class(node, qualified)
@@ -200,12 +200,12 @@ class _Reader:
                 self._read_function(node, qualified, owner)
 
     def _read_class(self, node: ast.ClassDef, qualified: str) -> None:
-        found = _Body()
-        found.read([*node.body, *node.decorator_list])
-        self._import(found)
-        self._read_nested(found, qualified, qualified)
-        fields = dict(found.variables)
-        for method in (one for one in found.nested if not isinstance(one, ast.ClassDef)):
+        class_body = _Body()
+        class_body.read([*node.body, *node.decorator_list])
+        self._import(class_body)
+        self._read_nested(class_body, qualified, qualified)
+        fields = dict(class_body.variables)
+        for method in (nested for nested in class_body.nested if not isinstance(nested, ast.ClassDef)):
             body, _ = _function_body(method)
             for name, chain in body.fields.items():
                 fields.setdefault(name, _of_parameter(chain, body))
@@ -215,28 +215,28 @@ class _Reader:
             line=node.lineno,
             bases=tuple(chain for base in node.bases if (chain := chain_of(_unsubscripted(base)))),
             fields=fields,
-            attributes=frozenset(found.bound - {one.name for one in found.nested}),
-            uses=tuple(found.uses),
+            attributes=frozenset(class_body.bound - {nested.name for nested in class_body.nested}),
+            uses=tuple(class_body.uses),
         )
 
     def _read_function(self, node: Definition, qualified: str, owner: str) -> None:
-        found, parameters = _function_body(node)
-        self._import(found)
-        returned = type_chain(node.returns) or found.returns
+        body, parameters = _function_body(node)
+        self._import(body)
+        returned = type_chain(node.returns) or body.returns
         self.functions[qualified] = Function(
             name=f"{self._module}.{qualified}",
             qualified=qualified,
             owner=owner,
             line=node.lineno,
             end=node.end_lineno or node.lineno,
-            uses=tuple(found.uses),
-            variables={**dict.fromkeys(found.bound | parameters, ()), **found.variables},
+            uses=tuple(body.uses),
+            variables={**dict.fromkeys(body.bound | parameters, ()), **body.variables},
             returns=returned,
         )
-        self._read_nested(found, qualified, "")
+        self._read_nested(body, qualified, "")
 
-    def _import(self, found: _Body) -> None:
-        for node in found.imports:
+    def _import(self, body: _Body) -> None:
+        for node in body.imports:
             self.imports.update(imported_names(node, self._package))
 
 
@@ -244,21 +244,21 @@ def _function_body(node: Definition) -> tuple[_Body, set[str]]:
     """Return what a function uses and binds, its decorators and defaults included, and its parameters."""
     arguments = node.args
     every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    found = _Body()
-    for one in every:
-        if chain := type_chain(one.annotation):
-            found.variables[one.arg] = chain
-    annotations = [one.annotation for one in every if isinstance(one.annotation, ast.Subscript)]
-    defaults = [one for one in (*arguments.defaults, *arguments.kw_defaults) if one is not None]
-    found.read([*node.decorator_list, *annotations, *defaults, *node.body])
-    others = [one.arg for one in (arguments.vararg, arguments.kwarg) if one]
-    return found, {*(one.arg for one in every), *others}
+    body = _Body()
+    for item in every:
+        if chain := type_chain(item.annotation):
+            body.variables[item.arg] = chain
+    annotations = [item.annotation for item in every if isinstance(item.annotation, ast.Subscript)]
+    defaults = [item for item in (*arguments.defaults, *arguments.kw_defaults) if item is not None]
+    body.read([*node.decorator_list, *annotations, *defaults, *node.body])
+    variadic = [item.arg for item in (arguments.vararg, arguments.kwarg) if item]
+    return body, {*(item.arg for item in every), *variadic}
 
 
 def _of_parameter(chain: Chain, body: _Body) -> Chain:
     """Replace a parameter or local name by what it holds: ``self.store = store``."""
-    known = body.variables.get(chain[0], ())
-    return (*known, *chain[1:]) if known else chain
+    typed = body.variables.get(chain[0], ())
+    return (*typed, *chain[1:]) if typed else chain
 
 
 def _unsubscripted(node: ast.expr) -> ast.expr:

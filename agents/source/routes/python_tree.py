@@ -52,7 +52,7 @@ class Sites:
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """What answers requests: a function, or a class with methods."""
+    """Handler of requests: a function, or a class with methods."""
 
     entity: Entity
     name: str
@@ -71,13 +71,17 @@ class PythonTree:
 
     def module(self, dotted: str, scope: Scope) -> Unit | None:
         """Return the module of a whole dotted name."""
-        found = self._modules.python(dotted, scope.unit)
-        return found[0] if found and not found[1] else None
+        resolved = self._modules.python(dotted, scope.unit)
+        return resolved[0] if resolved and not resolved[1] else None
 
     def decorators(self, unit: Unit, qualified: str) -> list[ast.expr]:
         """Return the decorators of a function or class."""
         sites = self._sites.get(unit.path)
-        return [each.decorator for each in sites.decorated if each.qualified == qualified] if sites else []
+        return (
+            [decorated.decorator for decorated in sites.decorated if decorated.qualified == qualified]
+            if sites
+            else []
+        )
 
     def base_names(self, unit: Unit, type_: Class, depth: int = 0) -> set[str]:
         """Return the names of all base classes, also of those beyond the tree."""
@@ -98,12 +102,12 @@ class PythonTree:
                 parts = [self._part(part, scope, depth) for part in values]
                 return None if None in parts else "".join(part for part in parts if part)
             case ast.BinOp(left=left, op=ast.Add(), right=right):
-                first, second = (self.text(each, scope, depth + 1) for each in (left, right))
+                first, second = (self.text(item, scope, depth + 1) for item in (left, right))
                 return None if first is None or second is None else first + second
             case ast.Call(args=[ast.Constant(value=str(value))]) if chain_of(node.func)[-1:] == ("_",):
                 return value  # translated
             case ast.Call(keywords=keywords) if chain_of(node.func)[-1:] == ("Field",):
-                default = next((each.value for each in keywords if each.arg == "default"), None)
+                default = next((item.value for item in keywords if item.arg == "default"), None)
                 return self.text(default or (node.args[0] if node.args else None), scope, depth + 1)
             case ast.Name() | ast.Attribute():
                 return self._constant(node, scope, depth)
@@ -112,9 +116,9 @@ class PythonTree:
     def texts(self, node: ast.expr | None, scope: Scope) -> list[str]:
         """Return the texts of a list, tuple or set."""
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
-            return [text for each in node.elts if (text := self.text(each, scope)) is not None]
-        found = self.expression(node, scope) if node is not None else None
-        return self.texts(*found) if found and found[0] is not node else []
+            return [text for element in node.elts if (text := self.text(element, scope)) is not None]
+        resolved = self.expression(node, scope) if node is not None else None
+        return self.texts(*resolved) if resolved and resolved[0] is not node else []
 
     def expression(self, node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:
         """Return the expression that a name of a module or class was bound to, and where it stands."""
@@ -180,9 +184,9 @@ class PythonTree:
                 "as_handler",
             ):
                 return self.handler(node.func.value, scope, depth + 1)
-            inner = [*node.args, *(one.value for one in node.keywords)]
-            found = (self.handler(each, scope, depth + 1) for each in inner)
-            wrapped = next((each for each in found if each), None)
+            inner = [*node.args, *(keyword.value for keyword in node.keywords)]
+            handlers = (self.handler(argument, scope, depth + 1) for argument in inner)
+            wrapped = next((argument for argument in handlers if argument), None)
             return wrapped or (
                 self.handler(node.func, scope, depth + 1) if isinstance(node.func, ast.Call) else None
             )
@@ -202,30 +206,34 @@ class PythonTree:
         entity = handler.entity
         wanted = tuple(method.upper() for method in methods)
         if entity.type and entity.unit:
-            found = []
+            routes = []
             for verb in VERBS:
                 method = self.resolver.method(entity.unit, entity.type, verb.lower())
                 answers = handler_of(method) if method and method.function else None
                 if answers and (not wanted or verb in wanted):
-                    found.append(Route((verb,), pattern, answers.name, answers.path, answers.line, framework))
-            if found:
-                return found
+                    routes.append(
+                        Route((verb,), pattern, answers.name, answers.path, answers.line, framework)
+                    )
+            if routes:
+                return routes
         return [Route(wanted, pattern, handler.name, handler.path, handler.line, framework)]
 
     def _part(self, node: ast.expr, scope: Scope, depth: int) -> str | None:
         return self.text(node.value if isinstance(node, ast.FormattedValue) else node, scope, depth + 1)
 
     def _constant(self, node: ast.expr, scope: Scope, depth: int) -> str | None:
-        found = self.expression(node, scope)
-        return self.text(found[0], found[1], depth + 1) if found and found[0] is not node else None
+        resolved = self.expression(node, scope)
+        return (
+            self.text(resolved[0], resolved[1], depth + 1) if resolved and resolved[0] is not node else None
+        )
 
 
 def handler_of(entity: Entity | None) -> Handler | None:
     """Return a function or class as a handler."""
     if entity is None or entity.unit is None:
         return None
-    found = entity.function or entity.type
-    return Handler(entity, found.name, entity.unit.path, found.line) if found else None
+    definition = entity.function or entity.type
+    return Handler(entity, definition.name, entity.unit.path, definition.line) if definition else None
 
 
 def decorated_handler(each: Decorated) -> Handler | None:
@@ -245,8 +253,8 @@ def argument(node: ast.Call, index: int, name: str) -> ast.expr | None:
     for keyword in node.keywords:
         if keyword.arg == name:
             return keyword.value
-    given = node.args[index] if 0 <= index < len(node.args) else None
-    return None if isinstance(given, ast.Starred) else given
+    value = node.args[index] if 0 <= index < len(node.args) else None
+    return None if isinstance(value, ast.Starred) else value
 
 
 class _Walker:

@@ -1,4 +1,4 @@
-"""What the handlers of an application reach, and how near commits come to its routes."""
+"""Reaches of an application's handlers, and the distances of commits from its routes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pipeline.model import Change, RouteCall, RouteReach
 ROUTES_BYTES = 150_000
 MOST_ROUTES = 2000
 MOST_CALLS = 50
-"""What the routes of a change may take of its message; a way of more calls ends with its last ones."""
+"""Most bytes of a change's routes in its message, and most calls of a way, of which the last are kept."""
 
 
 class Reaches:
-    """What each handler of an application reaches, computed when it is asked for."""
+    """The reach of each handler of an application, computed on request."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
@@ -39,16 +39,16 @@ class Reaches:
         return self._reaches[handler]
 
     def request(self, type_: str, route: Route) -> RequestReach:
-        """Return what a type of request runs that a route answers."""
+        """Return the reach of the route that answers a type of request."""
         return RequestReach(type_, self.of(route.handler).depths, self._requests, self._subroutines)
 
     def describe(self, described: Sequence[Described]) -> list[Described]:
-        """Return commits with how near each comes to every route of the application, in the same order.
+        """Return commits, in the same order, each with its distance to every route of the application.
 
-        Those of which it is not known what they modify are returned as they are.
+        Commits whose modified subroutines are not known are returned as they are.
         """
-        changes = [each.change for each in described]
-        found: list[list[RouteReach]] = [[] for _ in changes]
+        changes = [change_described.change for change_described in described]
+        reaches: list[list[RouteReach]] = [[] for _ in changes]
         unknown: set[int] = set()
         for route in {route.name: route for route in self.application.routes}.values():
             parts = attribute_reach(self.request(route.name, route), changes)
@@ -56,14 +56,14 @@ class Reaches:
                 if part is None:
                     unknown.add(index)
                 elif part.chance >= 1.0:
-                    found[index].append(RouteReach(route.name))
+                    reaches[index].append(RouteReach(route.name))
                 else:
                     calls = self._calls(route, change)
                     reach = RouteReach(route.name, part.counted, part.nearness, part.rank, part.chance, calls)
-                    found[index].append(reach)
+                    reaches[index].append(reach)
         return [
-            each if index in unknown else _with_routes(each, found[index])
-            for index, each in enumerate(described)
+            change_described if index in unknown else _with_routes(change_described, reaches[index])
+            for index, change_described in enumerate(described)
         ]
 
     def _calls(self, route: Route, change: Change) -> tuple[RouteCall, ...]:
@@ -78,13 +78,13 @@ class Reaches:
 
 def _with_routes(described: Described, routes: Sequence[RouteReach]) -> Described:
     """Return a commit with as many routes as fit, the nearest first."""
-    size, kept = 0, []
-    for each in sorted(routes, key=lambda each: -each.nearness)[:MOST_ROUTES]:
-        size += len(orjson.dumps(each)) + 1
+    size, nearest = 0, []
+    for route in sorted(routes, key=lambda route: -route.nearness)[:MOST_ROUTES]:
+        size += len(orjson.dumps(route)) + 1
         if size > ROUTES_BYTES:
             break
-        kept.append(each)
-    lost = len(routes) - len(kept)
+        nearest.append(route)
+    lost = len(routes) - len(nearest)
     left_out = (f"{lost} of {len(routes)} routes",) if lost else ()
-    change = replace(described.change, routes=tuple(kept))
+    change = replace(described.change, routes=tuple(nearest))
     return replace(described, change=change, left_out=(*described.left_out, *left_out))

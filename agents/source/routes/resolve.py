@@ -1,8 +1,8 @@
-"""What the chains of a source tree stand for: functions, classes, variables of modules.
+"""Resolution of the chains of a source tree: to functions, classes, variables of modules.
 
 Names are resolved by scopes, imports, ``self``, base classes, and the types that assignments of calls,
-annotations and declarations give. What is left is a method on a value of unknown type: it is resolved if one
-method of the whole tree alone has that name, and built-in types have none of it.
+annotations and declarations give. A method on a value of unknown type is resolved if exactly one
+method of the whole tree has that name, and no built-in type has one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agents.source.routes.source import CALLED, Chain, Class, Function, Unit
 from pipeline.model.frames import MODULE
 
 _DEEPEST = 12
-"""How many names are followed into one another: imports, variables, results."""
+"""Most names that are followed from one to the next: imports, variables, results."""
 
 _IMPLICIT = (
     *("__init__", "__new__", "__post_init__", "__call__", "__enter__", "__exit__", "__aenter__"),
@@ -38,14 +38,14 @@ _COMMON = (
         *("map", "next", "of", "put", "reduce", "run", "save", "send", "set", "size", "then", "toString"),
     }
 )
-"""Methods of values of common types: one of such a name may be anybody's."""
+"""Methods of common types: a call of such a name is not resolved by the name alone."""
 
 _SELF = ("self", "cls", "this", "super")
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a chain stands: a function, a class body, or a module's top level."""
+    """Scope of a chain: a function, a class body, or a module's top level."""
 
     unit: Unit
     function: Function | None = None
@@ -54,7 +54,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """What a name stands for. All fields but the unit are None of a module; external is beyond the tree."""
+    """Entity that a name stands for. A module has only a unit; an entity outside the tree has none."""
 
     unit: Unit | None = None
     type: Class | None = None
@@ -64,7 +64,7 @@ class Entity:
 
     @property
     def external(self) -> bool:
-        """Whether it is beyond the tree."""
+        """True if the entity is outside the tree."""
         return self.unit is None
 
 
@@ -84,10 +84,10 @@ class Resolver:
                 if function.owner:
                     self._methods[function.qualified.rpartition(".")[2]].append((unit, function))
         for unit in modules.units.values():
-            for each in unit.classes.values():
-                for base in self.bases(unit, each):
+            for class_ in unit.classes.values():
+                for base in self.bases(unit, class_):
                     if base.type:
-                        self._subclasses[base.type.name].append((unit, each))
+                        self._subclasses[base.type.name].append((unit, class_))
 
     def scopes(self) -> Iterator[tuple[str, Scope, tuple[Chain, ...]]]:
         """Yield each subroutine of the tree with its scope and what it uses."""
@@ -95,8 +95,8 @@ class Resolver:
             for function in unit.functions.values():
                 owner = unit.classes.get(function.owner)
                 yield function.name, Scope(unit, function, owner), function.uses
-            for each in unit.classes.values():
-                yield each.name, Scope(unit, owner=each), each.uses
+            for class_ in unit.classes.values():
+                yield class_.name, Scope(unit, owner=class_), class_.uses
 
     def used(self, chain: Chain, scope: Scope) -> tuple[Entity | None, list[str]]:
         """Return what a chain ends in, and every subroutine that it runs or names on the way."""
@@ -104,8 +104,8 @@ class Resolver:
 
     def entity(self, chain: Chain, scope: Scope) -> Entity | None:
         """Return what a chain stands for, None where that is not known."""
-        found = self._walk(chain, scope, 0)[0]
-        return self._value(found, 0) if found else None
+        resolved = self._walk(chain, scope, 0)[0]
+        return self._value(resolved, 0) if resolved else None
 
     def held(self, entity: Entity | None) -> Entity | None:
         """Return what a variable of a module holds; anything else is what it is."""
@@ -115,15 +115,17 @@ class Resolver:
         """Return the base classes that are in the tree or beyond it."""
         key = (unit.path, each.qualified)
         if key not in self._bases:
-            found = (self._walk(base, Scope(unit), 0)[0] for base in each.bases)
-            self._bases[key] = [base for base in found if base]
+            entities = (self._walk(base, Scope(unit), 0)[0] for base in each.bases)
+            self._bases[key] = [base for base in entities if base]
         return self._bases[key]
 
     def method_beside(self, unit: Unit, name: str) -> Entity | None:
         """Return the one method of a name in a unit's folder: ``handlers.show`` of an object handed in."""
         folder = posixpath.dirname(unit.path)
-        found = [each for each in self._methods.get(name, ()) if posixpath.dirname(each[0].path) == folder]
-        return Entity(found[0][0], function=found[0][1]) if len(found) == 1 else None
+        methods = [
+            method for method in self._methods.get(name, ()) if posixpath.dirname(method[0].path) == folder
+        ]
+        return Entity(methods[0][0], function=methods[0][1]) if len(methods) == 1 else None
 
     def method(self, unit: Unit, each: Class, name: str) -> Entity | None:
         """Return a method of a class or of its bases."""
@@ -167,9 +169,9 @@ class Resolver:
             if name in function.variables:
                 return None
         if owner and unit.language == "Java":
-            found = self._member_of_class(unit, owner, name, depth)
-            if found:
-                return found
+            member = self._member_of_class(unit, owner, name, depth)
+            if member:
+                return member
         return self._of_unit(unit, name, depth) or self._elsewhere(unit, name, depth)
 
     def _of_unit(self, unit: Unit, name: str, depth: int) -> Entity | None:
@@ -188,9 +190,9 @@ class Resolver:
         if unit.language == "Java":
             packages = [unit.module, *(origin for key, origin in unit.imports.items() if key.startswith("*"))]
             for package in packages:
-                found = self.modules.classes.get(f"{package}.{name}".lstrip("."))
-                if found:
-                    return Entity(*found)
+                unit_and_type = self.modules.classes.get(f"{package}.{name}".lstrip("."))
+                if unit_and_type:
+                    return Entity(*unit_and_type)
             return EXTERNAL if name[:1].isupper() else None
         for key, origin in unit.imports.items():
             if key.startswith("*") and depth <= _DEEPEST:
@@ -211,11 +213,11 @@ class Resolver:
             if module is None:
                 return EXTERNAL
             return self._exported(module, name, depth) if name else Entity(module)
-        found = self.modules.python(target, unit)
-        if found is None:
+        resolved = self.modules.python(target, unit)
+        if resolved is None:
             return EXTERNAL
-        entity: Entity | None = Entity(found[0])
-        for part in found[1]:
+        entity: Entity | None = Entity(resolved[0])
+        for part in resolved[1]:
             entity = self._member(entity, part, depth)
         return entity
 
@@ -244,11 +246,11 @@ class Resolver:
             return None
         if entity.unit.language == "JavaScript":
             return self._exported(entity.unit, name, depth)
-        found = self._of_unit(entity.unit, name, depth)
-        if found is None:
+        member = self._of_unit(entity.unit, name, depth)
+        if member is None:
             module = self.modules.python(f"{_import_name(entity.unit)}.{name}", entity.unit)
-            found = Entity(module[0]) if module and not module[1] else None
-        return found
+            member = Entity(module[0]) if module and not module[1] else None
+        return member
 
     def _value(self, entity: Entity | None, depth: int) -> Entity | None:
         """Return what a variable holds; anything else is what it is."""
@@ -256,27 +258,27 @@ class Resolver:
             return entity
         assert entity.unit is not None
         chain = entity.unit.variables.get(entity.variable, ())
-        found = self._walk(chain, Scope(entity.unit), depth + 1)[0] if chain else None
-        return self._value(found, depth + 1)
+        value = self._walk(chain, Scope(entity.unit), depth + 1)[0] if chain else None
+        return self._value(value, depth + 1)
 
-    def _member_of_class(self, unit: Unit, each: Class, name: str, depth: int) -> Entity | None:
+    def _member_of_class(self, unit: Unit, class_: Class, name: str, depth: int) -> Entity | None:
         if depth > _DEEPEST:
             return None
-        qualified = f"{each.qualified}.{name}"
+        qualified = f"{class_.qualified}.{name}"
         if qualified in unit.functions:
             return Entity(unit, function=unit.functions[qualified])
         if qualified in unit.classes:
             return Entity(unit, unit.classes[qualified])
-        if each.fields.get(name):
-            return self._walk(each.fields[name], Scope(unit, owner=each), depth + 1)[0]
+        if class_.fields.get(name):
+            return self._walk(class_.fields[name], Scope(unit, owner=class_), depth + 1)[0]
         external = False
-        for base in self.bases(unit, each):
-            if base.external or not base.type or not base.unit or base.type is each:
+        for base in self.bases(unit, class_):
+            if base.external or not base.type or not base.unit or base.type is class_:
                 external |= base.external
                 continue
-            found = self._member_of_class(base.unit, base.type, name, depth + 1)
-            if found:
-                return found
+            member = self._member_of_class(base.unit, base.type, name, depth + 1)
+            if member:
+                return member
         return EXTERNAL if external else None
 
     def _result(self, entity: Entity | None, depth: int) -> Entity | None:
@@ -295,8 +297,12 @@ class Resolver:
 
     def _guessed(self, name: str) -> Entity | None:
         """Return the one method of that name in the tree, if no common type has one."""
-        found = self._methods.get(name, ())
-        return Entity(found[0][0], function=found[0][1]) if len(found) == 1 and name not in _COMMON else None
+        methods = self._methods.get(name, ())
+        return (
+            Entity(methods[0][0], function=methods[0][1])
+            if len(methods) == 1 and name not in _COMMON
+            else None
+        )
 
     def _names(self, entity: Entity | None) -> list[str]:
         """Return the subroutines that an entity itself stands for."""
@@ -306,7 +312,7 @@ class Resolver:
             return [entity.function.name]
         if entity.type:
             return [entity.type.name] if not entity.instance else []
-        # A constant is code of its module; an object that a call made is configured there, which says less.
+        # A constant is code of its module; an object made by a call is only configured there.
         constant = entity.variable and not entity.unit.variables.get(entity.variable)
         return [f"{entity.unit.module}.{MODULE}"] if constant else []
 
@@ -314,9 +320,9 @@ class Resolver:
         assert entity.unit is not None
         assert entity.type is not None
         for name in _IMPLICIT:
-            found = self._member_of_class(entity.unit, entity.type, name, 0)
-            if found and found.function:
-                yield found.function.name
+            constructor = self._member_of_class(entity.unit, entity.type, name, 0)
+            if constructor and constructor.function:
+                yield constructor.function.name
 
     def _overrides(self, entity: Entity) -> Iterator[str]:
         """Yield the methods of subclasses that may run instead."""
@@ -327,12 +333,12 @@ class Resolver:
         left, seen = [owner.name] if owner else [], set()
         while left:
             parent = left.pop()
-            for unit, each in self._subclasses.get(parent, ()):
-                if each.name not in seen:
-                    seen.add(each.name)
-                    left.append(each.name)
-                    if found := unit.functions.get(f"{each.qualified}.{name}"):
-                        yield found.name
+            for unit, subclass in self._subclasses.get(parent, ()):
+                if subclass.name not in seen:
+                    seen.add(subclass.name)
+                    left.append(subclass.name)
+                    if override := unit.functions.get(f"{subclass.qualified}.{name}"):
+                        yield override.name
 
 
 def _import_name(unit: Unit) -> str:

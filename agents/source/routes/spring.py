@@ -22,7 +22,7 @@ def find_spring(files: Sequence[JavaFile]) -> Iterator[Route]:
             own = f"{function.owner.rpartition('$')[2]}."
             for before in method.outer.paths:
                 for after in method.inner.paths:
-                    prefix, path = (_text(each, constants, own) for each in (before, after))
+                    prefix, path = (_text(part, constants, own) for part in (before, after))
                     if prefix is not None and path is not None:
                         pattern = join_paths(of_braces(prefix), of_braces(path))
                         methods = method.inner.methods or method.outer.methods
@@ -35,8 +35,8 @@ def _text(text: Text, constants: Mapping[str, Text], own: str, depth: int = 0) -
         if part.startswith('"'):
             parts.append(part[1:])
             continue
-        known = constants.get(part) or constants.get(own + part)
-        value = _text(known, constants, own, depth + 1) if known and depth < _DEEPEST else None
+        constant = constants.get(part) or constants.get(own + part)
+        value = _text(constant, constants, own, depth + 1) if constant and depth < _DEEPEST else None
         if value is None:
             return None
         parts.append(value)

@@ -84,17 +84,20 @@ class RequestSuspects:
         Args:
             types: Type of request → probability that it is the one.
         """
-        routes = {one: route for one in types if (route := match_type(one, self.application.routes))}
+        routes = {entry: route for entry in types if (route := match_type(entry, self.application.routes))}
         if not routes:
             return RequestFinding({}, ())
         cases = [
-            {each.change.id: each for each in rank_request_changes(self._reaches.request(*one), self.changes)}
-            for one in routes.items()
+            {
+                ranked.change.id: ranked
+                for ranked in rank_request_changes(self._reaches.request(*entry), self.changes)
+            }
+            for entry in routes.items()
         ]
         reaches = [self._reaches.of(route.handler) for route in routes.values()]
         reached = list(dict.fromkeys(chain.from_iterable(cases)))
         scores = [[case[id_].score if id_ in case else 0.0 for id_ in reached] for case in cases]
-        score, best = over_cases([types[one] for one in routes], scores)
+        score, best = over_cases([types[entry] for entry in routes], scores)
         suspects = (
             self._suspect(float(score[index]), cases[best[index]][reached[index]], reaches[best[index]])
             for index in sorted(range(len(reached)), key=lambda index: -score[index])

@@ -28,8 +28,8 @@ def text_of(node: Any) -> str:
 
 def field_text(node: Any, field: str) -> str:
     """Return the text of a field; empty where there is none."""
-    found = node.child_by_field_name(field)
-    return text_of(found) if found is not None else ""
+    child = node.child_by_field_name(field)
+    return text_of(child) if child is not None else ""
 
 
 def string_of(node: Any) -> str | None:
