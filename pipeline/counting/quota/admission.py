@@ -192,13 +192,13 @@ class Admission:
             if self._repeats(record):
                 self._note(counts.service, "repeated_messages")
                 continue
-            known: set[str] = set()
+            kept_types: set[str] = set()
             if self.knows(record):
-                types = [each.type for each in counts.types]
+                types = [request_type.type for request_type in counts.types]
                 admitted = self._admits(record, counts.service, counts.start, types)
-                known = {name for name, there in zip(types, admitted, strict=True) if there}
-                if len(known) < len(types):
-                    self._note(counts.service, "folded_names", len(types) - len(known))
+                kept_types = {name for name, is_admitted in zip(types, admitted, strict=True) if is_admitted}
+                if len(kept_types) < len(types):
+                    self._note(counts.service, "folded_names", len(types) - len(kept_types))
                 if not self._admits(record, counts.service, counts.start, [counts.release], _STRATA)[0]:
                     self._note(counts.service, "folded_strata")
                     counts = replace(counts, release="")
@@ -206,17 +206,17 @@ class Admission:
             else:
                 self._note(OTHER, "refused_messages")
                 counts = replace(counts, service=OTHER, release="")
-            counts = replace(counts, types=folded_types(counts.types, known))
+            counts = replace(counts, types=folded_types(counts.types, kept_types))
             decided.append(replace(record, payload=counts))
         return decided
 
     def knows(self, record: Record) -> bool:
-        """Return whether the service of a message is one that its partition takes."""
+        """Return whether the service of a message is within the quota of its partition."""
         payload: Counted = record.payload
         return self._admits(record, _SERVICES, _start_of(payload), [payload.service])[0]
 
     def unsaved(self) -> Mapping[str, Sequence[Any]]:
-        """Return rows of ``names`` that have to be stored before anything that was decided is counted."""
+        """Return the rows of ``names`` to store before messages with these decisions are counted."""
         parts = [names.unsaved() for names in self._names.values()]
         return {column: [v for part in parts for v in part[column]] for column in parts[0]} if parts else {}
 
