@@ -140,7 +140,7 @@ async def sole_member(
 
     Raises:
         ConfigError: there is another member (the message begins with ``taken``), there is no such topic, or
-        the broker refuses us.
+            the broker refuses us.
         BrokerUnavailable: the broker does not answer.
     """
     partitions = await existing_partitions(broker, topics)

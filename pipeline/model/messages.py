@@ -116,11 +116,11 @@ class RouteReach:
     modifies no subroutine of the route has the default numbers.
 
     Args:
-    route: Methods and pattern, ``GET /orders/{id}``.
-    share: Share of the nearness of all subroutines of the route that the change modifies.
-    nearness: Nearness of the nearest modified subroutine.
-    rank: Number of the route's subroutines that are at least as near; 1 for the nearest one.
-    chance: Probability that a random change of as many subroutines of the source is at least as near.
+        route: Methods and pattern, ``GET /orders/{id}``.
+        share: Share of the nearness of all subroutines of the route that the change modifies.
+        nearness: Nearness of the nearest modified subroutine.
+        rank: Number of the route's subroutines that are at least as near; 1 for the nearest one.
+        chance: Probability that a random change of as many subroutines of the source is at least as near.
         calls: From the handler to the nearest modified subroutine, both included.
     """
 

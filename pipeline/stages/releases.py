@@ -51,11 +51,11 @@ class _Service:
     """The state of one service.
 
     Args:
-    progress: Progress of its partitions.
-    low: Event time up to which all live partitions are counted.
-    next_at: Event time before which no look can be due.
-    release: The release of the last look.
-    types: Number of types of requests of that release and the one before; 0 until they are read.
+        progress: Progress of its partitions.
+        low: Event time up to which all live partitions are counted.
+        next_at: Event time before which no look can be due.
+        release: The release of the last look.
+        types: Number of types of requests of that release and the one before; 0 until they are read.
     """
 
     progress: ServiceProgress = field(default_factory=ServiceProgress)

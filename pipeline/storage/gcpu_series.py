@@ -107,8 +107,8 @@ class GcpuSeries:
         """Return the series with counts in ClickHouse's order, (series, windows) counts, (windows,) totals.
 
         Args:
-        windows: The windows to read.
-        chosen: Parameters that select series, in parts that each fit into a URL; None for all series.
+            windows: The windows to read.
+            chosen: Parameters that select series, in parts that each fit into a URL; None for all series.
         """
         totals = self._totals(windows)  # first: counts added meanwhile make rollups stale, not wrong
         if chosen is not None and not chosen:

@@ -320,7 +320,7 @@ class StageLoop:
         """Repeat a call of the stage until the store is available; None if given up.
 
         Raises:
-        QueryRefused: the store refused ``tries`` times; with 0 the call is repeated without end.
+            QueryRefused: the store refused ``tries`` times; with 0 the call is repeated without end.
         """
         delay_s = self._first_retry_s
         refused = 0

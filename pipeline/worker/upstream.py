@@ -28,11 +28,11 @@ class UpstreamWatch:
     """Measures the progress of aggregate at intervals.
 
     Args:
-    broker: The broker of the topics.
-    topics: The topics of the pipeline.
-    readings: Receives the measurements.
-    clock: Returns epoch seconds.
-    idle_s: Seconds of silence after which a partition is idle.
+        broker: The broker of the topics.
+        topics: The topics of the pipeline.
+        readings: Receives the measurements.
+        clock: Returns epoch seconds.
+        idle_s: Seconds of silence after which a partition is idle.
     """
 
     def __init__(

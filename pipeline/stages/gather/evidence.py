@@ -48,11 +48,11 @@ def stacks_on_earlier_days(
     on the hour of the day.
 
     Args:
-    store: Holds the stacks.
-    scan: The scan.
-    candidates: The candidates with the change points.
-    workload: Determines the length of the spans.
-    known: Stacks in memory: days share these objects instead of holding equal ones.
+        store: Holds the stacks.
+        scan: The scan.
+        candidates: The candidates with the change points.
+        workload: Determines the length of the spans.
+        known: Stacks in memory: days share these objects instead of holding equal ones.
     """
     days: list[StackMatrix] = []
     shared = {stack: stack for stack in known}

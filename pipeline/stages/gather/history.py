@@ -37,12 +37,12 @@ def read_history(
     """Return what ``stage`` passed on in earlier scans within this scan's windows, oldest first.
 
     Args:
-    store: Holds it.
-    stage: Name of the stage.
-    scan: The present scan.
-    workloads: By name, for the time that each one waits for late data.
-    same_workload: True to leave other workloads out.
-    back_s: Seconds before the scan's own windows that are included.
+        store: Holds it.
+        stage: Name of the stage.
+        scan: The present scan.
+        workloads: By name, for the time that each one waits for late data.
+        same_workload: True to leave other workloads out.
+        back_s: Seconds before the scan's own windows that are included.
     """
 
     def turn(workload: str, end: float) -> tuple[float, str]:

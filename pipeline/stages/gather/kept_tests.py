@@ -23,9 +23,9 @@ def gather_kept(store: Store, service: str, workloads: Mapping[str, Workload]) -
     """Return the kept tests of a service's fixed regressions, in the order in which these began.
 
     Args:
-    store: Holds regressions, verdicts, changes and trials.
-    service: The service.
-    workloads: By name; they determine when scans would have contradicted a fix.
+        store: Holds regressions, verdicts, changes and trials.
+        service: The service.
+        workloads: By name; they determine when scans would have contradicted a fix.
     """
     answered = gather_answered(store, service, all_events=True)
     fixes, repairs = gather_fixes(store, answered, workloads), gather_repairs(store, service)

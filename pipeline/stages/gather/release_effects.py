@@ -15,8 +15,8 @@ def release_decision(effect: ReleaseEffect, since: float | None = None) -> Decis
     """Return the decision that a release changes a candidate's series.
 
     Args:
-    effect: Effect of the release.
-    since: Time at which the first host had the release, if the candidate is dated later.
+        effect: Effect of the release.
+        since: Time at which the first host had the release, if the candidate is dated later.
     """
     if since is None:
         return Decision(KEY, True, effect.ratio, effect.p_value, _SEEN, (effect.release,))

@@ -103,10 +103,10 @@ def gather_evidence(
     """Return the evidence for a verdict on an experiment.
 
     Args:
-    store: Holds the trials.
-    standing: The experiment's trials and progress.
-    experiments: The experiments of its service: A/A trials among them are its history.
-    models: The models to choose from, by name.
+        store: Holds the trials.
+        standing: The experiment's trials and progress.
+        experiments: The experiments of its service: A/A trials among them are its history.
+        models: The models to choose from, by name.
     """
     service, name = standing.experiment.service, standing.experiment.name
     rows = store.rows(RowQuery("trial_points", service, equal={"experiment": name}))
