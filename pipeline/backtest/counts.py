@@ -32,24 +32,24 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Totals:
-    """All samples of a service by window, and by stratum where the file has label columns."""
+    """All samples of a service by window, and by stratum if the file has label columns."""
 
     grid: Grid
     labels: LabelColumns
     position: IntArray  # (rows,) windows
     counts: FloatArray  # (rows,)
-    strata: tuple[Stratum, ...]  # those kept apart; empty without label columns
+    strata: tuple[Stratum, ...]  # strata counted separately; empty without label columns
     kept: IntArray  # (distinct strata of the file,) positions in ``strata``
 
     @cached_property
     def whole(self) -> FloatArray:
-        """Of the service: (windows,)."""
+        """(windows,) samples of the service."""
         whole: FloatArray = added(self.position, self.counts, (1, self.grid.windows))[0]
         return whole
 
     @cached_property
     def by_stratum(self) -> FloatArray:
-        """Of the strata kept apart: (strata, windows)."""
+        """(strata, windows) samples of the strata that are counted separately."""
         shape = len(self.strata), self.grid.windows
         if not self.strata:
             return np.zeros(shape)
@@ -62,14 +62,14 @@ class Totals:
         return {stratum: row for row, stratum in enumerate(self.labels.strata)}
 
     def of(self, stratum: IntArray, position: IntArray) -> FloatArray:
-        """Return the totals of the file's strata at windows, 0 where it has none: (rows,)."""
+        """Return (rows,) totals of the file's strata at windows, 0 where the file has none."""
         cells = self.labels.rows * self.grid.windows + self.position
         order = np.argsort(cells)
         wanted = stratum * self.grid.windows + position
-        found = np.minimum(np.searchsorted(cells, wanted, sorter=order), max(len(cells) - 1, 0))
+        nearest = np.minimum(np.searchsorted(cells, wanted, sorter=order), max(len(cells) - 1, 0))
         if not len(cells):
             return np.zeros(len(wanted))
-        return np.where(cells[order[found]] == wanted, self.counts[order[found]], 0.0)
+        return np.where(cells[order[nearest]] == wanted, self.counts[order[nearest]], 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +155,11 @@ def read_totals(path: Path, grid: Grid) -> Totals:
     sums = added(labels.rows, counts, (1, len(labels.strata)))[0]
     if not labels.names:
         return Totals(grid, labels, position, counts, (), np.zeros(1, dtype=np.int64))
-    strata, kept = folded(labels.strata, sums, grid.windows)
+    strata, folded_into = folded(labels.strata, sums, grid.windows)
     if len(strata) < len(labels.strata):
         apart = len(strata) - 1
         log.warning("%s: %d strata, of which the %d largest are kept apart", path, len(labels.strata), apart)
-    return Totals(grid, labels, position, counts, strata, kept)
+    return Totals(grid, labels, position, counts, strata, folded_into)
 
 
 def read_series(path: Path, totals: Totals, stack_grid: Grid) -> SeriesCounts:
@@ -189,9 +189,9 @@ def read_series(path: Path, totals: Totals, stack_grid: Grid) -> SeriesCounts:
         distinct = len(totals.labels.strata)
         keys = (row * distinct + stratum) * grid.windows + position
         order = check_once(columns, keys, hint=hint)
-        kept = totals.kept[stratum]
+        folded_into = totals.kept[stratum]
         window = np.minimum((position * grid.width_s // stack_grid.width_s), stack_grid.windows - 1)
-        by_stratum = summed(row[order], kept[order], window[order].astype(np.int64), counts[order])
+        by_stratum = summed(row[order], folded_into[order], window[order].astype(np.int64), counts[order])
     samples = added(row * grid.windows + position, counts, (len(series), grid.windows))
     return SeriesCounts(series, samples, by_stratum)
 
@@ -214,8 +214,8 @@ def read_strata(path: Path, found: SeriesCounts, totals: Totals, stack_grid: Gri
         raise ConfigError(f"{path}: series.parquet has labels already")
     row_of = {series: row for row, series in enumerate(found.series)}
     series, row = _series_of(columns)
-    known = np.array([row_of.get(key, -1) for key in series], dtype=np.int64)
-    row = known[row]
+    known_rows = np.array([row_of.get(key, -1) for key in series], dtype=np.int64)
+    row = known_rows[row]
     if len(wrong := np.flatnonzero(row < 0)):
         columns.refuse(int(wrong[0]), "metric", "not in series.parquet")
     distinct = len(totals.labels.strata)
@@ -230,20 +230,20 @@ def _check_sums(
     row: IntArray,
     position: IntArray,
     counts: FloatArray,
-    found: SeriesCounts,
+    file_series: SeriesCounts,
     grid: Grid,
     stack_grid: Grid,
 ) -> None:
     """Check that the strata of a series add up to it in every stack window."""
     windows = stack_grid.windows
     window = np.minimum(np.arange(grid.windows) * grid.width_s // stack_grid.width_s, windows - 1)
-    wanted = np.zeros((len(found.series), windows))
-    np.add.at(wanted.T, window.astype(np.int64), found.samples.T)
-    sums = added(row * windows + position, counts, (len(found.series), windows))
+    wanted = np.zeros((len(file_series.series), windows))
+    np.add.at(wanted.T, window.astype(np.int64), file_series.samples.T)
+    sums = added(row * windows + position, counts, (len(file_series.series), windows))
     if len(wrong := np.argwhere(sums != wanted)):
         series, at = wrong[0].tolist()
         rows = np.flatnonzero((row == series) & (position == at))
-        kind, name = found.series[series]
+        kind, name = file_series.series[series]
         text = f"{sums[series, at]:.0f} of {kind} {name} here, {wanted[series, at]:.0f} in series.parquet"
         if not len(rows):
             raise ConfigError(f"{columns.path}: samples: {text}")
@@ -266,13 +266,13 @@ def summed(series: IntArray, stratum: IntArray, window: IntArray, counts: FloatA
 
 
 def _strata_of(columns: Columns, totals: Totals) -> IntArray | None:
-    """Return which of the distinct strata of totals.parquet each row is of; None without their labels."""
+    """Return (rows,) indexes into the distinct strata of totals.parquet; None without their labels."""
     names = [name for name in totals.labels.names if name in columns.names]
     if not names:
         return None
     labels = read_labels(columns, names)
-    known = np.array([totals.row_of.get(stratum, -1) for stratum in labels.strata], dtype=np.int64)
-    rows = known[labels.rows]
+    positions = np.array([totals.row_of.get(stratum, -1) for stratum in labels.strata], dtype=np.int64)
+    rows = positions[labels.rows]
     if len(wrong := np.flatnonzero(rows < 0)):
         _refuse_stratum(columns, names[0], int(wrong[0]), labels)
     return rows
@@ -282,18 +282,18 @@ def _refuse_stratum(columns: Columns, name: str, row: int, labels: LabelColumns)
     """Raise a ConfigError about the labels of a row."""
     stratum = labels.strata[labels.rows[row]]
     pairs = [("host", stratum.host), ("release", stratum.release), *stratum.labels]
-    found = ", ".join(f"{key} {value!r}" for key, value in pairs if value) or "no label"
-    columns.refuse(row, name, f"no row of totals.parquet has {found}")
+    shown = ", ".join(f"{key} {value!r}" for key, value in pairs if value) or "no label"
+    columns.refuse(row, name, f"no row of totals.parquet has {shown}")
 
 
 def _unknown_labels(columns: Columns, totals: Totals) -> str:
-    """Return what to say of a row that stands twice, where a column of text distinguishes the two."""
+    """Return the hint for a repeated row, if a column of text distinguishes the two; else ""."""
     names = [name for name in label_names(columns) if name not in totals.labels.names]
     return f" ({names[0]!r} is no label: totals.parquet has no such column)" if names else ""
 
 
 def _series_of(columns: Columns) -> tuple[tuple[SeriesKey, ...], IntArray]:
-    """Return the series of a file, sorted by kind and name, and which of them each row is of."""
+    """Return the series of a file, sorted by kind and name, and the (rows,) index of each row's series."""
     kinds, names = columns.texts("metric_kind"), columns.texts("metric")
     allowed = {kind for kind in METRIC_KINDS if is_gcpu(kind)}
     for code, kind in enumerate(kinds.values):
@@ -301,9 +301,9 @@ def _series_of(columns: Columns) -> tuple[tuple[SeriesKey, ...], IntArray]:
             columns.refuse(int(np.flatnonzero(kinds.codes == code)[0]), "metric_kind", f"unknown: {kind!r}")
     count = len(kinds.values)
     used, row = compact(names.codes * count + kinds.codes, max(len(names.values) * count, 1))
-    found = [SeriesKey(_kind(kinds.values[k % count]), names.values[k // count]) for k in used.tolist()]
-    row_of = {key: position for position, key in enumerate(sorted(set(found)))}
-    return tuple(row_of), np.array([row_of[key] for key in found], dtype=np.int64)[row]
+    keys = [SeriesKey(_kind(kinds.values[k % count]), names.values[k // count]) for k in used.tolist()]
+    row_of = {key: position for position, key in enumerate(sorted(set(keys)))}
+    return tuple(row_of), np.array([row_of[key] for key in keys], dtype=np.int64)[row]
 
 
 def _kind(name: str) -> MetricKind:

@@ -1,4 +1,4 @@
-"""What one service did over a span of time, as arrays: what a backtest reads and a simulation writes."""
+"""Datasets: arrays of one service over a span of time, which backtests read and simulations write."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _Line = TypeVar("_Line")
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One service's counts, metrics, changes, silences and, where it was simulated, its truth.
+    """One service's counts, metrics, changes and silences, and its truth if it was simulated.
 
     Window j of ``samples`` starts at ``start + j * window_s``, stack window k of ``stack_samples`` at
     ``start + k * stack_window_s``; ``start`` and ``end`` are epoch seconds, ``end`` is not included.
@@ -59,11 +59,11 @@ class Dataset:
     truth: tuple[Mapping[str, Any], ...] = ()
     silences: tuple[Silence, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)  # further keys of dataset.json
-    strata: tuple[Stratum, ...] = ()  # who sent the samples; empty where it is not known
+    strata: tuple[Stratum, ...] = ()  # senders of the samples; empty if unknown
     stratum_totals: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))  # (strata, windows)
-    stratum_samples: StratumCounts | None = None  # of series and stack windows; None where not known
-    late: tuple[Late, ...] = ()  # what arrives late of all this; not kept in a folder
-    requests: tuple[RequestCounts, ...] = ()  # by type and period; not kept in a folder
+    stratum_samples: StratumCounts | None = None  # by series and stack window; None if unknown
+    late: tuple[Late, ...] = ()  # data that arrive late; not written to a folder
+    requests: tuple[RequestCounts, ...] = ()  # by type and period; not written to a folder
 
     @property
     def series(self) -> tuple[SeriesKey, ...]:
@@ -72,7 +72,7 @@ class Dataset:
 
 
 def write_dataset(dataset: Dataset, path: Path) -> None:
-    """Write a dataset as a folder, which is made if it is not there; see docs/backtest.md for the files.
+    """Write a dataset as a folder, created if it is missing; see docs/backtest.md for the files.
 
     Raises:
         ConfigError: the folder cannot be written to.
@@ -99,7 +99,7 @@ def write_dataset(dataset: Dataset, path: Path) -> None:
         counts = dataset.stratum_samples
         write_strata(path / "strata.parquet", stack_grid, dataset.series, dataset.strata, counts)
     else:
-        (path / "strata.parquet").unlink(missing_ok=True)  # of what was written here before
+        (path / "strata.parquet").unlink(missing_ok=True)  # from an earlier dataset here
     _write_stacks(dataset, path)
     write_metrics(dataset.service, dataset.metrics, path / "metrics.parquet")
 

@@ -1,4 +1,4 @@
-"""Which files a dataset folder may hold (docs/backtest.md)."""
+"""Files of a dataset folder (docs/backtest.md)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ _TABLES = ("series", "totals", "strata", "stacks", "frames", "metrics")
 
 
 def dataset_files(path: Path) -> list[Path]:
-    """Return the files that a dataset folder holds, or may hold."""
+    """Return the paths of all files that a dataset folder may hold."""
     lines, tables = (f"{name}.jsonl" for name in _LINES), (f"{name}.parquet" for name in _TABLES)
     return [path / name for name in ("dataset.json", *lines, *tables)]

@@ -1,4 +1,4 @@
-"""What became of every candidate: the funnel of FBDetect's Table 5, and the ledger's lines."""
+"""The funnel of FBDetect's Table 5, and the ledger's lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS = FUNNEL
 
 @dataclass(frozen=True, slots=True)
 class Funnel:
-    """How many candidates are left after each step. ``series`` counts a series once for every scan."""
+    """Numbers of candidates left after each step. ``series`` counts a series once per scan."""
 
     scans: int
     series: int
@@ -28,13 +28,13 @@ class Funnel:
 
 
 def count_funnel(scans: Iterable[Scan]) -> Funnel:
-    """Count the funnel of scans as the last stage saw them, with everything dropped before."""
-    looked = series = reported = 0
+    """Count the funnel of scans of the last stage, which have all dropped candidates."""
+    scan_count = series = reported = 0
     dropped: Counter[str] = Counter()
     unjudged: Counter[str] = Counter()
     for scan in scans:
-        unjudged.update(one.code for one in scan.unjudged)
-        looked += 1
+        unjudged.update(reason.code for reason in scan.unjudged)
+        scan_count += 1
         series += scan.series
         reported += len(scan.candidates)
         dropped.update(line.decision.step for line in scan.dropped)
@@ -43,11 +43,11 @@ def count_funnel(scans: Iterable[Scan]) -> Funnel:
     for step in dict.fromkeys((*STEPS, *dropped)):
         left -= dropped[step]
         remaining.append((step, left))
-    return Funnel(looked, series, change_points, tuple(remaining), reported, tuple(unjudged.items()))
+    return Funnel(scan_count, series, change_points, tuple(remaining), reported, tuple(unjudged.items()))
 
 
 def funnel_by_workload(scans: Sequence[Scan]) -> dict[str, Funnel]:
-    """Count the funnel of each workload, in the order in which they first scanned."""
+    """Count the funnel of each workload, in the order of their first scans."""
     return {
         name: count_funnel(scan for scan in scans if scan.workload == name)
         for name in dict.fromkeys(scan.workload for scan in scans)
@@ -68,7 +68,7 @@ def funnel_to_json(funnel: Funnel) -> dict[str, Any]:
 
 
 def ledger_lines(scans: Iterable[Scan]) -> Iterator[dict[str, Any]]:
-    """Yield one JSON object for every candidate that was dropped: by which step, statistic and bound."""
+    """Yield one JSON object per dropped candidate, with step, statistic and bound."""
     for scan in scans:
         for entry in dropped_entries(scan):
             yield entry_to_json(entry)

@@ -1,4 +1,4 @@
-"""Label columns of a dataset's files: who sent the samples of a row."""
+"""Label columns of a dataset's files: the senders of a row's samples."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pipeline.model.strata import Stratum
 OWN_COLUMNS = frozenset(
     ("service", "metric_kind", "metric", "timestamp", "samples", "total", "stack_id", "frames")
 )
-"""Columns that a dataset's files have themselves; a label has none of these names."""
+"""The files' own columns; no label may have one of these names."""
 
 MOST_STRATA = 1_000
-"""Strata of a dataset that are kept apart."""
+"""Most strata of a dataset that are counted separately."""
 
 MOST_STRATUM_POINTS = 5 * 10**7
 """Largest matrix of totals, strata × windows: 400 MB."""
@@ -31,7 +31,7 @@ LONGEST_LABEL = 256
 """Characters of a label's name or value."""
 
 OTHER = "(other)"
-"""Every label of the stratum that holds what is beyond ``MOST_STRATA``."""
+"""Value of every label of the stratum for all strata beyond ``MOST_STRATA``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class LabelColumns:
 
 
 def label_names(columns: Columns) -> tuple[str, ...]:
-    """Return the names of a file's columns of text that are not its own."""
+    """Return the names of a file's text columns that are labels."""
     return tuple(name for name in columns.names if name not in OWN_COLUMNS and columns.is_text(name))
 
 
@@ -67,7 +67,7 @@ def check_labels(columns: Columns, names: Sequence[str]) -> None:
 
 
 def read_labels(columns: Columns, names: Sequence[str]) -> LabelColumns:
-    """Read label columns; without any, every row is of the stratum of which nothing is known."""
+    """Read label columns; without any, every row has the stratum without labels."""
     cells = {name: columns.labels(name) for name in names}
     sizes = [len(texts.values) for texts in cells.values()]
     key, size = np.zeros(columns.table.num_rows, dtype=np.int64), 1
@@ -87,7 +87,7 @@ def read_labels(columns: Columns, names: Sequence[str]) -> LabelColumns:
 
 
 def label_columns(strata: Sequence[Stratum], rows: IntArray) -> dict[str, Texts]:
-    """Return the label columns of rows that are of strata.
+    """Return the label columns of rows, by their strata.
 
     Raises:
         ConfigError: a label has the name of another column.
@@ -100,11 +100,11 @@ def label_columns(strata: Sequence[Stratum], rows: IntArray) -> dict[str, Texts]
         columns["release"] = [stratum.release for stratum in strata]
     for name in names:
         columns[name] = [dict(stratum.labels).get(name, "") for stratum in strata]
-    found = {}
+    texts = {}
     for name, values in columns.items():
         distinct, code = np.unique(np.array(values, dtype=object), return_inverse=True)
-        found[name] = Texts(code[rows], tuple(distinct.tolist()))
-    return found
+        texts[name] = Texts(code[rows], tuple(distinct.tolist()))
+    return texts
 
 
 def folded(
@@ -117,19 +117,19 @@ def folded(
     """
     most = max(1, min(MOST_STRATA, MOST_STRATUM_POINTS // max(windows, 1)))
     order = sorted(range(len(strata)), key=lambda row: (-samples[row], strata[row]))
-    kept = sorted(strata[row] for row in order[:most])
-    if others := [strata[row] for row in order[most:]]:
-        names = {name for stratum in others for name, _ in stratum.labels}
-        host, release = (any(values) for values in zip(*((s.host, s.release) for s in others), strict=True))
-        other = Stratum.of(
+    separate = sorted(strata[row] for row in order[:most])
+    if smallest := [strata[row] for row in order[most:]]:
+        names = {name for stratum in smallest for name, _ in stratum.labels}
+        host, release = (any(values) for values in zip(*((s.host, s.release) for s in smallest), strict=True))
+        rest = Stratum.of(
             dict.fromkeys(names, OTHER), host=OTHER if host else "", release=OTHER if release else ""
         )
-        kept = [*(stratum for stratum in kept if stratum != other), other]
-    row_of = {stratum: row for row, stratum in enumerate(kept)}
-    return tuple(kept), np.array([row_of.get(s, len(kept) - 1) for s in strata], dtype=np.int64)
+        separate = [*(stratum for stratum in separate if stratum != rest), rest]
+    row_of = {stratum: row for row, stratum in enumerate(separate)}
+    return tuple(separate), np.array([row_of.get(s, len(separate) - 1) for s in strata], dtype=np.int64)
 
 
 def _stratum(labels: Mapping[str, str]) -> Stratum:
-    """Return the stratum of a row's labels; an empty one says nothing."""
-    others = {name: value for name, value in labels.items() if value and name not in ("host", "release")}
-    return Stratum.of(others, host=labels.get("host", ""), release=labels.get("release", ""))
+    """Return the stratum of a row's labels; empty labels are ignored."""
+    further = {name: value for name, value in labels.items() if value and name not in ("host", "release")}
+    return Stratum.of(further, host=labels.get("host", ""), release=labels.get("release", ""))

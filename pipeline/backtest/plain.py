@@ -1,4 +1,4 @@
-"""Plain series as datasets: points of any spacing become windows."""
+"""Datasets from plain series: points of any spacing become windows."""
 
 from __future__ import annotations
 
@@ -24,54 +24,54 @@ def common_window_s(workloads: Sequence[Workload]) -> float:
 
 
 def build_datasets(series: Sequence[Series], path: Path, *, window_s: float) -> tuple[Dataset, ...]:
-    """Return one dataset a service, in the order of their names.
+    """Return one dataset per service, in the order of their names.
 
-    Samples of the same window add up; so do the totals of a service's distinct times. A series without a
-    row at a time that another series of its service has, held no sample then. There are no stacks.
+    Samples of the same window add up, as do the totals of a service's distinct times. A series without a row
+    at a time of another series of its service had no sample then. There are no stacks.
 
     Raises:
         ConfigError: two series of a service differ in their total at the same time.
     """
     return tuple(
-        _build([one for one in series if one.service == service], path, window_s)
-        for service in sorted({one.service for one in series})
+        _build([entry for entry in series if entry.service == service], path, window_s)
+        for service in sorted({entry.service for entry in series})
     )
 
 
 def _build(series: Sequence[Series], path: Path, window_s: float) -> Dataset:
-    times = [one.timestamps for one in series if one.timestamps is not None]
+    times = [entry.timestamps for entry in series if entry.timestamps is not None]
     start = math.floor(min(float(t.min()) for t in times) / window_s) * window_s
     windows = int((max(float(t.max()) for t in times) - start) // window_s) + 1
-    counted = [one for one in series if one.totals is not None]
+    counted = [entry for entry in series if entry.totals is not None]
     span = f"{to_iso(start)} to {to_iso(start + windows * window_s)}"
     check_size(len(counted), windows, f"{path}: timestamp: {span}")
     samples = np.zeros((len(counted), windows))
-    for row, one in enumerate(counted):
-        np.add.at(samples[row], _positions(one, start, window_s), one.values)
+    for row, entry in enumerate(counted):
+        np.add.at(samples[row], _positions(entry, start, window_s), entry.values)
     return Dataset(
         service=series[0].service,
         start=start,
         end=start + windows * window_s,
         window_s=window_s,
         stack_window_s=window_s,
-        kinds=tuple(one.kind for one in counted),
-        names=tuple(one.metric for one in counted),
+        kinds=tuple(entry.kind for entry in counted),
+        names=tuple(entry.metric for entry in counted),
         samples=samples,
         totals=_totals(counted, path, start, window_s, windows),
         stacks=(),
         stack_samples=np.zeros((0, windows)),
         metrics=tuple(
-            MetricPoints(one.service, one.metric, one.timestamps, one.values, **plain(one.metadata))
-            for one in series
-            if one.totals is None and one.timestamps is not None
+            MetricPoints(entry.service, entry.metric, entry.timestamps, entry.values, **plain(entry.metadata))
+            for entry in series
+            if entry.totals is None and entry.timestamps is not None
         ),
         changes=(),
     )
 
 
-def _positions(one: Series, start: float, window_s: float) -> IntArray:
-    assert one.timestamps is not None
-    positions: IntArray = ((one.timestamps - start) // window_s).astype(np.int64)
+def _positions(points: Series, start: float, window_s: float) -> IntArray:
+    assert points.timestamps is not None
+    positions: IntArray = ((points.timestamps - start) // window_s).astype(np.int64)
     return positions
 
 
@@ -79,8 +79,8 @@ def _totals(counted: Sequence[Series], path: Path, start: float, window_s: float
     summed = np.zeros(windows)
     if not counted:
         return summed
-    times = np.concatenate([one.timestamps for one in counted if one.timestamps is not None])
-    totals = np.concatenate([one.totals for one in counted if one.totals is not None])
+    times = np.concatenate([entry.timestamps for entry in counted if entry.timestamps is not None])
+    totals = np.concatenate([entry.totals for entry in counted if entry.totals is not None])
     order = np.argsort(times, kind="stable")
     times, totals = times[order], totals[order]
     differ = (np.diff(times) == 0) & (np.diff(totals) != 0)

@@ -1,4 +1,4 @@
-"""A backtest: the stages over a dataset, in event time, every scan as a live run would have made it."""
+"""Backtests: the stages over a dataset, in event time, with every scan as in a live run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pipeline.storage.interface import RowQuery, Store
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """What a backtest found: scans as the last stage judged them, and CloudEvents, in the order they came."""
+    """The result of a backtest: scans of the last stage and CloudEvents, in order."""
 
     scans: tuple[Scan, ...]
     events: tuple[dict[str, Any], ...]
@@ -36,21 +36,21 @@ class Backtest:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """When a service's workloads scan: the watermarks that make scans due, and how many each does."""
+    """The schedule of a service's scans: the watermarks that make scans due, with their numbers of scans."""
 
     earliest: float
     watermarks: tuple[tuple[float, int], ...]  # (event time, scans due), ascending
 
     @property
     def scans(self) -> int:
-        """All scans."""
+        """Number of all scans."""
         return sum(due for _, due in self.watermarks)
 
 
 def plan_scans(dataset: Dataset, workloads: Sequence[Workload], *, idle_s: float) -> Plan:
-    """Find out when the detect stage will scan a dataset.
+    """Return the schedule of the detect stage for a dataset.
 
-    As in a live run the source that lags most holds scans back, unless it lags by more than ``idle_s``.
+    As in a live run, the source that lags most delays scans, unless it lags by more than ``idle_s``.
     """
     spans = _source_spans(dataset)
     if not spans:
@@ -60,7 +60,7 @@ def plan_scans(dataset: Dataset, workloads: Sequence[Workload], *, idle_s: float
     low = min(end for _, end in spans if end >= latest - max(idle_s, dataset.window_s))
     due: dict[float, int] = {}
     for workload in workloads:
-        # Added up as the stage does it, so that both round the same way.
+        # Summed as in the stage, so that both round in the same way.
         first = math.floor(earliest / workload.rerun_interval_s) * workload.rerun_interval_s
         end = first + workload.rerun_interval_s
         while end + workload.wait_s <= low:
@@ -77,14 +77,14 @@ def run_backtest(
     advance: Callable[[int], None] | None = None,
     without: Without = NOTHING,
 ) -> Backtest:
-    """Run every stage but aggregate over a dataset: what streaming the same input would have reported.
+    """Run every stage except aggregate over a dataset; the result is that of streaming the same input.
 
     Args:
         dataset: One service.
         workloads: What to scan it by.
         settings: Only ``partition_idle_s`` and ``names`` matter.
         advance: Called with the number of scans that have been made since the last call.
-        without: Steps to leave out, which is for measuring what they are worth.
+        without: Steps to leave out, to measure their worth.
 
     Raises:
         ConfigError: a workload's setting that a stage refuses.
@@ -162,13 +162,13 @@ def _as_reported(scans: Sequence[Scan], store: Store) -> Iterator[Scan]:
         for row in store.rows(RowQuery("ledger", None, equal={"step": step}))
     }
     for scan in scans:
-        silent = [entry for one in reported_entries(scan) if (entry := by_id.get(one.id))]
+        silent = [entry for item in reported_entries(scan) if (entry := by_id.get(item.id))]
         if not silent:
             yield scan
             continue
         dropped = [Dropped(entry.candidate, entry.dropped) for entry in silent if entry.dropped]
         gone = {entry.candidate.series: entry.candidate.kind for entry in silent}
-        left = tuple(one for one in scan.candidates if gone.get(one.series) != one.kind)
+        left = tuple(item for item in scan.candidates if gone.get(item.series) != item.kind)
         yield replace(scan, candidates=left, dropped=(*scan.dropped, *dropped))
 
 
@@ -198,7 +198,7 @@ def _flow(
 
 
 def _set_back(flow: Flow, now: float) -> None:
-    """Let stages see what had arrived when the watermark was ``now``."""
+    """Let stages see the data that had arrived when the watermark was ``now``."""
     if isinstance(flow.store, StoreInThePast):
         flow.store.now = now
 

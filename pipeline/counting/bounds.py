@@ -1,8 +1,8 @@
-"""What is kept of stacks: not deeper than a bound, and not more of one message than another.
+"""Bounds on the stacks that are stored: on the depth of each, and on the number and size per message.
 
-Totals and series are counted from whole stacks before this, so that only what is drawn and attributed by
-stacks becomes coarser. What is kept depends on one message alone: the same message gives the same stacks
-in any batch and in any replay.
+Totals and series are counted from whole stacks first, so only drawings and attribution by stacks become
+coarser. The stored stacks depend on one message alone: the same message gives the same stacks in any batch
+and in any replay.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pipeline.model.frames import DEEP, OTHER
 
 @dataclass(frozen=True, slots=True)
 class StackBounds:
-    """Most that is kept of one message's stacks.
+    """Bounds on the stored stacks of one message.
 
-    ``depth`` elements of a stack: the half next to the root, the half next to the leaf, and between them
-    ``(deep)``. ``stacks`` distinct stacks, with ``characters`` in all their names: those with the most
-    samples; the others become one, ``(other)``. A message spells a name once and a row of a stack spells it
-    again, so that without a bound a message of megabytes could become rows of gigabytes.
+    ``depth`` bounds the elements of a stack: those next to the root and to the leaf stay, with ``(deep)``
+    between them. ``stacks`` bounds the distinct stacks and ``characters`` the length of all their names: the
+    stacks with the most samples stay, the others become one, ``(other)``. A message contains a name once, and
+    every row of a stack repeats it: without a bound, a message of megabytes could become rows of gigabytes.
     """
 
     depth: int = 512
@@ -50,7 +50,7 @@ class Ragged:
         return cls(flat, starts)
 
     def part(self, first: int, end: int) -> Ragged:
-        """Return the stacks from one to before another."""
+        """Return the stacks from ``first`` up to, without, ``end``."""
         starts = self.starts[first : end + 1]
         return Ragged(self.flat[starts[0] : starts[-1]], starts - starts[0])
 
@@ -68,33 +68,33 @@ def bounded_stacks(
     vocabulary: Vocabulary,
     bounds: StackBounds,
 ) -> tuple[Ragged, int]:
-    """Return the stacks of a message as they are kept, and how many are not kept as they came.
+    """Return the stacks of a message within bounds, and the number of shortened ones.
 
     Args:
         stacks: Stacks of one message.
-        stack_hash: (stacks,) what decides between stacks with equally many samples.
+        stack_hash: (stacks,) hashes, which order stacks with equally many samples.
         counts: (stacks,) samples.
-        vocabulary: Numbers elements; grows by the labels that stand for what was left out.
-        bounds: What to keep.
+        vocabulary: Numbers elements; grows by the labels that stand for omitted elements.
+        bounds: The bounds.
 
     Returns:
-        The same object if nothing had to be shortened.
+        The same object if nothing was shortened.
     """
     deep = np.diff(stacks.starts) > bounds.depth
-    kept = stacks
+    bounded = stacks
     if deep.any():
-        kept = _fold_middles(kept, deep, bounds.depth, vocabulary[DEEP])
-    excess = _excess(stack_hash, counts, _characters(kept, vocabulary), bounds)
+        bounded = _fold_middles(bounded, deep, bounds.depth, vocabulary[DEEP])
+    excess = _excess(stack_hash, counts, _characters(bounded, vocabulary), bounds)
     shortened = deep | excess
     if not shortened.any():
         return stacks, 0
     if excess.any():
-        kept = _fold_whole(kept, excess, vocabulary[OTHER])
-    return kept, int(shortened.sum())
+        bounded = _fold_whole(bounded, excess, vocabulary[OTHER])
+    return bounded, int(shortened.sum())
 
 
 def _characters(stacks: Ragged, vocabulary: Vocabulary) -> IntArray:
-    """Return how long the names of each stack are together: (stacks,)."""
+    """Return (stacks,) the length of all names of each stack."""
     running = np.concatenate([[0], np.cumsum(vocabulary.lengths[stacks.flat])])
     sums: IntArray = running[stacks.starts[1:]] - running[stacks.starts[:-1]]
     return sums
@@ -103,10 +103,10 @@ def _characters(stacks: Ragged, vocabulary: Vocabulary) -> IntArray:
 def _excess(
     stack_hash: NDArray[np.uint64], counts: IntArray, characters: IntArray, bounds: StackBounds
 ) -> BoolArray:
-    """Return which stacks are not among the largest of their message, as far as bounds go: (stacks,)."""
+    """Return (stacks,) True for stacks beyond the bounds, which are not among the message's largest."""
     if len(counts) <= bounds.stacks and int(characters.sum()) <= bounds.characters:
         return np.zeros(len(counts), dtype=np.bool_)
-    # A stack may stand twice in a message.
+    # A stack may occur twice in a message.
     ids, first, of = np.unique(stack_hash, return_index=True, return_inverse=True)
     samples = np.zeros(len(ids), dtype=np.int64)
     np.add.at(samples, of, counts)
@@ -118,7 +118,7 @@ def _excess(
 
 
 def _fold_middles(stacks: Ragged, deep: BoolArray, depth: int, label: int) -> Ragged:
-    """Put one element instead of the middle of deep stacks, which then have ``depth`` elements."""
+    """Replace the middle of deep stacks by one element, so that they have ``depth`` elements."""
     head = (depth - 1) // 2
     lengths = np.diff(stacks.starts)
     position = np.arange(len(stacks.flat)) - np.repeat(stacks.starts[:-1], lengths)
@@ -130,7 +130,7 @@ def _fold_middles(stacks: Ragged, deep: BoolArray, depth: int, label: int) -> Ra
 
 
 def _fold_whole(stacks: Ragged, chosen: BoolArray, label: int) -> Ragged:
-    """Put one element instead of each chosen stack."""
+    """Replace each chosen stack by one element."""
     lengths = np.diff(stacks.starts)
     position = np.arange(len(stacks.flat)) - np.repeat(stacks.starts[:-1], lengths)
     is_chosen = np.repeat(chosen, lengths)

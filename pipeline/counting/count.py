@@ -1,10 +1,10 @@
-"""Stack samples of many hosts to gCPU counts, all at once.
+"""gCPU counts of the stack samples of many hosts, computed together.
 
 gCPU of a subroutine is the share of a service's samples whose stack holds it (FBDetect §5.1), so a
 subroutine is counted once per sample, however often it recurs in the stack. With C the counts of cells
 (service, window, partition) × distinct stacks, and I the incidence of distinct stacks × series (0 or 1),
-the counts of all series are the sparse product C · I. Series are counted from whole stacks; the stacks
-that are kept beside them may be shortened.
+the counts of all series are the sparse product C · I. Series are counted from whole stacks; the stacks that
+are stored beside them may be shortened.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from pipeline.counting.vocabulary import UIntArray, Vocabulary
 from pipeline.model import FloatArray, IntArray, MetricKind, Profile
 
 STRATUM_STACK_WINDOWS = 12
-"""Stack windows in a window of counts by stratum: what strata differ in changes slowly."""
+"""Stack windows in a window of counts by stratum: differences between strata change slowly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Where counts belong: parallel arrays of service, window start (epoch seconds), partition, stratum."""
+    """Cells of counts: parallel arrays of service, window start (epoch seconds), partition, stratum."""
 
     services: tuple[str, ...]  # (cells,)
     windows: FloatArray  # (cells,)
     partitions: IntArray  # (cells,)
-    strata: tuple[int, ...]  # (cells,) ids; 0 where they are counted together
+    strata: tuple[int, ...]  # (cells,) ids; 0 if strata are counted together
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts of a batch in coordinate form: entry i says that cell ``*_cell[i]`` holds ``*_samples[i]``."""
+    """Counts of a batch in coordinate form: cell ``*_cell[i]`` has ``*_samples[i]`` samples."""
 
     cells: Cells  # by window
     total_samples: IntArray  # (cells,)
@@ -60,11 +60,11 @@ class Counts:
     stack_cell: IntArray
     stack_index: IntArray
     stack_samples: IntArray
-    shortened: tuple[int, ...]  # (profiles,) how many stacks of each are not kept as they came
+    shortened: tuple[int, ...]  # (profiles,) number of shortened stacks
 
     @property
     def rows(self) -> int:
-        """How many rows the largest table receives."""
+        """Number of rows that the largest table receives."""
         counted = (
             *(self.series_cell, self.stratum_cell, self.stratum_stack_cell),
             *(self.stack_cell, self.total_samples),
@@ -91,12 +91,12 @@ def count_samples(
         partitions: The partition each profile came from, parallel to ``profiles``.
         window_s: Width of gCPU windows, in seconds.
         stack_window_s: Width of stack windows, in seconds.
-        bounds: What is kept of stacks, beside the counts of their series.
-        vocabulary: Of earlier calls, so that what is known of labels is not made again; grows.
-        room: What distinct stacks may take, from which it is taken; None for as much as they need.
+        bounds: Bounds on the stacks that are stored beside the counts of their series.
+        vocabulary: Labels of earlier calls, so that they are not processed again; grows.
+        room: Room for distinct stacks, reduced by what they take; None for no limit.
 
     Raises:
-        OutOfRoom: they need more.
+        OutOfRoom: the distinct stacks need more room.
     """
     vocabulary = Vocabulary() if vocabulary is None else vocabulary
     distinct = find_stacks(profiles, vocabulary, bounds, room)
@@ -105,7 +105,7 @@ def count_samples(
     stratum_cells, stratum_cell_of = _cells(profiles, partitions, stratum_width_s, by_sender=True)
     stack_cells, stack_cell_of = _cells(profiles, partitions, stack_window_s)
 
-    # First by what is in the same cells of all three: far fewer entries to go through than stacks.
+    # First count by triples of cells of the three kinds: they give far fewer entries than stacks.
     triples, triple_of = _distinct_rows(cell_of, stratum_cell_of, stack_cell_of)
     by_triple = _count_matrix(triple_of, distinct.whole, distinct, len(triples))
     by_cell = _in_cells(triples[:, 0]) @ by_triple
@@ -118,7 +118,7 @@ def count_samples(
         by_triple = _count_matrix(triple_of, distinct.kept, distinct, len(triples))
         stratum_stacks = in_strata @ by_triple
     stratum_stacks, stacks = stratum_stacks.tocoo(), (_in_cells(triples[:, 2]) @ by_triple).tocoo()
-    kept, index_of = _numbered(stacks.col, distinct.ids)
+    used, index_of = _numbered(stacks.col, distinct.ids)
     named = [vocabulary.series[label] for label in labels.tolist()]
     return Counts(
         cells=cells,
@@ -138,8 +138,8 @@ def count_samples(
         stratum_stack_samples=stratum_stacks.data,
         stack_cells=stack_cells,
         stack_width_s=stack_window_s,
-        stacks=_named(distinct.elements, kept, vocabulary.labels),
-        stack_ids=distinct.ids[kept],
+        stacks=_named(distinct.elements, used, vocabulary.labels),
+        stack_ids=distinct.ids[used],
         stack_cell=stacks.row.astype(np.int64),
         stack_index=index_of[stacks.col],
         stack_samples=stacks.data,
@@ -179,7 +179,7 @@ def _cells(
 
 
 def _distinct_rows(*columns: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the distinct rows of parallel arrays, and which of them each row is."""
+    """Return the distinct rows of parallel arrays, and the index of each row among them."""
     rows: IntArray
     rows, of = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     return rows, of.reshape(-1).astype(np.int64)
@@ -205,7 +205,7 @@ def _count_matrix(
 
 
 def _incidence(stacks: Ragged) -> tuple[sparse.csr_array, IntArray]:
-    """Return distinct stacks × series with 1 where a stack holds a series, however often, and the series."""
+    """Return distinct stacks × series, 1 where a stack holds a series at least once, and the series."""
     labels, column = np.unique(stacks.flat, return_inverse=True)
     width = max(1, len(labels))
     count = len(stacks.starts) - 1
@@ -220,13 +220,13 @@ def _incidence(stacks: Ragged) -> tuple[sparse.csr_array, IntArray]:
 def _numbered(columns: IntArray, ids: UIntArray) -> tuple[IntArray, IntArray]:
     """Return the stacks that have samples, in the order of their ids, and each stack's index among them.
 
-    Of a stack without any it is -1.
+    The index of a stack without samples is -1.
     """
     used = np.unique(columns)
-    kept = used[np.argsort(ids[used])]
+    ordered = used[np.argsort(ids[used])]
     index_of = np.full(len(ids), -1, dtype=np.int64)
-    index_of[kept] = np.arange(len(kept))
-    return kept, index_of
+    index_of[ordered] = np.arange(len(ordered))
+    return ordered, index_of
 
 
 def _named(stacks: Ragged, chosen: IntArray, labels: Sequence[str]) -> tuple[tuple[str, ...], ...]:

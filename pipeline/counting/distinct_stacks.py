@@ -1,7 +1,7 @@
-"""The distinct stacks of a batch: found message by message, so that memory grows by what differs.
+"""The distinct stacks of a batch, collected message by message, so that memory grows with them alone.
 
-Messages of one service bring the same stacks again and again. What is made of a stack (its names, the
-series that it holds) is made once a batch; of each message only the hashes of its stacks are computed.
+Messages of one service repeat the same stacks. The names of a stack and its series are determined once per
+batch; for each message only the hashes of its stacks are computed.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ from pipeline.model import IntArray, Profile
 from pipeline.model.frames import frame_elements
 
 MAX_ELEMENTS = 2_000_000
-"""Most elements of distinct stacks that are counted at once: memory grows by about 100 bytes with each."""
+"""Most elements of distinct stacks that are counted together: each takes about 100 bytes of memory."""
 
 MAX_CHARACTERS = 1 << 26
-"""Most characters in the names of distinct stacks that are counted at once: a row of a stack spells them."""
+"""Most characters in the names of distinct stacks that are counted together: rows of stacks repeat names."""
 
 _GROUP = 2**15
-"""Elements that are hashed at once: so few that they stay in the processor's cache."""
+"""Elements that are hashed together: few enough to stay in the processor's cache."""
 
 
 class OutOfRoom(Exception):
-    """There are more distinct stacks than may be counted at once."""
+    """There are more distinct stacks than may be counted together."""
 
 
 @dataclass(slots=True)
 class StackRoom:
-    """How much distinct stacks may be, of all that is counted at once: memory grows with them."""
+    """Room left for distinct stacks that are counted together: memory grows with them."""
 
     elements: int
-    characters: int  # a row of a stack spells its names
+    characters: int  # of names, which the row of a stack repeats
 
 
 @dataclass(frozen=True, slots=True)
 class DistinctStacks:
-    """Distinct stacks of profiles, whole and as they are kept, and which of them each stack is."""
+    """Distinct stacks of profiles, whole and shortened, and the index of each stack among them."""
 
     elements: Ragged  # numbers in the vocabulary
     ids: UIntArray  # (distinct stacks,) 64-bit hashes of their elements
     whole: IntArray  # (stacks of all profiles,)
-    kept: IntArray  # (stacks of all profiles,); the same object where nothing is shortened
+    kept: IntArray  # (stacks of all profiles,); the same object as ``whole`` if nothing is shortened
     counts: IntArray  # (stacks of all profiles,) samples
-    per_profile: IntArray  # (profiles,) how many of the stacks are whose
-    shortened: tuple[int, ...]  # (profiles,) how many stacks of each are not kept as they came
+    per_profile: IntArray  # (profiles,) number of stacks
+    shortened: tuple[int, ...]  # (profiles,) number of shortened stacks
 
 
 class _Table(dict[int, int]):
-    """Numbers stacks by their hashes, and keeps the elements of each once."""
+    """Numbers of stacks by their hashes, with the elements of each distinct stack."""
 
     def __init__(self, vocabulary: Vocabulary, room: StackRoom | None) -> None:
         super().__init__()
@@ -68,21 +68,21 @@ class _Table(dict[int, int]):
         """Return the number of each stack.
 
         Raises:
-            OutOfRoom: with them there are too many.
+            OutOfRoom: there are too many stacks with these.
         """
         ids, first, of = np.unique(hashes, return_index=True, return_inverse=True)
-        known = len(self)
+        former_size = len(self)
         numbers = np.fromiter(map(self.__getitem__, ids.tolist()), dtype=np.int64, count=len(ids))
-        if len(self) > known:
-            new = stacks.take(first[numbers >= known])
+        if len(self) > former_size:
+            new = stacks.take(first[numbers >= former_size])
             self._parts.append(new)
             if self._room:
                 self._room.elements -= len(new.flat) + len(new.starts)
                 self._room.characters -= int(self._vocabulary.lengths[new.flat].sum())
                 if min(self._room.elements, self._room.characters) < 0:
                     raise OutOfRoom
-        found: IntArray = numbers[of]
-        return found
+        numbers_of_all: IntArray = numbers[of]
+        return numbers_of_all
 
     @property
     def elements(self) -> Ragged:
@@ -99,15 +99,15 @@ def find_stacks(
     Args:
         profiles: Profiles of any services and hosts.
         vocabulary: Numbers elements; grows.
-        bounds: What is kept of the stacks of each.
-        room: What they may take, from which it is taken; None for as much as they need.
+        bounds: Bounds on the stacks of each profile.
+        room: Room for the distinct stacks, reduced by what they take; None for no limit.
 
     Raises:
-        OutOfRoom: they need more.
+        OutOfRoom: they need more room.
     """
     table = _Table(vocabulary, room)
     whole: list[IntArray] = []
-    kept: list[IntArray] = []
+    bounded: list[IntArray] = []
     shortened: list[int] = []
     for group in _groups(profiles):
         stacks = _flatten(group, vocabulary)
@@ -116,19 +116,19 @@ def find_stacks(
         end = 0
         for profile in group:
             first, end = end, end + len(profile.counts)
-            own, folded = numbers[first:end], 0
+            numbers_of_profile, folded = numbers[first:end], 0
             if _may_exceed(stacks.starts[first : end + 1], vocabulary.longest, bounds):
-                own, folded = _bounded(
-                    stacks.part(first, end), own, profile.counts, vocabulary, bounds, table
+                numbers_of_profile, folded = _bounded(
+                    stacks.part(first, end), numbers_of_profile, profile.counts, vocabulary, bounds, table
                 )
-            kept.append(own)
+            bounded.append(numbers_of_profile)
             shortened.append(folded)
     all_whole = _joined(whole)
     return DistinctStacks(
         elements=table.elements,
         ids=np.fromiter(table, dtype=np.uint64, count=len(table)),
         whole=all_whole,
-        kept=_joined(kept) if any(shortened) else all_whole,
+        kept=_joined(bounded) if any(shortened) else all_whole,
         counts=_joined([profile.counts for profile in profiles]),
         per_profile=np.array([len(profile.counts) for profile in profiles], dtype=np.int64),
         shortened=tuple(shortened),
@@ -201,7 +201,7 @@ def _expand(flat: IntArray, starts: IntArray, widths: IntArray) -> tuple[IntArra
 
 
 def _may_exceed(starts: IntArray, longest: int, bounds: StackBounds) -> bool:
-    """Return whether some of a profile's stacks may have to be shortened, without a look at their names."""
+    """Return whether some of a profile's stacks may have to be shortened, without reading their names."""
     elements = int(starts[-1] - starts[0])
     if len(starts) - 1 > bounds.stacks or elements * longest > bounds.characters:
         return True
@@ -216,12 +216,12 @@ def _bounded(
     bounds: StackBounds,
     table: _Table,
 ) -> tuple[IntArray, int]:
-    """Return what the stacks of one profile are kept as, and how many of them are not kept as they came."""
+    """Return the numbers of one profile's stacks after shortening, and the number of shortened ones."""
     hashes = hash_stacks(vocabulary.hashes[stacks.flat], stacks.starts)
-    kept, folded = bounded_stacks(stacks, hashes, counts, vocabulary, bounds)
+    shortened, folded = bounded_stacks(stacks, hashes, counts, vocabulary, bounds)
     if not folded:
         return numbers, 0
-    return table.add(kept, hash_stacks(vocabulary.hashes[kept.flat], kept.starts)), folded
+    return table.add(shortened, hash_stacks(vocabulary.hashes[shortened.flat], shortened.starts)), folded
 
 
 def _joined(parts: Sequence[IntArray]) -> IntArray:

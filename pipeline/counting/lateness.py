@@ -1,4 +1,4 @@
-"""Hosts that are late by habit: by how much event time waits for them."""
+"""Hosts that are usually late, and the time that scans wait for them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, field
 
 RECENT = 5
-"""Messages of a host that say what is its habit: one that was late once is not waited for."""
+"""Messages of a host that determine its usual lateness: scans do not wait for a host that was late once."""
 
 MOST_S = 1800.0
 """Longest that scans wait. Whoever is later still is missing where they look, and is left out of both sides
@@ -22,10 +22,10 @@ class _Host:
 
 
 class HostLateness:
-    """By how much each host's messages come behind the others of their service, partition by partition.
+    """Lateness of each host's messages relative to others of their service, by partition.
 
-    Behind is measured in event time, by what has come before in the log, so that reading a backlog makes
-    nobody late. A host whose clock is behind looks the same, and is waited for the same.
+    Lateness is measured in event time, against earlier messages in the log, so that reading a backlog makes
+    no host late. A host whose clock is behind looks the same and is treated the same.
     """
 
     def __init__(self, most_s: float = MOST_S) -> None:
@@ -35,18 +35,18 @@ class HostLateness:
         self._known: Counter[tuple[str, int]] = Counter()  # hosts of each position
 
     def note(self, service: str, partition: int, host: str, start: float, end: float) -> None:
-        """Take in that a host's message of an interval has come."""
+        """Note a host's message of an interval."""
         position = (service, partition)
         latest = self._latest[position] = max(self._latest.get(position, end), end)
         key = (*position, host)
-        known = self._hosts.pop(key, None)
-        if known is None:
-            known = _Host()
+        host_state = self._hosts.pop(key, None)
+        if host_state is None:
+            host_state = _Host()
             self._known[position] += 1
-        self._hosts[key] = known
-        known.end = max(known.end, end)
-        # Up to an interval is the order in which hosts send, no lateness.
-        known.behind.append(max(latest - end - (end - start), 0.0))
+        self._hosts[key] = host_state
+        host_state.end = max(host_state.end, end)
+        # Up to an interval is due to the order in which hosts send, and is no lateness.
+        host_state.behind.append(max(latest - end - (end - start), 0.0))
         while len(self._hosts) > _MOST_HOSTS:
             (name, number, _), _ = self._hosts.popitem(last=False)
             self._drop((name, number))
@@ -57,24 +57,24 @@ class HostLateness:
             del self._known[position], self._latest[position]
 
     def forget(self, partitions: set[int]) -> None:
-        """Forget what is known of partitions, which another process may have gone on with."""
-        for position in [one for one in self._latest if one[1] in partitions]:
+        """Forget the hosts of partitions, which another process may have continued."""
+        for position in [entry for entry in self._latest if entry[1] in partitions]:
             del self._latest[position], self._known[position]
-        for key in [one for one in self._hosts if one[1] in partitions]:
+        for key in [entry for entry in self._hosts if entry[1] in partitions]:
             del self._hosts[key]
 
     def waits(self) -> dict[tuple[str, int], tuple[float, int]]:
-        """Return how long event time waits and how many hosts are late, by service and partition.
+        """Return the seconds that event time waits and the number of late hosts, by service and partition.
 
-        Hosts beyond the bound, and those that have fallen silent, are not waited for.
+        It does not wait for hosts beyond the bound, nor for silent ones.
         """
-        found: dict[tuple[str, int], tuple[float, int]] = {}
+        by_position: dict[tuple[str, int], tuple[float, int]] = {}
         for (service, partition, _), host in self._hosts.items():
             habit = min(host.behind) if len(host.behind) == RECENT else 0.0
             if habit <= 0:
                 continue
             position = (service, partition)
-            wait_s, late = found.get(position, (0.0, 0))
+            wait_s, late = by_position.get(position, (0.0, 0))
             awaited = habit <= self._most_s and self._latest[position] - host.end <= 2 * self._most_s
-            found[position] = (max(wait_s, habit) if awaited else wait_s, late + 1)
-        return found
+            by_position[position] = (max(wait_s, habit) if awaited else wait_s, late + 1)
+        return by_position

@@ -1,4 +1,4 @@
-"""Reads YAML files against pydantic models, so that a mistake is named by file and key in one line."""
+"""Validation of YAML files by pydantic models, with one line per mistake that names file and key."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KINDS = {
     **dict.fromkeys(("tuple_type", "list_type", "frozen_set_type"), "should be a list"),
     **dict.fromkeys(("dict_type", "mapping_type", "model_type"), "should be a mapping"),
 }
-"""What YAML calls the kinds of values that pydantic names by Python's types."""
+"""YAML's names of the kinds of values, by pydantic's names, which are Python's types."""
 
 _WORDS = {
     "Field required": "is missing",
@@ -45,7 +45,7 @@ _WORDS = {
     "should be a valid boolean": "should be true or false",
     "should be a valid string": "should be text",
 }
-"""What pydantic says, in the words of people."""
+"""Pydantic's messages in plain words."""
 
 
 class _CheckedLoader(yaml.SafeLoader):
@@ -171,9 +171,9 @@ def validate(model: type[Model], raw: object, where: str) -> Model:
     try:
         return model.model_validate(raw, by_alias=True, by_name=False)  # one spelling per key
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
+        errors = error.errors(include_url=False, include_input=False)
         # A misspelt key also leaves the right one missing: what stands there is named, not what does not.
-        first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
+        first = next((entry for entry in errors if entry["type"] == "extra_forbidden"), errors[0])
         key = ".".join(str(part) for part in first["loc"])
         message = _plain(first["msg"])
         if first["type"] == "extra_forbidden":
@@ -190,7 +190,7 @@ def validate(model: type[Model], raw: object, where: str) -> Model:
 
 
 def _plain(message: str) -> str:
-    """Write what pydantic says of a value as everything else is written here."""
+    """Rewrite a message of pydantic in the style of other messages."""
     text = message.removeprefix("Value error, ").removeprefix("Input ").partition(", unable to parse")[0]
     return _WORDS.get(text, text)
 
@@ -198,11 +198,11 @@ def _plain(message: str) -> str:
 def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
     """Return in words which keys are allowed at a place in a file, and which of them was meant."""
     *above, key = location
-    for found in _models_at(model, tuple(above)):
-        known = sorted(_fields(found))
-        near = get_close_matches(str(key), known, n=1)
-        hint = f" (did you mean {near[0]}?)" if near and len(known) > 1 else ""
-        return f"; known keys are {listed(known)}{hint}"
+    for candidate in _models_at(model, tuple(above)):
+        names = sorted(_fields(candidate))
+        near = get_close_matches(str(key), names, n=1)
+        hint = f" (did you mean {near[0]}?)" if near and len(names) > 1 else ""
+        return f"; known keys are {listed(names)}{hint}"
     return ""
 
 

@@ -1,13 +1,13 @@
-"""Bounded decompression of batches of messages; one that cannot be unpacked stops nobody.
+"""Bounded decompression of batches of messages; a batch that cannot be unpacked stops no worker.
 
-A broker bounds a batch as it is sent, compressed; a few kilobytes of zstd unpack to gigabytes. And a broker
-takes batches that the client library then fails on, again at every try: damaged compression, the name of a
-header that is no UTF-8. Either would end every worker that reads the partition. Here such a batch becomes one
-message that says what was wrong, at the batch's last offset, and goes the way of every message that cannot be
-used: to the dead letters. The batch itself stays in the log.
+A broker bounds the compressed size of a batch, but a few kilobytes of zstd can unpack to gigabytes. A broker
+also accepts batches on which the client library fails at every try: damaged compression, or a header's name
+that is not UTF-8. Either would stop every worker that reads the partition. Here such a batch becomes one
+message with the error, at the batch's last offset, which becomes a dead letter like every message that cannot
+be used. The batch itself stays in the log.
 
-And what is unpacked is handed out in portions: a megabyte as it was sent may hold a hundred messages of four,
-and the library gives all that it has at once.
+Unpacked messages are returned in portions: a compressed megabyte may hold a hundred messages of four
+megabytes, and the library returns all of them at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pipeline.files.unpacking import UnpackError, gunzip, unlz4, unsnappy, unzst
 from pipeline.messages.fields import UNREADABLE
 
 MAX_BATCH_BYTES = 64 * 1024**2
-"""Most that a batch may unpack to: four messages of the largest size. Producers make smaller ones."""
+"""Most bytes of an unpacked batch: four messages of the largest size. Producers make smaller batches."""
 
 MAX_POLL_BYTES = 8 * 1024**2
 """A poll takes no further message of a partition once it has so much of it.
@@ -37,7 +37,7 @@ Decode = Callable[[Any], bytes]
 
 @dataclass(frozen=True, slots=True)
 class _StandIn:
-    """The one message that stands for a batch; the attributes are those of the library's records."""
+    """The message that stands for a batch; its attributes are those of the library's records."""
 
     offset: int
     timestamp: int
@@ -65,12 +65,12 @@ class _Batch:
     def __iter__(self) -> Iterator[Any]:
         try:
             yield from self._batch
-        except Exception as error:  # whatever a hostile batch makes of the library
+        except Exception as error:  # any error that a hostile batch causes in the library
             yield self._stand_in(error)
 
     def _stand_in(self, error: Exception) -> _StandIn:
         last = self._batch.next_offset - 1
-        first = getattr(self._batch, "base_offset", last)  # the first format has no such things
+        first = getattr(self._batch, "base_offset", last)  # the first format has no such attribute
         reason = str(error) if isinstance(error, UnpackError) else f"{type(error).__name__}: {error}"
         return _StandIn(
             offset=last,
@@ -82,7 +82,7 @@ class _Batch:
 
 
 class GuardedRecords:
-    """What a fetch returned, batch by batch, in place of the library's MemoryRecords."""
+    """The result of a fetch, batch by batch, instead of the library's MemoryRecords."""
 
     __slots__ = ("_records",)
 
@@ -90,21 +90,21 @@ class GuardedRecords:
         self._records = MemoryRecords(data)
 
     def size_in_bytes(self) -> int:
-        """Return how much is left of what was fetched."""
+        """Return the bytes left of the fetched data."""
         return int(self._records.size_in_bytes())
 
     def has_next(self) -> bool:
-        """Return whether another whole batch is there."""
+        """Return whether another whole batch follows."""
         return bool(self._records.has_next())
 
     def next_batch(self) -> _Batch | None:
-        """Return the next batch, None behind the last."""
+        """Return the next batch; None after the last."""
         batch = self._records.next_batch()
         return None if batch is None else _Batch(batch)
 
 
 class BoundedResult(fetcher.FetchResult):  # type: ignore[misc]
-    """What is left of a fetch of one partition, taken in portions bounded by their bytes."""
+    """The rest of a fetch of one partition, taken in portions of bounded size."""
 
     def getall(self, max_records: int | None = None) -> list[Any]:
         """Return the next messages: at least one if there are any."""
@@ -120,9 +120,9 @@ class BoundedResult(fetcher.FetchResult):  # type: ignore[misc]
 
 
 def guard_batches(max_bytes: int = MAX_BATCH_BYTES) -> None:
-    """Bound what consumers of this process unpack and take at once, and let no batch fail one.
+    """Bound the data that consumers of this process unpack and take at once, and guard them from bad batches.
 
-    The library has no setting for any of it, so its functions are replaced; to call again sets another bound.
+    The library has no setting for that, so its functions are replaced; another call sets another bound.
     """
     decoders: dict[str, Decode] = {
         "gzip_decode": lambda data: gunzip(data, max_bytes),

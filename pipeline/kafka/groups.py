@@ -1,4 +1,4 @@
-"""Consumer groups: members, committed offsets against what topics hold, sole membership."""
+"""Consumer groups: members, lag by committed offsets, sole membership."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """One topic: how many messages it keeps, and the time of the newest one (None if it keeps none)."""
+    """One topic: the number of messages it keeps, and the newest one's time (None if it keeps none)."""
 
     messages: int
     newest: float | None
@@ -43,7 +43,7 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class GroupReading:
-    """How far a group has read its topics; the parts were asked in this order."""
+    """The progress of a group in its topics; the fields were read in this order."""
 
     ends: Mapping[TopicPartition, int]  # offset after the last message
     committed: Mapping[TopicPartition, int]  # or where a partition begins, if that is later
@@ -51,29 +51,29 @@ class GroupReading:
 
 
 async def group_reading(broker: Broker, group: str, inputs: Sequence[Topic], output: Topic) -> GroupReading:
-    """Return how far a group has read its topics, and where what it wrote meanwhile ends.
+    """Return the progress of a group in its input topics, and the end of its output topic after that.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
         ConfigError: it refuses us, or a topic does not exist.
     """
-    there = await existing_partitions(broker, [*inputs, output])
-    written = [each for each in there if each.topic == output.name]
-    read = [each for each in there if each.topic != output.name]
+    partitions = await existing_partitions(broker, [*inputs, output])
+    written = [partition for partition in partitions if partition.topic == output.name]
+    read = [partition for partition in partitions if partition.topic != output.name]
     async with open_reader(broker) as reader, admin_client(broker) as client:
         ends, first = await reader.end_offsets(read), await reader.first_offsets(read)
         done = await committed_offsets(client, group, read)
         published = await reader.end_offsets(written)
-    committed = {each: max(first[each], done.get(each, 0)) for each in read}
-    return GroupReading(ends, committed, {each.partition: end for each, end in published.items()})
+    committed = {partition: max(first[partition], done.get(partition, 0)) for partition in read}
+    return GroupReading(ends, committed, {partition.partition: end for partition, end in published.items()})
 
 
 async def require_described(broker: Broker, groups: Iterable[str]) -> None:
-    """Check that the user may ask how far these consumer groups are; where nobody logs in, everybody may.
+    """Check that the user may describe these consumer groups; without a login, everybody may.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
-        ConfigError: the user may not ask it of one of them.
+        ConfigError: the user may not describe one of them.
     """
     if broker.security.protocol == "PLAINTEXT":
         return
@@ -87,7 +87,7 @@ async def group_facts(
 ) -> dict[str, GroupFacts]:
     """Return the facts of groups, each with its logical input topics.
 
-    A group that has committed nothing of a partition is behind by all that the partition keeps.
+    The lag of a group without a committed offset in a partition is all messages that the partition keeps.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
@@ -95,28 +95,28 @@ async def group_facts(
     """
     members = await _members(broker, groups)
     every = sorted({name for names in groups.values() for name in names})
-    there = await existing_partitions(broker, [topics[name] for name in every])
-    found = {}
+    existing = await existing_partitions(broker, [topics[name] for name in every])
+    facts = {}
     async with open_reader(broker) as reader, admin_client(broker) as client:
         for group, names in groups.items():
             lag = {}
             for name in names:
-                partitions = [each for each in there if each.topic == topics[name].name]
+                partitions = [partition for partition in existing if partition.topic == topics[name].name]
                 done = await committed_offsets(client, group, partitions)
                 first, ends = await reader.first_offsets(partitions), await reader.end_offsets(partitions)
                 lag[name] = sum(max(0, ends[p] - max(first[p], done.get(p, 0))) for p in partitions)
-            found[group] = GroupFacts(None if members is None else members[group], lag)
-    return found
+            facts[group] = GroupFacts(None if members is None else members[group], lag)
+    return facts
 
 
 async def committed_offsets(
     client: AIOKafkaAdminClient, group: str, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Return the offsets that a group has committed; none of partitions of which it has committed nothing."""
-    # Each by its name: asked for all of a group, the embedded broker gives no answer that is one.
-    asked = partial(client.list_consumer_group_offsets, group, partitions=partitions)
-    found = await retried(asked)
-    return {partition: each.offset for partition, each in found.items() if each.offset >= 0}
+    """Return a group's committed offsets, without the partitions in which it has committed nothing."""
+    # Partitions are named: the embedded broker answers a request for all of a group's offsets wrongly.
+    request = partial(client.list_consumer_group_offsets, group, partitions=partitions)
+    answers = await retried(request)
+    return {partition: answer.offset for partition, answer in answers.items() if answer.offset >= 0}
 
 
 class SoleMember:
@@ -126,7 +126,7 @@ class SoleMember:
         self._consumer = consumer
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit where the group goes on."""
+        """Commit the offsets at which the group continues."""
         await self._consumer.commit(dict(offsets))
 
 
@@ -134,13 +134,13 @@ class SoleMember:
 async def sole_member(
     broker: Broker, topics: Sequence[Topic], group: str, *, taken: str, session_s: float
 ) -> AsyncIterator[SoleMember]:
-    """Be the only member of a consumer group of topics: what only one process may do at a time.
+    """Be the only member of a consumer group, so that no other process does the same work meanwhile.
 
-    A member that was killed is one for ``session_s`` more.
+    A killed process remains a member for ``session_s``.
 
     Raises:
-        ConfigError: there is another member, and what ``taken`` says of it; or there is no such topic, or the
-            broker refuses us.
+        ConfigError: there is another member (the message begins with ``taken``), there is no such topic, or
+            the broker refuses us.
         BrokerUnavailable: the broker does not answer.
     """
     partitions = await existing_partitions(broker, topics)
@@ -152,7 +152,7 @@ async def sole_member(
         session_timeout_ms=int(session_s * 1000),
         heartbeat_interval_ms=2000,
         rebalance_timeout_ms=int(session_s * 1000),
-        max_poll_interval_ms=24 * 3600 * 1000,  # it never polls: to be a member is all that it is for
+        max_poll_interval_ms=24 * 3600 * 1000,  # it never polls, it only holds the membership
     )
     async with started(member.start, member.stop, broker, timeout_s=JOIN_S):
         deadline = time.monotonic() + JOIN_S
@@ -164,7 +164,7 @@ async def sole_member(
 
 
 async def _members(broker: Broker, groups: Iterable[str]) -> dict[str, int] | None:
-    """Return how many members groups have; None from a broker that hangs up on the question."""
+    """Return the number of members of each group; None if the broker closes the connection instead."""
     try:
         async with admin_client(broker) as client:
             # One at a time: the library misreads every group of an answer but the first.
@@ -191,27 +191,27 @@ async def topic_facts(broker: Broker, topics: Topics, name: str) -> TopicFacts:
     partitions = await existing_partitions(broker, [topics[name]])
     async with open_reader(broker, max_message_bytes=topics[name].max_message_bytes) as reader:
         first, ends = await reader.first_offsets(partitions), await reader.end_offsets(partitions)
-        kept = [each for each in partitions if ends[each] > first[each]]
-        newest = await _newest(reader, {each: ends[each] - 1 for each in kept})
-    return TopicFacts(sum(ends[each] - first[each] for each in kept), newest)
+        filled = [partition for partition in partitions if ends[partition] > first[partition]]
+        newest = await _newest(reader, {partition: ends[partition] - 1 for partition in filled})
+    return TopicFacts(sum(ends[partition] - first[partition] for partition in filled), newest)
 
 
 async def _newest(reader: Reader, offsets: Mapping[TopicPartition, int]) -> float | None:
-    """Return the highest time of the messages at some offsets, as their senders gave it."""
+    """Return the latest timestamp of the messages at some offsets, as set by their senders."""
     if not offsets:
         return None
     reader.seek(offsets)
-    heard: dict[int, float] = {}
+    newest: dict[int, float] = {}
     for _ in range(POLLS):
         for entry in await reader.poll(POLL_S):
-            heard[entry.partition] = max(heard.get(entry.partition, 0.0), entry.timestamp)
-        if len(heard) == len(offsets):
+            newest[entry.partition] = max(newest.get(entry.partition, 0.0), entry.timestamp)
+        if len(newest) == len(offsets):
             break
-    return max(heard.values(), default=None)
+    return max(newest.values(), default=None)
 
 
 async def require_groups(broker: Broker, groups: Iterable[str]) -> None:
-    """Check that the user may join these consumer groups; where nobody logs in or encrypts, there is none.
+    """Check that the user may join these consumer groups; skipped without login and encryption.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
@@ -225,7 +225,7 @@ async def require_groups(broker: Broker, groups: Iterable[str]) -> None:
 
 
 async def _heartbeat(client: AIOKafkaAdminClient, group: str) -> None:
-    """Send a heartbeat of a member that does not exist: only who may join learns of it."""
+    """Send a heartbeat of a member that does not exist: a user without permission gets another error."""
     coordinator = await retried(lambda: client.find_coordinator(group))
     answer = await client._send_request(HeartbeatRequest(group, -1, ""), coordinator)
     if for_code(answer.error_code) is GroupAuthorizationFailedError:

@@ -1,4 +1,4 @@
-"""A member of a consumer group: reads what the group has not read yet, and commits what it is done with."""
+"""Member of a consumer group: it reads messages that the group has not read, and commits finished ones."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pipeline.settings.topics import Topic
 
 SESSION_S = 10.0
 REBALANCE_S = 30.0
-"""How long others wait for a member that finishes what it has begun before partitions move."""
+"""Seconds that other members wait for one to finish its work before partitions move."""
 
 Moving = Callable[[frozenset[TopicPartition]], Awaitable[None]]
-"""Is given partitions of the topics: those that are about to go, or all that there are now."""
+"""Called with partitions of the topics: those about to be revoked, or all present ones."""
 
 
 async def _nothing(_: frozenset[TopicPartition]) -> None:
@@ -35,33 +35,37 @@ class Member:
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
-        """The partitions that are this member's now."""
+        """The partitions that are assigned to this member."""
         return frozenset(self._consumer.assignment())
 
     async def poll(self, timeout_s: float) -> list[Entry]:
-        """Return what has come, in order within each partition; nothing after ``timeout_s``."""
+        """Return new messages, in order within each partition; none after ``timeout_s``."""
         with failures_of(self._broker):
             return entries_of(await self._consumer.getmany(timeout_ms=int(timeout_s * 1000)))
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit where the group goes on, by partition; of partitions that have gone nothing is committed."""
-        kept = {each: offset for each, offset in offsets.items() if each in self._consumer.assignment()}
-        if kept:
+        """Commit the next offset of each partition; revoked partitions are left out."""
+        owned = {
+            partition: offset
+            for partition, offset in offsets.items()
+            if partition in self._consumer.assignment()
+        }
+        if owned:
             with failures_of(self._broker):
-                await self._consumer.commit(kept)
+                await self._consumer.commit(owned)
 
     async def rewind(self, since: float) -> None:
-        """Go on with the first message at ``since`` (epoch seconds) or later, in every partition."""
-        asked = dict.fromkeys(self._consumer.assignment(), int(since * 1000))
+        """Continue with the first message at ``since`` (epoch seconds) or later, in every partition."""
+        times = dict.fromkeys(self._consumer.assignment(), int(since * 1000))
         with failures_of(self._broker):
-            found = await self._consumer.offsets_for_times(asked) if asked else {}
-            ends = await self._consumer.end_offsets(list(asked)) if asked else {}
-        for partition in asked:
-            at = found.get(partition)
-            self._consumer.seek(partition, ends[partition] if at is None else at.offset)
+            offsets = await self._consumer.offsets_for_times(times) if times else {}
+            ends = await self._consumer.end_offsets(list(times)) if times else {}
+        for partition in times:
+            offset = offsets.get(partition)
+            self._consumer.seek(partition, ends[partition] if offset is None else offset.offset)
 
     async def begin(self) -> None:
-        """Commit where partitions begin that the group is new to, so that a restart skips nothing."""
+        """Commit the start of partitions without a committed offset, so that a restart skips nothing."""
         with failures_of(self._broker):
             for partition in self._consumer.assignment():
                 if await self._consumer.committed(partition) is None:
@@ -70,7 +74,7 @@ class Member:
 
 
 def offsets_after(entries: Iterable[Entry]) -> dict[TopicPartition, int]:
-    """Return where a group goes on that is done with messages, in order within each partition."""
+    """Return the offsets after finished messages, which are in order within each partition."""
     return {TopicPartition(entry.topic, entry.partition): entry.offset + 1 for entry in entries}
 
 
@@ -98,8 +102,8 @@ async def open_member(
 ) -> AsyncIterator[Member]:
     """Join a consumer group of some topics.
 
-    Partitions of which the group has committed nothing are read from their end, or ``from_start``. Before
-    partitions go to others ``leaving`` is awaited, and ``arrived`` once they have come.
+    Partitions without a committed offset are read from their end, or with ``from_start`` from their start.
+    ``leaving`` is awaited before partitions are revoked, ``arrived`` after they are assigned.
 
     Raises:
         ConfigError: a topic does not exist, or the broker refuses us.

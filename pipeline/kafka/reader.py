@@ -22,7 +22,7 @@ POLL_S = 1.0
 SPAN_POLL_S = 0.5
 SILENCE_S = 60.0
 FETCH_WAIT_MS = 200
-"""How long a broker may hold a fetch back that finds nothing."""
+"""Seconds that a broker may delay the answer to a fetch without messages."""
 
 LEAST_FETCH_BYTES = 1024**2
 
@@ -48,13 +48,13 @@ class Reader:
         self._broker = broker
 
     def seek(self, starts: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions and no others from now on, each from an offset."""
+        """Read only these partitions from now on, each from its offset."""
         self._consumer.assign(list(starts))
         for partition, offset in starts.items():
             self._consumer.seek(partition, offset)
 
     async def poll(self, timeout_s: float) -> list[Entry]:
-        """Return what has come, in order within each partition; nothing after ``timeout_s``."""
+        """Return new messages, in order within each partition; none after ``timeout_s``."""
         return entries_of(await self._consumer.getmany(timeout_ms=int(timeout_s * 1000)))
 
     async def first_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -75,11 +75,13 @@ class Reader:
 
         The embedded broker answers with its oldest message, whatever the time.
         """
-        found = await self._consumer.offsets_for_times(dict.fromkeys(partitions, int(since * 1000)))
-        return {partition: None if at is None else int(at.offset) for partition, at in found.items()}
+        answers = await self._consumer.offsets_for_times(dict.fromkeys(partitions, int(since * 1000)))
+        return {
+            partition: None if answer is None else int(answer.offset) for partition, answer in answers.items()
+        }
 
     def fetched_end(self, partition: TopicPartition) -> int | None:
-        """Return the offset after the newest message as the last fetch said; None before the first one."""
+        """Return the offset after the newest message by the last fetch; None before the first fetch."""
         end = self._consumer.highwater(partition)
         return None if end is None else int(end)
 

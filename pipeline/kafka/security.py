@@ -17,10 +17,10 @@ Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 
 @dataclass(frozen=True, slots=True)
 class KafkaSecurity:
-    """How to connect to Kafka: in the clear by default, else encrypted, logged in, or both.
+    """Settings of a connection to Kafka: plain by default, else encrypted, with a login, or both.
 
-    ``context`` is there exactly if the protocol is encrypted, ``mechanism``, ``username`` and ``password``
-    exactly if it logs in.
+    ``context`` is set if and only if the protocol is encrypted; ``mechanism``, ``username`` and ``password``
+    are set if and only if it logs in.
     """
 
     protocol: Protocol = "PLAINTEXT"
@@ -31,7 +31,7 @@ class KafkaSecurity:
 
     @classmethod
     def of(cls, settings: Settings) -> KafkaSecurity:
-        """Make it of the settings, reading the certificates that they name.
+        """Build it from the settings, reading the certificates that they name.
 
         Raises:
             ConfigError: the setting that is missing, useless or wrong.
@@ -49,22 +49,22 @@ class KafkaSecurity:
 
     @property
     def encrypted(self) -> bool:
-        """Whether the connection is encrypted."""
+        """True if the connection is encrypted."""
         return self.context is not None
 
     @property
     def logs_in(self) -> bool:
-        """Whether a user logs in."""
+        """True if a user logs in."""
         return bool(self.mechanism)
 
     def arguments(self) -> dict[str, Any]:
-        """Return what clients of aiokafka take."""
-        found: dict[str, Any] = {"security_protocol": self.protocol, "ssl_context": self.context}
+        """Return the arguments of clients of aiokafka."""
+        keywords: dict[str, Any] = {"security_protocol": self.protocol, "ssl_context": self.context}
         if self.logs_in:
-            found["sasl_mechanism"] = self.mechanism
-            found["sasl_plain_username"] = self.username
-            found["sasl_plain_password"] = self.password
-        return found
+            keywords["sasl_mechanism"] = self.mechanism
+            keywords["sasl_plain_username"] = self.username
+            keywords["sasl_plain_password"] = self.password
+        return keywords
 
 
 _PROTOCOLS: dict[str, Protocol] = {
@@ -76,7 +76,7 @@ _PROTOCOLS: dict[str, Protocol] = {
 
 
 def _check_used(settings: Settings, *, encrypted: bool, logs_in: bool) -> None:
-    """Refuse a setting that would do nothing: whoever gave it believes in more safety than there is."""
+    """Refuse a setting without effect: its user would expect more security than there is."""
     useless = []
     if not encrypted:
         useless += ["broker_ca", "broker_cert", "broker_key"]
@@ -90,7 +90,7 @@ def _check_used(settings: Settings, *, encrypted: bool, logs_in: bool) -> None:
 
 
 def _context(settings: Settings) -> ssl.SSLContext:
-    """Make the TLS context: certificates and host names are always checked, TLS 1.2 is the oldest."""
+    """Build the TLS context: certificates and host names are always checked, TLS 1.2 is the least version."""
     if settings.broker_ca:
         with file_errors(f"broker_ca: {settings.broker_ca}"):
             settings.broker_ca.open("rb").close()

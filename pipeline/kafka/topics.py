@@ -21,23 +21,23 @@ from pipeline.settings.topics import Topic, Topics
 MAX_REPLICATION = 3
 
 SETTINGS = {
-    # An agent's clock may be wrong: Kafka would drop what is older than the retention by that clock, keep
-    # what is younger for too long, and refuse what is more than an hour ahead.
+    # An agent's clock may be wrong: by that clock, Kafka would drop messages older than the retention, keep
+    # younger ones for too long, and refuse those more than an hour ahead.
     "message.timestamp.type": "LogAppendTime",
-    # A replica that lacks messages never becomes the leader: what was confirmed stays.
+    # A replica that lacks messages never becomes the leader: confirmed messages stay.
     "unclean.leader.election.enable": "false",
 }
-"""What every topic is given besides what topics.yaml says of it."""
+"""Settings of every topic besides those in topics.yaml."""
 
 _MIN_REPLICAS = "min.insync.replicas"
 _APPEAR_S = 3.0  # brokers of a cluster learn of a new topic one after the other
-_CREATED_APPEAR_S = 30.0  # a loaded cluster takes its time over what it has confirmed
+_CREATED_APPEAR_S = 30.0  # a loaded cluster creates confirmed topics with a delay
 _PAUSE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Actual:
-    """A topic as the broker has it; ``replicas`` are those of the partition that has fewest."""
+    """A topic on the broker; ``replicas`` is the number of the partition with the fewest."""
 
     partitions: int
     config: Mapping[str, str]
@@ -47,27 +47,29 @@ class Actual:
 def drift(topics: Topics, actual: Mapping[str, Actual], *, brokers: int = 1) -> list[str]:
     """Return one line for each way in which the broker's topics (by name) differ from topics.yaml.
 
-    ``brokers`` is how many there are: fewer replicas than a new topic would get are a difference too.
+    ``brokers`` is their number: fewer replicas than a new topic would get are a difference too.
     """
     findings = []
     for topic in topics.values():
-        found = actual.get(topic.name)
-        if found is None:
+        existing = actual.get(topic.name)
+        if existing is None:
             findings.append(f"{topic.name}: missing")
             continue
-        if found.partitions != topic.partitions:
-            findings.append(f"{topic.name}: {found.partitions} partitions instead of {topic.partitions}")
-        if found.replicas < replication(brokers):
-            findings.append(f"{topic.name}: replication {found.replicas} instead of {replication(brokers)}")
-        for key, wanted in topic_config(topic, found.replicas).items():
-            has = found.config.get(key)
-            if has is not None and has != wanted:
-                findings.append(f"{topic.name}: {key} is {has} instead of {wanted}")
+        if existing.partitions != topic.partitions:
+            findings.append(f"{topic.name}: {existing.partitions} partitions instead of {topic.partitions}")
+        if existing.replicas < replication(brokers):
+            findings.append(
+                f"{topic.name}: replication {existing.replicas} instead of {replication(brokers)}"
+            )
+        for key, wanted in topic_config(topic, existing.replicas).items():
+            value = existing.config.get(key)
+            if value is not None and value != wanted:
+                findings.append(f"{topic.name}: {key} is {value} instead of {wanted}")
     return findings
 
 
 def shard_lines(topics: Topics) -> list[str]:
-    """Return one line for each service with partitions of its own: which ones."""
+    """Return one line for each service with partitions of its own, with their numbers."""
     lines = []
     for service in topics.shards:
         names: dict[range, list[str]] = defaultdict(list)
@@ -85,25 +87,25 @@ def _numbers(partitions: range) -> str:
 
 
 def replication(brokers: int) -> int:
-    """Return how many replicas a new topic gets: as many as there are brokers, at most three."""
+    """Return the number of replicas of a new topic: one per broker, at most three."""
     return max(1, min(MAX_REPLICATION, brokers))
 
 
 def topic_config(topic: Topic, replicas: int) -> dict[str, str]:
     """Return the settings that a topic has on the broker.
 
-    A message counts as published once all replicas in sync have it. Of three, two must be: then one broker
-    may be lost for good, and one may be away without anything standing still. Of fewer than three, one is
-    enough, or each restart of a broker would stop the flow.
+    A message counts as published once all replicas in sync have it. Of three replicas, two must be in sync:
+    then one broker may be lost for good, or be away without a stop. Of fewer than three, one is enough, or
+    each restart of a broker would stop the flow.
     """
     in_sync = 2 if replicas >= 3 else 1
     return {**topic.broker_config(), **SETTINGS, _MIN_REPLICAS: str(in_sync)}
 
 
 async def check_topics(broker: Broker | str, topics: Topics) -> list[str]:
-    """Compare the broker's topics with topics.yaml; return one line a finding.
+    """Compare the broker's topics with topics.yaml; return one line per difference.
 
-    What seems to be missing is looked for again for some seconds: the broker asked may be the last to learn.
+    Topics that seem to be missing are queried again for some seconds: the broker may not know them yet.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
@@ -120,8 +122,8 @@ async def apply_topics(broker: Broker | str, topics: Topics) -> tuple[list[str],
     Returns one line for each topic created or raised, and one for each difference that remains. A new topic
     has as many replicas as there are brokers, at most three; see ``topic_config`` for its settings.
 
-    Partitions of topics with a shared key are raised while no worker reads or writes them and all is read: a
-    service moves to another partition, and would overtake what waits in the former one.
+    Partitions of topics with a shared key are raised only while no worker reads or writes them and all
+    messages are read: a service moves to another partition, and would overtake messages in the former one.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
@@ -140,7 +142,7 @@ async def apply_topics(broker: Broker | str, topics: Topics) -> tuple[list[str],
         obstacles = await _obstacles(as_broker(broker), topics, held) if held else []
         if not obstacles:  # else none: workers need all as in one topics.yaml
             created += await _raise_partitions(client, topics, few)
-        # Each question may go to another broker: what is compared is what one of them knows in full.
+        # Each query may go to another broker: the comparison uses the full answer of one of them.
         actual = await _appeared(
             client, topics, settings=True, patience_s=_CREATED_APPEAR_S if created else _APPEAR_S
         )
@@ -148,10 +150,10 @@ async def apply_topics(broker: Broker | str, topics: Topics) -> tuple[list[str],
 
 
 async def require_topics(broker: Broker | str, topics: Topics, names: Iterable[str]) -> None:
-    """Check that these topics are there with their partitions.
+    """Check that these topics exist with their partitions.
 
-    Others may be missing: a worker that is upgraded before `smidgen topics apply` ran works without a topic
-    that is new and not its own.
+    Other topics may be missing: a worker that is upgraded before `smidgen topics apply` ran works without a
+    new topic that it does not use.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
@@ -162,13 +164,13 @@ async def require_topics(broker: Broker | str, topics: Topics, names: Iterable[s
     async with admin_client(broker) as client:
         actual = await _appeared(client, wanted)
     for topic in wanted.values():
-        found = actual.get(topic.name)
-        if found is None:
+        existing = actual.get(topic.name)
+        if existing is None:
             raise ConfigError(f"topic {topic.name} is missing on {broker}: run `smidgen topics apply`")
-        if found.partitions != topic.partitions:
+        if existing.partitions != topic.partitions:
             raise ConfigError(
-                f"topic {topic.name} has {found.partitions} partitions instead of {topic.partitions}: see "
-                f"`smidgen topics {'apply' if found.partitions < topic.partitions else 'check'}`"
+                f"topic {topic.name} has {existing.partitions} partitions instead of {topic.partitions}: see "
+                f"`smidgen topics {'apply' if existing.partitions < topic.partitions else 'check'}`"
             )
 
 
@@ -196,17 +198,17 @@ async def _create(client: AIOKafkaAdminClient, missing: list[Topic]) -> list[str
 
 
 async def _obstacles(broker: Broker, topics: Topics, held: list[str]) -> list[str]:
-    """Return what has to be done before topics with a shared key (logical names) get more partitions."""
+    """Return the steps required before topics with a shared key (logical names) get more partitions."""
     groups = {topics.group(stage): topics.inputs(stage) for stage in topics.stages}
     facts = await group_facts(broker, topics, groups)
     first = topics[held[0]].name
     running, behind = [], []
     for stage in topics.stages:
-        known = facts[topics.group(stage)]
+        group = facts[topics.group(stage)]
         touched = [name for name in held if stage in (*topics[name].readers, *topics[name].writers)]
-        if touched and known.members != 0:
+        if touched and group.members != 0:
             running.append(stage)
-        waiting = sum(known.lag[name] for name in topics.inputs(stage) if name in topics.shared_key)
+        waiting = sum(group.lag[name] for name in topics.inputs(stage) if name in topics.shared_key)
         if waiting:
             behind.append(f"{stage} has {waiting} messages to read")
     if behind:
@@ -218,7 +220,7 @@ async def _obstacles(broker: Broker, topics: Topics, held: list[str]) -> list[st
 
 
 async def _raise_partitions(client: AIOKafkaAdminClient, topics: Topics, few: Mapping[str, int]) -> list[str]:
-    """Raise topics (logical names) that have few partitions; return one line for each."""
+    """Raise the partitions of topics (logical names) that have too few; return one line for each."""
     if not few:
         return []
     wanted = {topics[logical].name: NewPartitions(topics[logical].partitions) for logical in few}
@@ -246,7 +248,7 @@ async def _appeared(
     settings: bool = False,
     patience_s: float = _APPEAR_S,
 ) -> dict[str, Actual]:
-    """Return the topics once all are there, or as they are after a while."""
+    """Return the topics once all exist, or their state after a while."""
     deadline = time.monotonic() + patience_s
     while True:
         actual = await _actual(client, topics, settings=settings)
@@ -272,13 +274,13 @@ async def _described(
     # Seeing settings is a right of its own, which workers need not have.
     configs = await _configs(client, names) if settings else {}
     return {
-        str(found["topic"]): Actual(
-            partitions=len(found["partitions"]),
-            config=configs.get(str(found["topic"]), {}),
-            replicas=min((len(partition["replicas"]) for partition in found["partitions"]), default=0),
+        str(description["topic"]): Actual(
+            partitions=len(description["partitions"]),
+            config=configs.get(str(description["topic"]), {}),
+            replicas=min((len(partition["replicas"]) for partition in description["partitions"]), default=0),
         )
-        for found in await client.describe_topics(names)
-        if for_code(found["error_code"]) is not UnknownTopicOrPartitionError
+        for description in await client.describe_topics(names)
+        if for_code(description["error_code"]) is not UnknownTopicOrPartitionError
     }
 
 

@@ -23,19 +23,19 @@ class _Attempt:
     parts: tuple[Scan, ...]
 
     def is_of(self, scan: Scan) -> bool:
-        """Say whether a part is of the same cut of the same scan."""
+        """Return whether a part is of the same cut of the same scan."""
         mine = self.parts[0]
-        ours, theirs = ((one.attempt, one.parts, one.start, one.end) for one in (mine, scan))
+        ours, theirs = ((part.attempt, part.parts, part.start, part.end) for part in (mine, scan))
         return ours == theirs
 
 
 class ScanAssembler:
-    """Collects the numbered parts of the scans of one topic.
+    """Collector of the numbered parts of the scans of one topic.
 
-    A publisher writes the parts of a scan in order into one partition, and after a crash its successor writes
-    all of them again, perhaps while it is still writing itself. Each part says by its attempt which cut it is
-    of, and only parts of one attempt are put together. Once a scan is whole, attempts of its service and
-    workload that began before it are dropped: who wrote them is dead, or has been replaced.
+    A publisher writes the parts of a scan in order into one partition. After a crash its successor writes all
+    of them again, perhaps while the first still writes. The attempt of a part identifies the cut, and only
+    parts of one attempt are assembled. Once a scan is whole, earlier attempts of its service and workload are
+    dropped: their publisher is dead, or has been replaced.
 
     Parts of former versions have no attempt. Among those part 0 begins anew, and a part that does not
     continue what is open is a leftover.
@@ -45,9 +45,9 @@ class ScanAssembler:
         self._open: dict[_Key, list[_Attempt]] = {}  # those that began first are first
 
     def add(self, record: Record) -> Record | None:
-        """Take a record in the order of its partition; return it, or its scan once that is whole, or None.
+        """Add a record, in the order of its partition; return it, or its whole scan, or None.
 
-        A joined scan stands at the offset of its last part. Payloads that are not scans pass through.
+        An assembled scan has the offset of its last part. Payloads that are not scans pass through.
         """
         scan = record.payload
         if not isinstance(scan, Scan):
@@ -64,43 +64,43 @@ class ScanAssembler:
 
     def held_from(self, partition: int) -> int | None:
         """Return the lowest offset of a partition that waits for further parts; None if nothing waits."""
-        firsts = (found[0].first for (number, _, _), found in self._open.items() if number == partition)
+        firsts = (attempts[0].first for (number, _, _), attempts in self._open.items() if number == partition)
         return min(firsts, default=None)
 
     def forget(self) -> None:
-        """Drop everything that is open: it will be delivered again."""
+        """Drop all incomplete scans: their parts will be delivered again."""
         self._open.clear()
 
     def _taken(self, key: _Key, offset: int, scan: Scan) -> _Attempt | None:
         """Return the attempt that a part continues or begins; None if it does neither."""
-        found = self._open.get(key, [])
-        for position, known in enumerate(found):
-            if _is_continued(known, scan):
-                # What two publishers write of one attempt is the same: either may bring the next part.
-                if scan.part != len(known.parts):
+        attempts = self._open.get(key, [])
+        for position, attempt in enumerate(attempts):
+            if _is_continued(attempt, scan):
+                # Two publishers write the same parts of one attempt: either may bring the next part.
+                if scan.part != len(attempt.parts):
                     return None
-                found[position] = replace(known, parts=(*known.parts, scan))
-                return found[position]
+                attempts[position] = replace(attempt, parts=(*attempt.parts, scan))
+                return attempts[position]
         if scan.part:
             return None
         begun = _Attempt(offset, (scan,))
-        kept = [one for one in found if scan.attempt or one.parts[0].attempt]
-        self._open[key] = [*kept[-MAX_OPEN + 1 :], begun]
+        open_attempts = [candidate for candidate in attempts if scan.attempt or candidate.parts[0].attempt]
+        self._open[key] = [*open_attempts[-MAX_OPEN + 1 :], begun]
         return begun
 
     def _drop_until(self, key: _Key, offset: int) -> None:
         """Drop the attempts that began up to an offset."""
-        left = [one for one in self._open.pop(key, []) if one.first > offset]
+        left = [attempt for attempt in self._open.pop(key, []) if attempt.first > offset]
         if left:
             self._open[key] = left
 
 
 def _is_continued(attempt: _Attempt, scan: Scan) -> bool:
-    """Say whether a part is one of an attempt's; part 0 of a former version begins another one."""
+    """Return whether a part belongs to an attempt; part 0 of a former version begins another one."""
     return attempt.is_of(scan) and bool(scan.attempt or scan.part)
 
 
 def whole_scans(records: Iterable[Record]) -> list[Record]:
-    """Return records that are in order and complete, the parts of each scan put together."""
+    """Return records, which are in order and complete, with the parts of each scan assembled."""
     assembler = ScanAssembler()
     return [whole for record in records if (whole := assembler.add(record)) is not None]

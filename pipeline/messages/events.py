@@ -1,7 +1,7 @@
-"""What leaves: regression events as CloudEvents 1.0.
+"""Regression events as CloudEvents 1.0.
 
-An event stays below MAX_EVENT_BYTES: lists and texts that grow with a service or a change are cut, each at
-its own room, so that no part crowds out another. What was cut says so, and stands whole in the store.
+An event has at most MAX_EVENT_BYTES: lists and texts that grow with a service or a change are cut, each at
+a limit of its own. A field states that a part was cut; the store has it whole.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ UPDATED: Literal["smidgen.regression.updated"] = "smidgen.regression.updated"
 RESOLVED: Literal["smidgen.regression.resolved"] = "smidgen.regression.resolved"
 
 MAX_EVENT_BYTES = 256 * 1024
-"""No event is larger, however long names are: the parts below, and the longest names in what is left."""
+"""Bound on the size of an event: room for all parts that follow, and for the longest names."""
 
-GROUP_BYTES = 64 * 1024  # some 250 series: more than a person looks at
+GROUP_BYTES = 64 * 1024  # about 250 series: more than a person reads
 SUSPECTS_BYTES = 96 * 1024
 STACKS_BYTES = 24 * 1024
 DOMAINS_BYTES = 8 * 1024
@@ -46,10 +46,10 @@ _TYPES: Mapping[UpdateKind, str] = {"updated": UPDATED, "resolved": RESOLVED}
 
 
 def regression_id(service: str, workload: str, candidate: Candidate, scan_end: float) -> str:
-    """Derive an event's id from its content: which series of which scan.
+    """Derive an event's id from its series and scan.
 
-    The estimates (change time, levels) are left out, so that a scan that is repeated after a crash with
-    late samples in it still gives the same id.
+    Estimates (change time, levels) are left out, so that a scan that is repeated after a crash, with late
+    samples, still derives the same id.
     """
     content = orjson.dumps(
         [service, workload, candidate.metric_kind, candidate.metric, candidate.kind, scan_end]
@@ -58,9 +58,10 @@ def regression_id(service: str, workload: str, candidate: Candidate, scan_end: f
 
 
 def update_id(update: Update) -> str:
-    """Derive the id of an update: which regression, what became of it, which scan.
+    """Derive the id of an update from its regression, type and scan.
 
-    Series of any workload may join a regression, and scans of two may end at the same time.
+    The workload is part of it for joined series: they may be of any workload, and scans of two workloads may
+    end at the same time.
     """
     joins = update.kind == "updated" and update.escalated is None
     scan = [update.time, update.workload] if joins else [update.time]
@@ -91,32 +92,32 @@ def regression_event(regression: Regression, scan: Scan | None = None) -> dict[s
         **({"scan": windows_to_json(scan)} if scan else {}),
     )
     attributes = _attributes(regression.id, regression.service, candidate, regression.detected_time)
-    # The type stands third, as it always has.
+    # The type stays third, for compatibility.
     return {"specversion": "1.0", "id": regression.id, "type": DETECTED, **attributes, "data": data}
 
 
 def late_event(event: Mapping[str, Any], regression: Regression, joined: int = 0) -> dict[str, Any]:
-    """Return the event of a regression that was silent so far, as it is reported now.
+    """Return the event of a formerly silenced regression, as it is reported now.
 
     Args:
-        event: As it would have been when the regression was found.
-        regression: As it is now: ``detected_time`` is the end of the scan that reports it.
-        joined: How many series have joined it since.
+        event: The event that the regression would have had when it was found.
+        regression: Its present state; ``detected_time`` is the end of the scan that reports it.
+        joined: Number of series that have joined it since.
     """
-    candidate, found = regression.candidate, event["data"]
+    candidate, data = regression.candidate, event["data"]
     now = {
         "detected_time": to_iso(regression.detected_time),
         **{"after": candidate.after, "delta": candidate.delta, "relative": _relative(candidate)},
         "group": fitting([_member(member) for member in candidate.group], GROUP_BYTES),
-        "group_size": found["group_size"] + joined,
+        "group_size": data["group_size"] + joined,
         "passed": fitting([decision_to_json(decision) for decision in candidate.passed], PASSED_BYTES),
         **_silences(regression.silences),
     }
-    return {**event, "time": to_iso(regression.detected_time), "data": {**found, **now}}
+    return {**event, "time": to_iso(regression.detected_time), "data": {**data, **now}}
 
 
 def update_event(update: Update) -> dict[str, Any]:
-    """Return what has become of a regression as a CloudEvent (structured mode).
+    """Return an update of a regression as a CloudEvent (structured mode).
 
     Metric, kind, ``before`` and ``after`` are those of the regression as it was reported; ``level`` and
     ``change_time`` are new.
@@ -143,7 +144,7 @@ def update_event(update: Update) -> dict[str, Any]:
 
 
 def windows_to_json(scan: Scan) -> dict[str, Any]:
-    """Return where the windows of a scan lie."""
+    """Return the bounds of the windows of a scan."""
     silent = {"silent_partitions": scan.silent_partitions} if scan.silent_partitions else {}
     return written(shapes.ScanWindows, scan, **silent)
 
@@ -154,7 +155,7 @@ def encode_event(event: Mapping[str, Any]) -> bytes:
 
 
 def decode_event(value: bytes | None) -> dict[str, Any]:
-    """Decode a CloudEvent and check what every event has.
+    """Decode a CloudEvent and check the attributes that every event has.
 
     Raises:
         InvalidMessage: the attribute that is missing or wrong.
@@ -180,8 +181,8 @@ def _attributes(event_id: str, service: str, candidate: Candidate, time: float) 
 
 
 def _silences(applied: Sequence[AppliedSilence]) -> dict[str, Any]:
-    """Return silences as a field, none where there are none."""
-    return {"silences": [_silence(one) for one in applied]} if applied else {}
+    """Return silences as a field, or no field without silences."""
+    return {"silences": [_silence(silence) for silence in applied]} if applied else {}
 
 
 def _silence(applied: AppliedSilence) -> dict[str, Any]:
@@ -198,37 +199,37 @@ def _silence(applied: AppliedSilence) -> dict[str, Any]:
 
 
 def _interval(candidate: Candidate) -> dict[str, Any]:
-    """Return the interval of the change time as a field, none where a former version found the candidate."""
-    found = candidate.change_time_interval
-    return {"change_time_interval": [to_iso(edge) for edge in found]} if found else {}
+    """Return the interval of the change time as a field; candidates of former versions have none."""
+    interval = candidate.change_time_interval
+    return {"change_time_interval": [to_iso(edge) for edge in interval]} if interval else {}
 
 
 def _senders(candidate: Candidate) -> dict[str, list[str]]:
-    """Return the one label where a regression holds and the releases that make it, as far as known."""
-    found: dict[str, list[str]] = {}
-    for one in candidate.passed:
-        if one.subjects and (field := step_of(one.step).event_field):
-            found.setdefault(field, []).extend(one.subjects)
-    return found
+    """Return the label that holds the regression and the releases that cause it, as far as decisions say."""
+    by_field: dict[str, list[str]] = {}
+    for decision in candidate.passed:
+        if decision.subjects and (field := step_of(decision.step).event_field):
+            by_field.setdefault(field, []).extend(decision.subjects)
+    return by_field
 
 
 def _requests(candidate: Candidate) -> dict[str, Any]:
-    """Return the types of requests that cost more in a new release as a field, none where none was found."""
-    found = [
+    """Return the types of requests that cost more in a new release as a field, or no field without any."""
+    requests = [
         written(
             shapes.CostlierRequests,
-            one,
-            or_types=list(one.or_types),
-            **({"likely": one.likely} if one.likely else {}),
+            request_type,
+            or_types=list(request_type.or_types),
+            **({"likely": request_type.likely} if request_type.likely else {}),
         )
-        for one in candidate.costlier_requests
+        for request_type in candidate.costlier_requests
     ]
-    return {"requests": found} if found else {}
+    return {"requests": requests} if requests else {}
 
 
 def _explanations(regression: Regression) -> dict[str, Any]:
-    found = [written(shapes.SetupExplanation, explanation) for explanation in regression.explanations]
-    return {"explanations": found} if found else {}
+    explanations = [written(shapes.SetupExplanation, setup) for setup in regression.explanations]
+    return {"explanations": explanations} if explanations else {}
 
 
 def _member(candidate: Candidate) -> dict[str, Any]:
@@ -236,12 +237,12 @@ def _member(candidate: Candidate) -> dict[str, Any]:
 
 
 def _relative(candidate: Candidate) -> float | None:
-    """Return the relative change; None for what was not there before, since JSON has no infinity."""
+    """Return the relative change; None if it is infinite, which JSON cannot hold."""
     return candidate.relative if math.isfinite(candidate.relative) else None
 
 
 def _waste_servers(regression: Regression) -> float | None:
-    """Return delta × servers: a share of the CPU of all servers is as many of them at work for it alone."""
+    """Return delta × servers: the number of servers whose whole CPU the regression uses."""
     if regression.servers is None or not is_gcpu(regression.candidate.metric_kind):
         return None
     return regression.candidate.delta * regression.servers
@@ -265,8 +266,8 @@ def _switched_change(change: Change) -> dict[str, Any]:
 
 
 def _reported_change(change: Change) -> dict[str, Any]:
-    """Return a change without its diff, long texts and lists cut: an event names it, the store has it."""
+    """Return a change without its diff, with long texts and lists cut; the store has all of it."""
     texts = {name: getattr(change, name)[:most] for name, most in _LONGEST.items()}
     lists = {name: fitting(getattr(change, name), NAMES_BYTES) for name in _LISTS}
-    is_cut = any(len(kept) < len(getattr(change, name)) for name, kept in (texts | lists).items())
+    is_cut = any(len(shown) < len(getattr(change, name)) for name, shown in (texts | lists).items())
     return written(shapes.ReportedChange, change, **texts, **lists, **({"cut": True} if is_cut else {}))

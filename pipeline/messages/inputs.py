@@ -1,4 +1,4 @@
-"""What arrives from outside: profiles, metrics, changes and what people say."""
+"""Messages from outside: profiles, metrics, changes, and feedback of people."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from pipeline.model.units import DAY_S, HOUR_S
 MAX_INTERVAL_S = DAY_S
 
 MAX_ELEMENTS = 2**23
-"""Most frames and annotations in all stacks of a profile: about as many as a message of 16 MiB can spell."""
+"""Most frames and annotations in all stacks of a profile: about as many as a message of 16 MiB can hold."""
 
 MAX_FRAME_ANNOTATIONS = 16
 """Most annotations of one frame; each is an element of every stack with that frame."""
 
 NEVER_S = fields.LATEST_S
-"""Stands in columns for a moment that does not come."""
+"""Value in columns for a time that never comes."""
 
 _MOMENTS = ("start", "end", "removed")  # of a silence
 
 FUTURE_S = HOUR_S
-"""How far ahead of the receiver's clock a message may be: a later one would end every window early."""
+"""Seconds by which a message may be ahead of the receiver's clock: a later one would end windows early."""
 
 
 def encode_profile(profile: Profile) -> bytes:
@@ -82,7 +82,7 @@ def decode_profile(value: bytes | None, *, now: float | None = None) -> Profile:
     profile = read(
         Profile,
         {
-            **{name: given for name, given in raw.items() if name != "stacks"},
+            **{name: item for name, item in raw.items() if name != "stacks"},
             "stack_frames": stack_frames,
             "stack_starts": stack_starts,
             "counts": _counts(fields.listing(raw, "counts"), len(stack_starts) - 1),
@@ -99,7 +99,7 @@ def encode_metric_points(points: MetricPoints) -> bytes:
     message: dict[str, Any] = {"service": points.service, "metric": points.metric, "points": pairs}
     if points.setup:
         message["setup"] = True
-    message |= {name: said for name, said in plain(points.metadata).items() if said}
+    message |= {name: text for name, text in plain(points.metadata).items() if text}
     if points.id:
         message["id"] = points.id
     return orjson.dumps(message)
@@ -114,8 +114,8 @@ def decode_metric_points(value: bytes | None, *, now: float | None = None) -> Me
     raw = check(shapes.MetricPoints, fields.parse_object(value, max_depth=None))
     timestamps, values = _points(fields.listing(raw, "points"))
     not_ahead(float(timestamps.max()), "points", now)
-    given = {name: item for name, item in raw.items() if name != "points"}
-    return read(MetricPoints, {**given, "timestamps": timestamps, "values": values})
+    other_fields = {name: item for name, item in raw.items() if name != "points"}
+    return read(MetricPoints, {**other_fields, "timestamps": timestamps, "values": values})
 
 
 def encode_change(change: Change) -> bytes:
@@ -138,7 +138,7 @@ def decode_change(value: bytes | None, *, now: float | None = None) -> Change:
 
 
 def change_to_row(change: Change) -> dict[str, Any]:
-    """Return a change as a row of the table ``changes``: lists of records are JSON in texts there."""
+    """Return a change as a row of the table ``changes``, where lists of records are JSON texts."""
     row = plain(change)
     return row | {name: orjson.dumps(row[name]).decode() if row[name] else "" for name in _TEXTS}
 
@@ -154,12 +154,14 @@ _TEXTS = ("expected", "routes")
 
 def encode_silence(silence: Silence) -> bytes:
     """Encode an expectation or a mute; the inverse of decode_feedback."""
-    given = {name: value for name, value in plain(silence).items() if value}
-    return orjson.dumps({name: value for name, value in given.items() if (name, value) != ("measure", "cpu")})
+    filled = {name: value for name, value in plain(silence).items() if value}
+    return orjson.dumps(
+        {name: value for name, value in filled.items() if (name, value) != ("measure", "cpu")}
+    )
 
 
 def with_id(silence: Silence) -> Silence:
-    """Return a silence under an id of its content, unless it has one."""
+    """Return a silence with an id, derived from its content unless it has one."""
     if silence.id:
         return silence
     prefix = "expect" if silence.kind == "expected" else "mute"
@@ -167,31 +169,31 @@ def with_id(silence: Silence) -> Silence:
 
 
 def encode_feedback(said: Silence | Verdict) -> bytes:
-    """Encode what a person says of regressions; the inverse of decode_feedback."""
+    """Encode a silence or a verdict; the inverse of decode_feedback."""
     return encode_verdict(said) if isinstance(said, Verdict) else encode_silence(said)
 
 
 def feedback_message(said: Silence | Verdict) -> Outgoing:
-    """Return what a person said as a message, keyed by its service."""
+    """Return a silence or a verdict as a message, keyed by its service."""
     return Outgoing("feedback", said.service, encode_feedback(said))
 
 
 def decode_feedback(value: bytes | None, *, now: float | None = None) -> Silence | Verdict:
-    """Decode and check what a person says of regressions: an expectation, a mute or a verdict.
+    """Decode and check the feedback of a person: an expectation, a mute or a verdict.
 
     Raises:
         InvalidMessage: the field that is missing or wrong.
     """
-    given = fields.parse_object(value, max_depth=None)
-    if check(shapes.Feedback, given)["kind"] == "verdict":
-        verdict = verdict_from_json(given)
+    parsed = fields.parse_object(value, max_depth=None)
+    if check(shapes.Feedback, parsed)["kind"] == "verdict":
+        verdict = verdict_from_json(parsed)
         not_ahead(verdict.time, "time", now)
         return verdict
-    raw = check(shapes.Silence, given)
+    raw = check(shapes.Silence, parsed)
     not_ahead(raw["time"], "time", now)
-    found = read(Silence, {**raw, "start": raw.get("start") or raw["time"], "cost": raw.get("cost") or 0.0})
-    _check_silence(found)
-    return found
+    silence = read(Silence, {**raw, "start": raw.get("start") or raw["time"], "cost": raw.get("cost") or 0.0})
+    _check_silence(silence)
+    return silence
 
 
 def silence_to_row(silence: Silence) -> dict[str, Any]:
@@ -241,10 +243,10 @@ def change_from_json(raw: dict[str, Any], *, now: float | None = None) -> Change
 
 
 def not_ahead(moment: float, field: str, now: float | None) -> None:
-    """Refuse a moment that is further ahead of the receiver's clock than FUTURE_S; no clock, None, does not.
+    """Refuse a time more than FUTURE_S ahead of the receiver's clock ``now``; with None refuse nothing.
 
     Raises:
-        InvalidMessage: by how much it is.
+        InvalidMessage: the time is too far ahead.
     """
     if now is not None and moment > now + FUTURE_S:
         raise InvalidMessage(f"{field}: {moment - now:.0f} s in the future")
@@ -266,14 +268,14 @@ def _stacks(stacks: list[Any], frames: int) -> tuple[IntArray, IntArray]:
 
 
 def _counts(counts: list[Any], stacks: int) -> IntArray:
-    found = _integers(counts, "counts")
-    if len(found) != stacks:
-        raise InvalidMessage(f"counts: {len(found)} of them for {stacks} stacks")
-    if found.size and (found.min() < 0 or found.max() > MAX_COUNT):
+    numbers = _integers(counts, "counts")
+    if len(numbers) != stacks:
+        raise InvalidMessage(f"counts: {len(numbers)} of them for {stacks} stacks")
+    if numbers.size and (numbers.min() < 0 or numbers.max() > MAX_COUNT):
         raise InvalidMessage(f"counts: should be between 0 and {MAX_COUNT}")
-    if found.sum(dtype=np.float64) > MAX_COUNT:
+    if numbers.sum(dtype=np.float64) > MAX_COUNT:
         raise InvalidMessage(f"counts: more than {MAX_COUNT} samples in all")
-    return found
+    return numbers
 
 
 def _points(points: list[Any]) -> tuple[FloatArray, FloatArray]:
@@ -297,17 +299,19 @@ def _points(points: list[Any]) -> tuple[FloatArray, FloatArray]:
 
 
 def _check_elements(stack_frames: IntArray, annotations: Sequence[Annotation], frames: int) -> None:
-    """Bound what counting makes of a profile: every annotation is an element of each stack with its frame."""
+    """Bound the elements to count: every annotation is an element of each stack with its frame."""
     elements = len(stack_frames)
     if annotations:
         for index, annotation in enumerate(annotations):
             if annotation.frame >= frames:
                 where = f"annotations[{index}].frame"
                 raise InvalidMessage(f"{where}: index {annotation.frame} outside {frames} frames")
-        more = np.bincount([annotation.frame for annotation in annotations], minlength=frames)
-        if more.max() > MAX_FRAME_ANNOTATIONS:
-            raise InvalidMessage(f"annotations: more than {MAX_FRAME_ANNOTATIONS} of frame {more.argmax()}")
-        elements += int(more[stack_frames].sum())
+        per_frame = np.bincount([annotation.frame for annotation in annotations], minlength=frames)
+        if per_frame.max() > MAX_FRAME_ANNOTATIONS:
+            raise InvalidMessage(
+                f"annotations: more than {MAX_FRAME_ANNOTATIONS} of frame {per_frame.argmax()}"
+            )
+        elements += int(per_frame[stack_frames].sum())
     if elements > MAX_ELEMENTS:
         raise InvalidMessage(f"stacks: {elements} frames and annotations, more than {MAX_ELEMENTS}")
 

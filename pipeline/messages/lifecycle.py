@@ -1,7 +1,7 @@
 """Reported regressions and their updates as rows of the store, and back.
 
-The rows hold the events as they were published. What a later scan has to know of a regression is read from
-them, so that those that a former version wrote serve as well.
+The rows hold the events as they were published. Later scans read regressions from these events, so events of
+former versions can be read, too.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ def _common(reported: Regression | Update, candidate: Candidate, event: bytes) -
 
 
 def open_regression(row: Mapping[str, Any], updates: Sequence[Mapping[str, Any]]) -> OpenRegression:
-    """Return a regression with what updates reported of it: later levels, and the series that joined it.
+    """Return a regression with the later levels and joined series that its updates reported.
 
     Args:
-        row: Of the table ``regressions``.
-        updates: Its rows of the table ``updates``, oldest first, none of which resolved it.
+        row: Row of the table ``regressions``.
+        updates: Its rows of the table ``updates``, oldest first, without a resolution.
 
     Raises:
         InvalidMessage: another version wrote an event that cannot be read.

@@ -1,7 +1,7 @@
-"""What a stage makes of a scan as rows of the table ``outcomes``, and back.
+"""Outcomes of scans as rows of the table ``outcomes``, and back.
 
-A row is one piece: a message, rows for another table, or what the stage notes for itself. One more row, the
-first that a reader looks for, names the attempt whose pieces are the scan's outcome, and says how many.
+A row is one piece: a message, rows for another table, or a note of the stage for itself. One more row, the
+mark, which a reader looks for first, has the attempt whose pieces are the outcome, and their number.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pipeline.model import Outgoing, Scan
 Columns = Mapping[str, Sequence[Any]]
 
 CHUNK_CHARACTERS = 1 << 24
-"""Most characters of the pieces in one insert, unless one piece is longer: they are in memory twice."""
+"""Most characters of the pieces in one insert, unless one piece is longer: memory holds them twice."""
 
 _MARK = "outcome"
 
 
 @dataclass(frozen=True, slots=True)
 class ScanOutcome:
-    """What a stage makes of one scan: rows for other tables, in order, and messages, keyed by the service."""
+    """The outcome of one scan in a stage: rows for other tables, in order, and messages, keyed by service."""
 
     rows: tuple[tuple[str, Columns], ...] = ()
     messages: tuple[Outgoing, ...] = ()
@@ -45,7 +45,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Which attempt at a scan is the one that counts."""
+    """The attempt at a scan that counts."""
 
     attempt: str
     pieces: int
@@ -53,7 +53,7 @@ class Mark:
 
 def outcome_pieces(outcome: ScanOutcome) -> list[Piece]:
     """Return an outcome in pieces; the inverse of ``outcome_of``."""
-    # The standard library's JSON keeps numbers that are not finite, which columns may hold.
+    # The standard library's JSON can hold infinite and NaN numbers, which columns may contain.
     pieces = [Piece("rows", table, "", json.dumps(dict(columns))) for table, columns in outcome.rows]
     for message in outcome.messages:
         headers = [(name, value.decode()) for name, value in message.headers]
@@ -81,7 +81,7 @@ def outcome_of(scan: Scan, pieces: Sequence[Piece]) -> ScanOutcome:
 
 
 def attempt_of(pieces: Sequence[Piece]) -> str:
-    """Return the name of an attempt: a hash of what it made, so that equal ones are one."""
+    """Return the name of an attempt: a hash of its pieces, so that equal attempts are one."""
     hashed = xxhash.xxh3_128()
     for piece in pieces:
         hashed.update(orjson.dumps(tuple(piece)))
@@ -89,27 +89,27 @@ def attempt_of(pieces: Sequence[Piece]) -> str:
 
 
 def outcome_columns(stage: str, scan: Scan, pieces: Sequence[Piece]) -> Iterator[Columns]:
-    """Yield what is to be inserted, in order; the mark comes last, and with it the outcome counts."""
+    """Yield the columns to insert, in order; the mark comes last and makes the outcome count."""
     attempt = attempt_of(pieces)
-    whose = {"service": scan.service, "stage": stage, "workload": scan.workload, "time": scan.end}
+    common = {"service": scan.service, "stage": stage, "workload": scan.workload, "time": scan.end}
     rows: list[dict[str, Any]] = []
     characters = 0
     for number, piece in enumerate(pieces):
         if rows and characters + len(piece.content) > CHUNK_CHARACTERS:
             yield columns_of(rows)
             rows, characters = [], 0
-        rows.append({**whose, "attempt": attempt, "number": number, **piece._asdict()})
+        rows.append({**common, "attempt": attempt, "number": number, **piece._asdict()})
         characters += len(piece.content)
     mark = Piece(_MARK, attempt, "", str(len(pieces)))
-    yield columns_of([*rows, {**whose, "attempt": "", "number": 0, **mark._asdict()}])
+    yield columns_of([*rows, {**common, "attempt": "", "number": 0, **mark._asdict()}])
 
 
 def mark_of(row: Mapping[str, Any]) -> Mark:
-    """Return the mark that a row without an attempt is."""
+    """Return the mark from a row without an attempt."""
     return Mark(row["name"], int(row["content"]))
 
 
 def pieces_of(rows: Sequence[Mapping[str, Any]]) -> list[Piece]:
-    """Return the pieces that rows of one attempt are, in their order."""
+    """Return the pieces from the rows of one attempt, in order."""
     ordered = sorted(rows, key=lambda row: row["number"])
     return [Piece(*(row[name] for name in Piece._fields)) for row in ordered]

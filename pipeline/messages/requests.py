@@ -21,8 +21,8 @@ _ROUNDING = 1e-3
 
 def encode_requests(counts: RequestCounts) -> bytes:
     """Encode requests of a host's period; the inverse of decode_requests."""
-    given = {name: value for name, value in plain(counts).items() if value}
-    return orjson.dumps({**given, "types": [_type(each) for each in counts.types]})
+    filled = {name: value for name, value in plain(counts).items() if value}
+    return orjson.dumps({**filled, "types": [_type(counts_of_type) for counts_of_type in counts.types]})
 
 
 def decode_requests(value: bytes | None, *, now: float | None = None) -> RequestCounts:
@@ -41,7 +41,7 @@ def decode_requests(value: bytes | None, *, now: float | None = None) -> Request
 
 
 def requests_message(counts: RequestCounts) -> Outgoing:
-    """Return what is sent of a host's period, keyed by service and host."""
+    """Return the message for a host's period, keyed by service and host."""
     return Outgoing("requests", f"{counts.service}/{counts.host}", encode_requests(counts))
 
 
@@ -52,13 +52,13 @@ def _type(counts: TypeCounts) -> dict[str, Any]:
 
 
 def _check_types(types: list[dict[str, Any]]) -> None:
-    """Refuse types and buckets that come twice, and buckets that no time is in."""
-    if len({each["type"] for each in types}) < len(types):
+    """Refuse repeated types and buckets, and buckets without a time."""
+    if len({raw["type"] for raw in types}) < len(types):
         raise InvalidMessage("types: one of them comes twice")
-    if sum(each["requests"] for each in types) > MAX_COUNT:
+    if sum(raw["requests"] for raw in types) > MAX_COUNT:
         raise InvalidMessage(f"types: more than {MAX_COUNT} requests in all")
-    for index, each in enumerate(types):
-        times = each.get("times") or []
+    for index, raw in enumerate(types):
+        times = raw.get("times") or []
         where = f"types[{index}].times"
         if len({bucket for bucket, _ in times}) < len(times):
             raise InvalidMessage(f"{where}: a bucket comes twice")

@@ -1,4 +1,4 @@
-"""What travels between stages: progress, and scans with their candidates."""
+"""Messages between stages: progress, and scans with their candidates."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from pipeline.model.step_codes import RELEASE_COSTS
 from pipeline.model.steps import TEXT, sentence
 
 MAX_PART_ITEMS = 3000
-"""Candidates and dropped ones in one message; with every step's decisions about 2.5 MB of JSON."""
+"""Most candidates and dropped ones in one message: about 2.5 MB of JSON with every step's decisions."""
 
 _LISTS = ("candidates", "dropped", "grown", "joined", "renames")
-"""What a scan holds that may be too much for one message."""
+"""Lists of a scan that may be too long for one message."""
 
 _NAMED = 3
-"""Subjects that name the type and both releases of requests that cost more; other types follow."""
+"""Number of subjects that name the type and both releases of costlier requests; other types follow."""
 
 MAX_GROUP_DEPTH = 16
-"""How deep groups may be nested: far beyond what merging makes, far below Python's recursion limit."""
+"""Largest depth of nested groups: far more than merging produces, far less than Python's recursion limit."""
 
 
 def encode_progress(progress: Progress) -> bytes:
@@ -57,8 +57,8 @@ def decode_progress(value: bytes | None) -> Progress:
 def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
     """Cut a scan too large for one message into numbered parts, candidates first.
 
-    The parts carry the hash of all that they hold as their attempt: a scan that is found again with late
-    samples in it is cut otherwise, and its parts are not to be mixed up with those of the first time.
+    The parts carry the hash of all their content as their attempt: a scan that is repeated with late samples
+    may be cut differently, and its parts must not be mixed with those of the first attempt.
     """
     chunks: list[dict[str, list[Any]]] = [{}]
     weight = 0
@@ -79,9 +79,9 @@ def split_scan(scan: Scan, max_items: int = MAX_PART_ITEMS) -> list[Scan]:
     if len(parts) == 1:
         return parts
     content_of = xxhash.xxh3_128()
-    for one in parts:
-        content_of.update(encode_scan(one))
-    return [replace(one, attempt=content_of.hexdigest()) for one in parts]
+    for numbered in parts:
+        content_of.update(encode_scan(numbered))
+    return [replace(numbered, attempt=content_of.hexdigest()) for numbered in parts]
 
 
 def _weight(item: Candidate | Dropped | Joined | Rename) -> int:
@@ -93,7 +93,7 @@ def _weight(item: Candidate | Dropped | Joined | Rename) -> int:
 
 
 def join_scan(parts: Sequence[Scan]) -> Scan:
-    """Put the parts of one scan, in order and complete, together again; the inverse of split_scan."""
+    """Assemble the parts of one scan, complete and in order; the inverse of split_scan."""
     whole: dict[str, Any] = {
         kind: tuple(item for part in parts for item in getattr(part, kind)) for kind in _LISTS
     }
@@ -101,7 +101,7 @@ def join_scan(parts: Sequence[Scan]) -> Scan:
 
 
 def scan_messages(topic: str, scan: Scan) -> list[Outgoing]:
-    """Return the messages that carry a scan, one a part."""
+    """Return the messages that carry a scan, one per part."""
     return [Outgoing(topic, scan.service, encode_scan(part)) for part in split_scan(scan)]
 
 

@@ -34,15 +34,15 @@ _WORST_FIRST = (Decision.FAIL, Decision.NOT_ENOUGH, Decision.PASS)
 
 def encode_trial(message: TrialSide | ExperimentEnd) -> bytes:
     """Encode one side of a trial, or the end of an experiment; the inverse of decode_trial."""
-    given = {name: value for name, value in plain(message).items() if value and name != "digest"}
+    texts = {name: value for name, value in plain(message).items() if value and name != "digest"}
     if isinstance(message, ExperimentEnd):
-        return orjson.dumps({"kind": _END, **given})
-    given["metrics"] = {one.metric: _measured(one) for one in message.metrics}
-    return orjson.dumps(given)
+        return orjson.dumps({"kind": _END, **texts})
+    texts["metrics"] = {metric.metric: _measured(metric) for metric in message.metrics}
+    return orjson.dumps(texts)
 
 
 def decode_trial(value: bytes | None, *, now: float | None = None) -> TrialSide | ExperimentEnd:
-    """Decode and check what comes on ``trials``. ``now`` (epoch seconds) bounds its time; None does not.
+    """Decode and check a message of ``trials``. ``now`` (epoch seconds) bounds its time; None does not.
 
     Raises:
         InvalidMessage: the field that is missing or wrong.
@@ -50,22 +50,24 @@ def decode_trial(value: bytes | None, *, now: float | None = None) -> TrialSide 
     raw = fields.parse_object(value, max_depth=None)
     digest = xxhash.xxh3_128_hexdigest(value or b"")
     if check(shapes.OfTrials, raw)["kind"] == _END:
-        end = {name: given for name, given in check(shapes.ExperimentEnd, raw).items() if name != "kind"}
+        end = {
+            name: raw_field for name, raw_field in check(shapes.ExperimentEnd, raw).items() if name != "kind"
+        }
         not_ahead(end["time"], "time", now)
         return ExperimentEnd(**end, digest=digest)
-    found = check(shapes.TrialSide, raw)
-    not_ahead(found["time"], "time", now)
-    metrics = tuple(_metric(name, given) for name, given in sorted(found["metrics"].items()))
-    return TrialSide(**{**found, "metrics": metrics}, digest=digest)
+    side = check(shapes.TrialSide, raw)
+    not_ahead(side["time"], "time", now)
+    metrics = tuple(_metric(name, raw_field) for name, raw_field in sorted(side["metrics"].items()))
+    return TrialSide(**{**side, "metrics": metrics}, digest=digest)
 
 
 def trial_message(message: TrialSide | ExperimentEnd) -> Outgoing:
-    """Return what is sent of a trial or an experiment, keyed by service and experiment."""
+    """Return the message to send for a trial or an experiment, keyed by service and experiment."""
     return Outgoing("trials", f"{message.service}/{message.experiment}", encode_trial(message))
 
 
 def side_row(message: TrialSide | ExperimentEnd) -> dict[str, Any]:
-    """Return a message as a row of the table ``trials``: all but its points."""
+    """Return a message as a row of the table ``trials``, without its points."""
     common = {name: getattr(message, name) for name in ("service", "experiment", "time", "digest")}
     common["expected"] = message.trials
     if isinstance(message, ExperimentEnd):
@@ -76,39 +78,39 @@ def side_row(message: TrialSide | ExperimentEnd) -> dict[str, Any]:
         **{name: getattr(message, name) for name in ("trial", "side", "kind", "release")},
         "factors": sorted(f"{name}={value}" for name, value in message.factors.items()),
         "sequential": int(message.sequential),
-        "points": sum(len(one.points) for one in message.metrics),
+        "points": sum(len(metric.points) for metric in message.metrics),
     }
 
 
 def side_of_row(row: Mapping[str, Any]) -> Side:
-    """Return what a row of ``trials`` says of one side of a trial, or of the end of an experiment."""
+    """Return the side of a trial, or the end of an experiment, that a row of ``trials`` holds."""
     own = ("trial", "side", "kind", "time", "digest", "release", "expected", "points")
     texts = tuple(row["factors"])
     return Side(**{name: row[name] for name in own}, factors=texts, sequential=bool(row["sequential"]))
 
 
 def point_rows(message: TrialSide) -> list[dict[str, Any]]:
-    """Return the points of a message as rows of the table ``trial_points``, one a metric."""
-    whose = {
+    """Return the points of a message as rows of the table ``trial_points``, one row per metric."""
+    common = {
         name: getattr(message, name)
         for name in ("service", "experiment", "trial", "side", "kind", "time", "digest")
     }
     own = ("metric", "warm_up", "threshold", "direction")
     return [
-        {**whose, **{name: getattr(one, name) for name in own}, "points": one.points.tolist()}
-        for one in message.metrics
+        {**common, **{name: getattr(metric, name) for name in own}, "points": metric.points.tolist()}
+        for metric in message.metrics
     ]
 
 
 def metric_of_row(row: Mapping[str, Any]) -> TrialMetric:
-    """Return what a row of ``trial_points`` holds."""
+    """Return the metric that a row of ``trial_points`` holds."""
     own = {name: row[name] for name in ("metric", "warm_up", "threshold", "direction")}
     return TrialMetric(points=np.asarray(row["points"], dtype=np.float64), **own)
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentVerdict:
-    """What an experiment says, and which revision that is."""
+    """The verdict of an experiment, with its revision."""
 
     standing: Standing
     revision: int
@@ -116,15 +118,15 @@ class ExperimentVerdict:
 
     @property
     def decision(self) -> Decision:
-        """What all metrics say together; of an experiment that did not end that there is not enough."""
+        """The worst decision of all metrics; NOT_ENOUGH if the experiment is overdue."""
         if self.standing.overdue:
             return Decision.NOT_ENOUGH
-        decisions = {each.decision for each in self.found} or {Decision.NOT_ENOUGH}
-        return next(one for one in _WORST_FIRST if one in decisions)
+        decisions = {verdict.decision for verdict in self.found} or {Decision.NOT_ENOUGH}
+        return next(decision for decision in _WORST_FIRST if decision in decisions)
 
 
 def verdict_id(standing: Standing) -> str:
-    """Derive the id of a verdict from the trials that it is by, and whether the experiment is complete."""
+    """Derive the id of a verdict from its trials and from whether the experiment is complete."""
     trials = [[side.digest for side in trial.sides] for trial in standing.whole]
     experiment = standing.experiment
     content = [experiment.service, experiment.name, standing.complete, trials]
@@ -135,7 +137,9 @@ def verdict_event(verdict: ExperimentVerdict) -> dict[str, Any]:
     """Return a verdict as a CloudEvent (structured mode)."""
     standing = verdict.standing
     experiment = standing.experiment
-    found = sorted(verdict.found, key=lambda each: _WORST_FIRST.index(each.decision))
+    by_severity = sorted(
+        verdict.found, key=lambda metric_verdict: _WORST_FIRST.index(metric_verdict.decision)
+    )
     data = written(
         shapes.TrialVerdictData,
         service=experiment.service,
@@ -149,8 +153,8 @@ def verdict_event(verdict: ExperimentVerdict) -> dict[str, Any]:
         releases_a=_releases(standing.whole, 0),
         releases_b=_releases(standing.whole, 1),
         machines=fitting(_machines(standing.whole), MACHINES_BYTES),
-        metrics=fitting([verdict_to_json(each) for each in found], METRICS_BYTES),
-        metrics_size=len(found),
+        metrics=fitting([verdict_to_json(metric_verdict) for metric_verdict in by_severity], METRICS_BYTES),
+        metrics_size=len(by_severity),
     )
     return written(
         shapes.TrialVerdict,
@@ -171,10 +175,10 @@ def verdict_message(service: str, experiment: str, event: bytes) -> Outgoing:
 
 
 def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
-    """Return the verdict on one metric as an object; a bound that is not known is null."""
+    """Return the verdict on one metric as an object; an infinite bound is null."""
     bounds = {name: getattr(verdict.bounds, name) for name in ("threshold", "alpha", "direction")}
     figures = ("mean_a", "mean_b", "difference", "low", "high", "p_value")
-    # Of files alone: messages carry neither requests nor covariates.
+    # Only trials read from files have them: messages carry neither requests nor covariates.
     own = {"requests": verdict.requests, "covariate": verdict.adjustment}
     return {
         "metric": verdict.metric,
@@ -184,14 +188,14 @@ def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
         **{name: getattr(verdict, name) for name in ("model", "trials", "trials_needed")},
         **{name: list(getattr(verdict, name)) for name in ("warm_up", "unsteady")},
         "scores": [_score_to_json(score) for score in (verdict.choice.scores if verdict.choice else ())],
-        **{name: plain(found) for name, found in own.items() if found},
+        **{name: plain(extra) for name, extra in own.items() if extra},
     }
 
 
 def choice_row(
     service: str, verdict: Verdict, choice: Choice, *, trials: int, time: float, former: str
 ) -> dict[str, Any]:
-    """Return how a model was chosen for experiments of so many trials as a row of ``trial_models``."""
+    """Return the choice of a model for experiments of ``trials`` trials as a row of ``trial_models``."""
     return {
         "service": service,
         "metric": verdict.metric,
@@ -215,7 +219,7 @@ def choice_of_row(row: Mapping[str, Any]) -> Choice:
 def verdict_columns(
     verdicts: Iterable[Mapping[str, Any]], state: Literal["decided", "published"]
 ) -> dict[str, list[Any]]:
-    """Return verdicts as columns of the table ``trial_verdicts``, in the state that they have now."""
+    """Return verdicts as columns of the table ``trial_verdicts``, with the state ``state``."""
     return columns_of({**row, "state": state} for row in verdicts)
 
 
@@ -230,13 +234,13 @@ def _measured(metric: TrialMetric) -> dict[str, Any]:
     return own
 
 
-def _metric(name: str, given: Mapping[str, Any]) -> TrialMetric:
+def _metric(name: str, raw: Mapping[str, Any]) -> TrialMetric:
     where = f"metrics.{name[:100]}."
     try:
-        points = _points(fields.listing(given, "points"))
+        points = _points(fields.listing(raw, "points"))
     except InvalidMessage as error:
         raise InvalidMessage(f"{where}{error}") from None
-    return TrialMetric(metric=name, **{**given, "points": points})
+    return TrialMetric(metric=name, **{**raw, "points": points})
 
 
 def _points(values: Sequence[Any]) -> FloatArray:
@@ -260,7 +264,7 @@ def _releases(trials: Sequence[WholeTrial], side: int) -> list[str]:
 
 
 def _machines(trials: Sequence[WholeTrial]) -> list[dict[str, Any]]:
-    """Return which machines sides ran on: each combination of factors with the number of trials."""
+    """Return the machines of each side: every combination of factors, with its number of trials."""
     counts: dict[tuple[str, tuple[str, ...]], int] = {}
     for trial in trials:
         for side in trial.sides:
@@ -268,7 +272,7 @@ def _machines(trials: Sequence[WholeTrial]) -> list[dict[str, Any]]:
                 key = (side.side, side.factors)
                 counts[key] = counts.get(key, 0) + 1
     return [
-        {"side": side, "factors": dict(one.split("=", 1) for one in factors), "trials": count}
+        {"side": side, "factors": dict(factor.split("=", 1) for factor in factors), "trials": count}
         for (side, factors), count in sorted(counts.items())
     ]
 
@@ -278,8 +282,8 @@ def _score_to_json(score: Score) -> dict[str, Any]:
 
 
 def _score_of(raw: Mapping[str, Any]) -> Score:
-    known = raw["detectability"]
-    return Score(**{**raw, "detectability": math.inf if known is None else known})
+    detectability = raw["detectability"]
+    return Score(**{**raw, "detectability": math.inf if detectability is None else detectability})
 
 
 def _known(figure: float) -> float | None:

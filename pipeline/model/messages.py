@@ -1,4 +1,4 @@
-"""What arrives from outside: stack samples, points of metrics, deployed changes; and progress."""
+"""Messages from outside (stack samples, points of metrics, deployed changes), and progress."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pipeline.model.strata import RATE_LABEL, Stratum
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A decoded message with its place in the log.
+    """A decoded message with its position in the log.
 
-    Messages of a partition with one ``id`` are copies of one message; without an id each stands for itself.
+    Messages of a partition with the same ``id`` are copies of one message; without an id each is distinct.
     """
 
     topic: str  # logical name, a key of topics.yaml
@@ -51,8 +51,8 @@ class Profile:
     """One host's stack samples of one interval, identical stacks counted once.
 
     ``stack_frames[stack_starts[i]:stack_starts[i + 1]]`` are the frames of stack i from the root to the
-    leaf, as indexes into ``frames``; ``counts[i]`` is how many samples had that stack. Profiles of a
-    service with the same ``id`` are one that was published again; without an id each stands for itself.
+    leaf, as indexes into ``frames``; ``counts[i]`` is the number of samples with that stack. Profiles of a
+    service with the same ``id`` are copies of one profile; without an id each is distinct.
     """
 
     service: str
@@ -66,21 +66,21 @@ class Profile:
     annotations: tuple[Annotation, ...] = ()
     release: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
-    rate_hz: float = 0.0  # samples a second of CPU; 0 is not known
+    rate_hz: float = 0.0  # samples per second of CPU; 0: unknown
     id: str = ""
 
     @property
     def sender(self) -> Stratum:
-        """The stratum that the samples belong to; hosts that are sampled at another rate are another."""
+        """The stratum of the samples; hosts that are sampled at another rate are another stratum."""
         rate = {RATE_LABEL: f"{self.rate_hz:g}"} if self.rate_hz else {}
         return Stratum.of({**rate, **self.labels}, host=self.host, release=self.release)
 
 
 @dataclass(frozen=True, slots=True)
 class MetricPoints:
-    """Points of one service-level metric. ``setup`` marks one that explains but is never judged itself.
+    """Points of one service-level metric. ``setup`` marks a metric that explains others and is never scanned.
 
-    Points of a metric with the same ``id`` are those of one message that was published again.
+    Messages of a metric with the same ``id`` are copies of one message.
     """
 
     service: str
@@ -95,7 +95,7 @@ class MetricPoints:
 
     @property
     def metadata(self) -> MetricMetadata:
-        """What the service says of the metric."""
+        """Unit, kind and direction, as the service sends them."""
         return MetricMetadata(self.unit, self.kind, self.direction)
 
 
@@ -105,22 +105,22 @@ class RouteCall:
 
     subroutine: str
     path: str = ""
-    line: int = 0  # from 1; 0: not known
+    line: int = 0  # from 1; 0: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class RouteReach:
-    """A route of a service's application, and how near a change comes to it by the call graph of the source.
+    """A route of a service's application, and the nearness of a change to it by the source's call graph.
 
-    A subroutine's nearness is 1 over one more than its calls from the handler, and over the number of
-    handlers that reach it. Of a change that modifies nothing of the route the numbers are 0 and 1.
+    A subroutine's nearness is 1 / ((calls from the handler + 1) × handlers that reach it). A change that
+    modifies no subroutine of the route has the default numbers.
 
     Args:
         route: Methods and pattern, ``GET /orders/{id}``.
-        share: Of the nearness of all that the route reaches, how much the change modifies.
-        nearness: Of the nearest modified subroutine.
-        rank: How many subroutines of the route come as near, 1 for the nearest of all.
-        chance: That a change of as many subroutines of the source comes as near at random.
+        share: Share of the nearness of all subroutines of the route that the change modifies.
+        nearness: Nearness of the nearest modified subroutine.
+        rank: Number of the route's subroutines that are at least as near; 1 for the nearest one.
+        chance: Probability that a random change of as many subroutines of the source is at least as near.
         calls: From the handler to the nearest modified subroutine, both included.
     """
 
@@ -134,7 +134,7 @@ class RouteReach:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A deployed code or configuration change. ``time`` is when it was deployed, not when it was written."""
+    """A deployed code or configuration change. ``time`` is that of the deployment, not of the authoring."""
 
     id: str
     service: str
@@ -145,17 +145,17 @@ class Change:
     files: tuple[str, ...] = ()
     subroutines: tuple[str, ...] = ()  # modified ones, spelt as in stack frames
     gates: tuple[str, ...] = ()
-    content: str = ""  # the diff's text, cut to a bound, for its words
-    expected: tuple[ExpectedCost, ...] = ()  # what it announces to cost
-    routes: tuple[RouteReach, ...] = ()  # all of the application, by its source; empty: not known
+    content: str = ""  # the diff's text, cut to a bound, for matching words
+    expected: tuple[ExpectedCost, ...] = ()  # costs that it announces
+    routes: tuple[RouteReach, ...] = ()  # all of the application, by its source; empty: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Everything of a service in one partition of one topic is stored up to ``watermark``.
+    """The event time up to which a service's data in one partition of one topic is stored.
 
-    ``earliest`` is the start of the oldest data in the batch that was stored last; a service that is seen
-    for the first time is scanned from there on.
+    ``earliest`` is the start of the oldest data in the last stored batch; a service that is seen for the
+    first time is scanned from there on.
     """
 
     service: str

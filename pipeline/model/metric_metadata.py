@@ -1,4 +1,4 @@
-"""What a service says of one of its metrics."""
+"""Metadata of a service-level metric."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MetricMetadata:
-    """Unit, kind and direction of a service-level metric; empty where nothing is said."""
+    """Unit, kind and direction of a service-level metric, as its messages give them; else empty."""
 
     unit: str = ""  # UCUM, as OpenTelemetry writes it: s, ms, By, 1, %, {request}/s
-    kind: str = ""  # what it measures, such as latency: pipeline.analysis.detect.metric_direction knows which
-    direction: str = ""  # in which it gets worse: up, down or none
+    kind: str = ""  # such as latency; see pipeline.analysis.detect.metric_direction
+    direction: str = ""  # the direction in which it gets worse: up, down or none
 
     def __bool__(self) -> bool:
-        """Return whether anything is said."""
+        """Return whether any of them is given."""
         return bool(self.unit or self.kind or self.direction)
 
     @property
     def plain_kind(self) -> str:
-        """The kind in one spelling."""
+        """The kind in lower case and in one spelling."""
         return self.kind.lower().replace("utilisation", "utilization")

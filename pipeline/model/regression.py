@@ -1,4 +1,4 @@
-"""What is reported: a regression with its group and its ranked suspects."""
+"""Regressions as they are reported, each with its group and its ranked suspects."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from pipeline.model.silence import AppliedSilence
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A change that may have caused a regression: relevance from 0 to 1 and the factors it is made of."""
+    """A change that may have caused a regression, with its score from 0 to 1 and the score's factors."""
 
     change: Change
     score: float
     factors: Mapping[str, float]
     switches: tuple[Change, ...] = ()  # the changes of code behind the gates that it flips, latest first
-    evidence: Mapping[str, float] | None = None  # what the score's weights multiply, by weight, in nats
+    evidence: Mapping[str, float] | None = (
+        None  # evidence that the score's weights multiply, by weight, in nats
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class SetupExplanation:
 
 @dataclass(frozen=True, slots=True)
 class StackChange:
-    """By how much one stack's share of all samples changed: a line of a stack difference."""
+    """The change of one stack's share of all samples: a line of a stack difference."""
 
     stack: tuple[str, ...]  # root first
     before: float
@@ -44,7 +46,7 @@ class StackChange:
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """What is reported: one regression with its group and its ranked suspects."""
+    """One regression as it is reported, with its group and its ranked suspects."""
 
     id: str
     service: str
@@ -54,5 +56,5 @@ class Regression:
     suspects: tuple[Suspect, ...] = ()
     stacks: tuple[StackChange, ...] = ()  # the largest changes among its stacks
     explanations: tuple[SetupExplanation, ...] = ()  # the likeliest first
-    servers: float | None = None  # how many the service runs on, where that is known
-    silences: tuple[AppliedSilence, ...] = ()  # that are about it, and do not silence it
+    servers: float | None = None  # number of the service's servers; None if unknown
+    silences: tuple[AppliedSilence, ...] = ()  # silences about it that do not silence it

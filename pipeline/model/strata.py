@@ -1,4 +1,4 @@
-"""Strata: who sent stack samples, as far as it may matter to them."""
+"""Strata: the senders of stack samples, with the properties that may affect the samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.model.series import SeriesKey
 _SEPARATOR = "="
 
 RATE_LABEL = "rate_hz"
-"""Label of how often a stratum is sampled."""
+"""Label of a stratum's sampling rate."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -23,7 +23,7 @@ class Stratum:
     """Samples of one host, or of all hosts that have the same labels, while they run one release."""
 
     host: str = ""  # empty: hosts are counted together
-    release: str = ""  # empty: not known
+    release: str = ""  # empty: unknown
     labels: tuple[tuple[str, str], ...] = ()  # name and value, sorted by name: region, machine type, ...
 
     @classmethod
@@ -39,12 +39,12 @@ class Stratum:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The labels as ``name=value``; what would separate is left out of names."""
+        """The labels as ``name=value``; separators are removed from names."""
         return tuple(f"{name.replace(_SEPARATOR, '-')}{_SEPARATOR}{value}" for name, value in self.labels)
 
     @property
     def rate_hz(self) -> float:
-        """How often a second each of its CPUs is sampled; 0 where that is not known."""
+        """Samples per second of each of its CPUs; 0 if unknown."""
         try:
             rate = float(dict(self.labels).get(RATE_LABEL, 0))
         except ValueError:
@@ -53,7 +53,7 @@ class Stratum:
 
     @property
     def row(self) -> dict[str, Any]:
-        """What a store keeps of it."""
+        """The stratum as a row of the store."""
         return {
             "stratum": str(self.id),
             "host": self.host,
@@ -63,7 +63,7 @@ class Stratum:
 
     @property
     def id(self) -> int:
-        """A 64-bit hash of all that it says; 0 where it says nothing."""
+        """A 64-bit hash of all fields; 0 if all are empty."""
         if not (self.host or self.release or self.labels):
             return 0
         return xxhash.xxh3_64_intdigest(repr((self.host, self.release, self.texts)).encode())
@@ -82,7 +82,7 @@ class StratumCounts:
 @final
 @dataclass(frozen=True, slots=True)
 class StrataMatrix:
-    """Who sent a service's samples in a span of time.
+    """The senders of a service's samples in a span of time.
 
     Window j starts at ``start + j * resolution_s``. Counts of series are of those coarser windows that lie
     wholly inside: of the time from ``counted[0]`` to ``counted[1]``, whatever was asked for (0 if nothing).
@@ -98,7 +98,7 @@ class StrataMatrix:
 
     @property
     def counted_totals(self) -> FloatArray:
-        """All samples in the windows that counts of series are of: (strata,)."""
+        """(strata,) all samples in the windows of the counts of series."""
         first, end = (math.ceil((time - 1e-6 - self.start) / self.resolution_s) for time in self.counted)
         counted: FloatArray = self.totals[:, max(first, 0) : max(end, 0)].sum(axis=1)
         return counted

@@ -1,4 +1,4 @@
-"""One program run to its end, with bounds on what it prints and how long it takes."""
+"""Run of one program to its end, with bounds on its output and its time."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MOST_ERRORS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a program printed. ``cut`` says why that is only the beginning; else it is empty.
+    """The output of a program. ``cut`` has the reason why it is incomplete; empty if it is complete.
 
-    ``code`` is its exit code, negative for a signal; ``errors`` what it wrote to standard error, bounded.
+    ``code`` is the exit code, negative for a signal; ``errors`` the bounded text of standard error.
     """
 
     data: bytes
@@ -39,19 +39,19 @@ def run_bounded(
     folder: Path | None = None,
     limits: Mapping[int, int] | None = None,
 ) -> Output:
-    """Run a program, and kill it when it prints more than ``max_bytes`` or takes longer than ``timeout_s``.
+    """Run a program, and kill it if it prints more than ``max_bytes`` or takes longer than ``timeout_s``.
 
-    ``limits`` are bounds of the system by their numbers, ``resource.RLIMIT_*``; what the program starts
-    inherits them.
+    ``limits`` are limits of the operating system by number, ``resource.RLIMIT_*``; child processes of the
+    program inherit them.
 
     Raises:
         FileNotFoundError: there is no such program.
     """
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
-        given.write(stdin)
-        given.seek(0)
+    with tempfile.TemporaryFile() as input_file, tempfile.TemporaryFile() as errors:
+        input_file.write(stdin)
+        input_file.seek(0)
         process = subprocess.Popen(
-            command, stdin=given, stdout=subprocess.PIPE, stderr=errors, env=environment, cwd=folder
+            command, stdin=input_file, stdout=subprocess.PIPE, stderr=errors, env=environment, cwd=folder
         )
         try:
             _limit(process.pid, limits or {})
@@ -60,19 +60,19 @@ def run_bounded(
             process.kill()
             process.wait()
         errors.seek(0)
-        said = errors.read(_MOST_ERRORS).decode("utf-8", errors="replace").strip()
+        error_text = errors.read(_MOST_ERRORS).decode("utf-8", errors="replace").strip()
     reason = {
         "bytes": f"is larger than {max_bytes / 1024**2:g} MiB",
         "time": f"took longer than {timeout_s:g} s",
     }
-    return Output(data, process.returncode, reason.get(cut, ""), said)
+    return Output(data, process.returncode, reason.get(cut, ""), error_text)
 
 
 def _limit(pid: int, limits: Mapping[int, int]) -> None:
-    """Set limits of a process, none above those that it has.
+    """Set limits of a process, none above its present ones.
 
-    It has just been started, and runs without them for less than it takes to load itself. A function that
-    runs between fork and exec could hang in a process with threads.
+    The process has just been started, and gets its limits while it still loads. They are not set between
+    fork and exec, because a function there could hang in a process with threads.
     """
     for number, most in limits.items():
         _, hard = resource.prlimit(pid, number)
@@ -81,7 +81,7 @@ def _limit(pid: int, limits: Mapping[int, int]) -> None:
 
 
 def _read(process: subprocess.Popen[bytes], max_bytes: int, deadline: float) -> tuple[bytes, str]:
-    """Return what a process prints until its end, and which bound was met first: bytes, time or none."""
+    """Return the output of a process, and the bound that was met first: "bytes", "time" or ""."""
     assert process.stdout is not None
     chunks: list[bytes] = []
     size = 0

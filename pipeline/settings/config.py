@@ -184,8 +184,8 @@ class Settings(StrictModel):
 
     def secrets(self) -> tuple[str, ...]:
         """Return every secret long enough to be looked for in a text, also as URLs and JSON write it."""
-        given = [getattr(self, key) for key in SECRETS]
-        texts = [found.get_secret_value() for found in given if found is not None]
+        stored = [getattr(self, key) for key in SECRETS]
+        texts = [secret.get_secret_value() for secret in stored if secret is not None]
         texts += [word for word in (_dsn_password(self.store),) if word]
         forms = {form for text in texts for form in (text, quote(text, safe=""), json.dumps(text)[1:-1])}
         return tuple(sorted((s for s in forms if len(s) >= _SHORTEST_SECRET), key=lambda s: (-len(s), s)))
@@ -200,46 +200,46 @@ def load_settings(
 ) -> Settings:
     """Merge the settings file, the environment and the flags that were given.
 
-    A flag that is None or () and a variable that is empty count as not given; SMIDGEN_WORKLOADS is
-    separated by commas. Without ``file``, ``smidgen.yaml`` in the working directory is read if it is there.
-    With ``local``, what ``smidgen up`` keeps running on this machine stands below all of them, if none of
-    them says where broker or store are: it is used as a whole or not at all.
-    Secrets are read from the files that are named for them, and ``store`` holds its password.
+    Flags that are None or (), and empty variables, count as not given; SMIDGEN_WORKLOADS is separated by
+    commas. Without ``file``, ``smidgen.yaml`` in the working directory is read if it exists. With ``local``,
+    the settings of the pipeline that ``smidgen up`` runs on this machine have the lowest precedence. They are
+    used only if no source names a broker or a store.
+    Secrets are read from their files, and ``store`` holds its password.
 
     Raises:
         ConfigError: the source and key that is wrong, or a password that a process list would show.
     """
     environ = os.environ if environ is None else environ
-    named = file or (Path(environ[PREFIX + "CONFIG"]) if environ.get(PREFIX + "CONFIG") else None)
-    path = named or DEFAULT_FILE
+    chosen = file or (Path(environ[PREFIX + "CONFIG"]) if environ.get(PREFIX + "CONFIG") else None)
+    path = chosen or DEFAULT_FILE
     merged = _Merged()
-    merged.add(_of_file(path) if named or path.exists() else {}, str(path))
+    merged.add(_of_file(path) if chosen or path.exists() else {}, str(path))
     merged.add(_of_environment(environ), _ENVIRONMENT)
     merged.add(
         {key: value for key, value in flags.items() if value is not None and value != ()}, _COMMAND_LINE
     )
-    here = local_pipeline(environ) if local and not merged.values.keys() & {"broker", "store"} else None
-    if here:
-        merged.values = here.settings() | merged.values
+    local_one = local_pipeline(environ) if local and not merged.values.keys() & {"broker", "store"} else None
+    if local_one:
+        merged.values = local_one.settings() | merged.values
     merged.check()
     merged.read_secrets()
     settings = validate(Settings, merged.values, str(path))
-    settings._local = here
+    settings._local = local_one
     return settings
 
 
 class _Merged:
-    """Settings of several sources: ``values`` by key, and ``origin``, where each of them was given."""
+    """Settings of several sources: ``values`` by key, and ``origin``, the source of each."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.origin: dict[str, str] = {}
 
     def add(self, given: Mapping[str, Any], where: str) -> None:
-        """Put what a source gives over what the others gave."""
+        """Add the settings of a source, which override those of earlier sources."""
         origins = {key: f"{where} {PREFIX}{key.upper()}" if where == _ENVIRONMENT else where for key in given}
         _check_secrets(given, origins, on_command_line=where == _COMMAND_LINE)
-        for key in given:  # a secret and its file stand for one another
+        for key in given:  # a secret and its file replace one another
             for other in _pair(key):
                 self.values.pop(other, None)
         self.values |= given
@@ -247,13 +247,13 @@ class _Merged:
 
     def check(self) -> None:
         """Check one value at a time, so that the message names its source."""
-        known = setting_fields()
+        fields_by_key = setting_fields()
         for key, source in self.origin.items():
-            if key in known and key in self.values:
+            if key in fields_by_key and key in self.values:
                 validate(Settings, {key: self.values[key]}, source)
 
     def read_secrets(self) -> None:
-        """Read secrets from the files that are named for them, and put the store's password into its DSN."""
+        """Read secrets from their files, and put the store's password into its DSN."""
         for key in SECRETS:
             if secret_file := self.values.get(key + "_file"):
                 where = f"{self.origin[key + '_file']}: {key}_file"
@@ -263,24 +263,25 @@ class _Merged:
 
 
 def local_pipeline(environ: Mapping[str, str] | None = None) -> LocalPipeline | None:
-    """Return what ``smidgen up`` keeps running on this machine, if it does."""
+    """Return the pipeline that ``smidgen up`` runs on this machine; None without one."""
     return find_local(local_state_file(environ))
 
 
 def local_state_file(environ: Mapping[str, str] | None = None) -> Path:
-    """Return where ``smidgen up`` writes where it is."""
+    """Return the path of the file in which ``smidgen up`` writes its addresses."""
     return state_file(os.environ if environ is None else environ)
 
 
 def strange_variables(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return variables that are named like settings and are none, each with the setting that is like it.
+    """Return variables that look like misspelt settings, each with the nearest setting.
 
-    Those that nothing is like are left out: others use the prefix too, such as Kubernetes for its services.
+    Variables without a similar setting are left out: others use the prefix too, such as Kubernetes for its
+    services.
     """
-    known = [PREFIX + key.upper() for key in (*setting_fields(), "config")]
+    settings = [PREFIX + key.upper() for key in (*setting_fields(), "config")]
     named = [name for name in (os.environ if environ is None else environ) if name.startswith(PREFIX)]
-    strange = [name for name in named if name not in known]
-    return {name: near[0] for name in strange if (near := get_close_matches(name, known, 1, _NEAR))}
+    strange = [name for name in named if name not in settings]
+    return {name: near[0] for name in strange if (near := get_close_matches(name, settings, 1, _NEAR))}
 
 
 def setting_fields() -> dict[str, FieldInfo]:
@@ -321,9 +322,9 @@ _PLAIN = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the environment for a program that reads what strangers wrote: what it needs to run, no more.
+    """Return the least environment for a program that reads untrusted input.
 
-    So what an input makes it print or send holds no secret, of others neither.
+    So the input cannot make the program print or send a secret, of Smidgen or of others.
     """
     return {name: os.environ[name] for name in _PLAIN if name in os.environ}
 
@@ -348,8 +349,8 @@ def _of_file(path: Path) -> dict[str, Any]:
 
 
 def _of_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    found = {key: environ.get(PREFIX + key.upper(), "") for key in setting_fields()}
-    return {key: _split(text) if key == "workloads" else text for key, text in found.items() if text}
+    texts = {key: environ.get(PREFIX + key.upper(), "") for key in setting_fields()}
+    return {key: _split(text) if key == "workloads" else text for key, text in texts.items() if text}
 
 
 def _check_secrets(given: Mapping[str, Any], origins: Mapping[str, str], *, on_command_line: bool) -> None:
@@ -371,7 +372,7 @@ def _pair(key: str) -> tuple[str, ...]:
 
 
 def _dsn_password(dsn: object) -> str:
-    """Return the password of a URL; none of what is no URL."""
+    """Return the password of a URL; "" without one, or if the text is no URL."""
     try:
         return unquote(urlsplit(str(dsn or "")).password or "")
     except ValueError:
@@ -379,7 +380,7 @@ def _dsn_password(dsn: object) -> str:
 
 
 def _with_password(merged: Mapping[str, Any], origin: Mapping[str, str]) -> str:
-    """Return the DSN with the password that was given apart from it."""
+    """Return the DSN with the password from ``store_password``."""
     dsn = str(merged.get("store") or Settings().store)
     try:
         parts = urlsplit(dsn)

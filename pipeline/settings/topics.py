@@ -17,16 +17,16 @@ from pipeline.model.units import parse_duration_s, parse_size_bytes
 DEFAULT_PATH = Path(__file__).with_name("topics.yaml")
 
 GROUP_PREFIX = "smidgen-"
-"""What the names of consumer groups begin with, unless a fleet has another prefix."""
+"""Prefix of the names of consumer groups, unless a fleet has another one."""
 
 LONGEST_NAME = 249
 """Most characters of a topic's name in Kafka."""
 
 MOST_PARTITIONS = 10_000
-"""Most partitions of a topic, those of shards among them."""
+"""Most partitions of a topic, including those of shards."""
 
 OUTSIDE = "outside"
-"""Who writes or reads a topic and is no stage: agents, CI, subscribers, people."""
+"""Writers and readers of topics that are no stages: agents, CI, subscribers, people."""
 
 SHARDS = "shards"
 """The key of a topics file that is no topic."""
@@ -53,7 +53,7 @@ class Topic(StrictModel):
 
     @property
     def internal(self) -> bool:
-        """Whether stages alone write it."""
+        """True if only stages write it."""
         return bool(self.writers) and OUTSIDE not in self.writers
 
     def broker_config(self) -> dict[str, str]:
@@ -67,7 +67,7 @@ class Topic(StrictModel):
 
 
 class _Shards(StrictModel):
-    """What a topics file says of services that have partitions of their own."""
+    """The section of a topics file about services with partitions of their own."""
 
     shards: dict[
         Annotated[str, Field(min_length=1, max_length=1000)], Annotated[int, Field(ge=1, le=1000)]
@@ -77,8 +77,8 @@ class _Shards(StrictModel):
 class Topics(Mapping[str, Topic]):
     """Every topic by its logical name, and the flow of the stages through them.
 
-    ``shards`` are services that have partitions of their own, and how many of profiles and of metrics; the
-    ``partitions`` of a topic count those too.
+    ``shards`` has the services with partitions of their own, and their number for profiles and for metrics.
+    A topic's ``partitions`` includes them.
     """
 
     def __init__(
@@ -118,19 +118,19 @@ class Topics(Mapping[str, Topic]):
 
     @property
     def shared_key(self) -> tuple[str, ...]:
-        """The topics with equally many partitions: so what stages say of a service stays in order."""
+        """The topics that share a key and a number of partitions, so a service's messages stay in order."""
         return tuple(name for name, topic in self.items() if topic.internal and topic.key == "service")
 
     def reserved(self, name: str) -> Mapping[str, range]:
-        """Return the partitions of a topic that are one service's own, by service: the last ones there are.
+        """Return the partitions of a topic that belong to one service, by service: the last ones.
 
-        Others have those before. So with one more service at the end of ``shards``, and with it as many more
-        partitions, nobody else's messages go elsewhere.
+        Other services share the partitions before. So a further service at the end of ``shards``, with its
+        additional partitions, moves no other service's messages.
         """
         return self._reserved.get(name, MappingProxyType({}))
 
     def widened(self, shards: Mapping[str, int]) -> Topics:
-        """Return the same topics with partitions beside theirs for some services.
+        """Return the topics with additional partitions for some services.
 
         Raises:
             ValueError: a topic gets more than MOST_PARTITIONS.
@@ -144,7 +144,7 @@ class Topics(Mapping[str, Topic]):
         return Topics(topics, self._group_prefix, shards)
 
     def _widths(self, name: str, shards: Mapping[str, int]) -> dict[str, int]:
-        """Return how many partitions of a topic each service has of its own."""
+        """Return the number of partitions of a topic that each service has of its own."""
         if self[name].key.startswith("service/"):
             return dict(shards)
         return dict.fromkeys(shards, 1) if name in self.shared_key else {}
@@ -165,7 +165,7 @@ class Topics(Mapping[str, Topic]):
         return self._group_prefix + name
 
     def of_fleet(self, topic_prefix: str, group_prefix: str = "") -> Topics:
-        """Return the same topics and groups as one of several fleets on a cluster names them.
+        """Return the topics and groups with the names of one of several fleets on a cluster.
 
         Without a ``group_prefix`` of its own, groups begin with ``topic_prefix`` and ``GROUP_PREFIX``.
 
@@ -185,13 +185,13 @@ class Topics(Mapping[str, Topic]):
 
 
 def _last(partitions: int, widths: Mapping[str, int]) -> dict[str, range]:
-    """Return the last of so many partitions, dealt out to services in their order."""
+    """Return the last of ``partitions`` partitions, assigned to services in order."""
     first = partitions - sum(widths.values())
-    found = {}
+    assigned = {}
     for service, width in widths.items():
-        found[service] = range(first, first + width)
+        assigned[service] = range(first, first + width)
         first += width
-    return found
+    return assigned
 
 
 def load_topics(path: Path | None = None) -> Topics:
@@ -224,14 +224,14 @@ def _copy(path: Path, packaged: Topics) -> Topics:
     if missing:
         raise ConfigError(f"{path}: {missing[0]}: missing topic")
     topics = {}
-    for name, known in packaged.items():
-        found = validate(Topic, raw[name], f"{path}: {name}")
+    for name, base in packaged.items():
+        topic = validate(Topic, raw[name], f"{path}: {name}")
         for side in ("writers", "readers"):
-            if side in found.model_fields_set and getattr(found, side) != getattr(known, side):
+            if side in topic.model_fields_set and getattr(topic, side) != getattr(base, side):
                 raise ConfigError(
-                    f"{path}: {name}.{side}: cannot be changed: {', '.join(getattr(known, side)) or 'none'}"
+                    f"{path}: {name}.{side}: cannot be changed: {', '.join(getattr(base, side)) or 'none'}"
                 )
-        topics[name] = found.model_copy(update={"writers": known.writers, "readers": known.readers})
+        topics[name] = topic.model_copy(update={"writers": base.writers, "readers": base.readers})
     _check_together(topics, packaged.shared_key, path)
     return _sharded(Topics(topics), shards, path)
 
@@ -259,9 +259,9 @@ def _check_together(topics: Mapping[str, Topic], shared_key: Sequence[str], path
                 f"{path}: {logical}.name: {topic.name!r} is also the name of {names[topic.name]}"
             )
         names[topic.name] = logical
-    first, *others = shared_key
+    first, *further = shared_key
     wanted = topics[first].partitions
-    for logical in others:
+    for logical in further:
         if topics[logical].partitions != wanted:
             raise ConfigError(
                 f"{path}: {logical}.partitions: should be {wanted}, as many as {first} has, "

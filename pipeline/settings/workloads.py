@@ -1,4 +1,4 @@
-"""Workloads: the rows of FBDetect's Table 3, presets and files of one's own."""
+"""Workloads, the rows of FBDetect's Table 3: presets and workload files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OptionalSeconds = Annotated[
     float | None, BeforeValidator(lambda value: None if value is None else parse_duration_s(value))
 ]
 Similarity = Annotated[float, Field(gt=0, le=1)] | None
-"""The least that a rule asks for; None asks for nothing."""
+"""The least similarity that a rule requires; None requires nothing."""
 
 Kdd2018Setup = Literal[
     "efficiency_infra", "efficiency_infra_median", "core_data", "instagram", "instagram_median"
@@ -37,11 +37,11 @@ Kdd2018Setup = Literal[
 log = logging.getLogger(__name__)
 
 _WITHOUT_STACKS: tuple[Feature, ...] = ("correlation", "metric_id", "onset")
-"""What can be similar where one of two regressions is of a service-level metric."""
+"""Features that can be similar if one of two regressions is of a service-level metric."""
 
 
 class Threshold(StrictModel):
-    """How large a change must be to matter: exactly one of the two (FBDetect Table 3)."""
+    """The least change that is reported: exactly one of absolute and relative (FBDetect Table 3)."""
 
     absolute: float | None = Field(default=None, gt=0)
     relative: float | None = Field(default=None, gt=0)
@@ -54,7 +54,7 @@ class Threshold(StrictModel):
 
 
 class Rule(StrictModel):
-    """Two regressions are one if all of these similarities reach their bounds: FBDetect §5.4.8."""
+    """Lower bounds on similarities: two regressions that reach all of them are merged (FBDetect §5.4.8)."""
 
     between: Between = "any"
     cause: Similarity = None
@@ -80,17 +80,17 @@ class Rule(StrictModel):
     @property
     def bounds(self) -> dict[Feature, float]:
         """The least similarity by feature."""
-        asked: dict[Feature, float | None] = {
+        least: dict[Feature, float | None] = {
             feature: getattr(self, feature) for feature in get_args(Feature)
         }
-        return {feature: bound for feature, bound in asked.items() if bound is not None}
+        return {feature: bound for feature, bound in least.items() if bound is not None}
 
 
 class CostDomain(StrictModel):
-    """Subroutines between which cost is known to move: a cost domain of the user's (FBDetect §5.4.6).
+    """A cost domain of the user's: subroutines between which cost may move (FBDetect §5.4.6).
 
-    A pattern is a glob, or ``re:`` and a regular expression; either has to match a whole element of a stack,
-    a subroutine or an annotation such as ``endpoint=/checkout``.
+    A pattern is a glob, or ``re:`` and a regular expression. It has to match a whole element of a stack: a
+    subroutine, or an annotation such as ``endpoint=/checkout``.
     """
 
     name: str = Field(min_length=1, max_length=100)
@@ -109,7 +109,7 @@ class CostDomain(StrictModel):
 class Workload(StrictModel):
     """One row of FBDetect's Table 3: windows in seconds, threshold, re-run interval.
 
-    ``follows`` says whether levels of scans that come later say whether a regression has gone.
+    ``follows`` is True if the levels of later scans show whether a regression has gone.
     """
 
     follows: ClassVar[bool] = True
@@ -195,13 +195,13 @@ class Workload(StrictModel):
     def looks_at(self, metric: str, worse: Worse | None = None) -> bool:
         """Return whether a scan looks at the service-level metric of that name.
 
-        It has to match one of the globs in ``metrics``, if any has no ``!``, and none of those that begin
-        with one; upper and lower case are the same. Unless such a glob names it, it must not get worse in
-        the other direction: its metadata say that, or else the globs of ``opposite``.
+        The name must match no glob in ``metrics`` that begins with ``!``. If other globs are given, it must
+        match one of them. Otherwise the metric must get worse in the workload's direction, by its metadata,
+        or without metadata by matching no glob in ``opposite``. Case is ignored.
 
         Args:
-            metric: Its name.
-            worse: In which direction it gets worse by its metadata; None where they do not say.
+            metric: Name of the metric.
+            worse: Direction in which it gets worse, by its metadata; None if they have none.
         """
         patterns, name = [pattern.lower() for pattern in self.metrics or ()], metric.lower()
         wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
@@ -215,16 +215,16 @@ class Workload(StrictModel):
 
     @property
     def span_s(self) -> float:
-        """Length of everything that one scan reads."""
+        """Length of a scan's windows together, in seconds."""
         return self.historical_s + self.analysis_s + self.extended_s
 
     @property
     def is_fitted(self) -> bool:
-        """Whether a scan's windows depend on when its service has data."""
+        """True if a scan's windows depend on the times at which its service has data."""
         return self.historical_most_s is not None or self.resolution_most_s is not None
 
     def widened(self, times: int) -> Workload:
-        """Return the workload with windows that many times as wide, and as many of them."""
+        """Return the workload with all spans ``times`` as long, and as many windows."""
         spans = ("resolution_s", "historical_s", "analysis_s", "extended_s", "change_lookback_s")
         wider = {span: times * value for span in spans if (value := getattr(self, span)) is not None}
         return self.model_copy(update=wider)
@@ -242,9 +242,9 @@ class Workload(StrictModel):
 
     @property
     def lead_s(self) -> float:
-        """How much before its history a scan for steps reads: a week, if the history is no more than that.
+        """Seconds before its history that a scan for steps reads: a week if the history is about a week.
 
-        Else there would be nothing to hold against last week's baseline, and each weekend would be a change.
+        Otherwise nothing could be compared with last week's baseline, and each weekend would be a change.
         """
         if not WEEK_S <= self.historical_s < WEEK_S + DAY_S:
             return 0.0
@@ -252,29 +252,29 @@ class Workload(StrictModel):
 
     @property
     def wait_s(self) -> float:
-        """How long after a window's end a scan waits for late data; one window unless configured."""
+        """Seconds after a window's end that a scan waits for late data; one window by default."""
         return self.resolution_s if self.lateness_s is None else self.lateness_s
 
     @property
     def least_s(self) -> float:
-        """How much data a scan needs to find anything: half of the history, and what comes after it."""
+        """Seconds of data that a scan needs: half of the history, and all windows after it."""
         return self.historical_s / 2 + self.analysis_s + self.extended_s
 
     @property
     def pairwise(self) -> PairwiseConfig:
-        """By what regressions are merged: the default rules unless the workload has its own."""
+        """The rules by which regressions are merged: the default ones unless the workload has its own."""
         if self.merge_rules is None:
             return PairwiseConfig()
         return PairwiseConfig(rules=tuple(MergeRule(rule.bounds, rule.between) for rule in self.merge_rules))
 
     @property
     def lookback_s(self) -> float:
-        """How long before a change point a change may have been deployed; the analysis window by default."""
+        """Seconds before a change point in which a change may be deployed; the analysis window by default."""
         return self.analysis_s if self.change_lookback_s is None else self.change_lookback_s
 
 
 class _OwnLoad(Workload):
-    """A workload whose levels are those of a release's load: less of another load is no return."""
+    """A workload whose levels depend on a release's load: a lower level under another load is no return."""
 
     follows: ClassVar[bool] = False
 
@@ -286,16 +286,16 @@ RELEASE_COSTS = _OwnLoad.model_validate(
         **{"change_lookback": "12s", "threshold": {"relative": 0.005}},
     }
 )
-"""How stages after ``releases`` see its looks.
+"""The workload of the looks of ``releases``, for the stages after it.
 
-A look says how long its windows are, and all other times are so many of them."""
+A look determines the length of its windows; all other times are multiples of it."""
 
 
 def unknown_direction(metric: str, workloads: Sequence[Workload]) -> bool:
-    """Return whether names alone do not say in which direction a metric gets worse.
+    """Return whether the direction in which a metric gets worse remains unknown by names.
 
-    That is so where workloads of both directions guess by names, and both of them or neither would look at
-    it: then neither should. A workload that is run without one of the other direction says enough by that.
+    It does if workloads of both directions guess by names, and both of them or neither would look at the
+    metric: then neither should. A workload without one of the other direction looks at it.
     """
     guessing = [workload for workload in workloads if workload.opposite]
     directions = {workload.direction for workload in guessing}
@@ -304,7 +304,7 @@ def unknown_direction(metric: str, workloads: Sequence[Workload]) -> bool:
 
 
 def workload_of(scan: Scan, workloads: Mapping[str, Workload]) -> Workload | None:
-    """Return the workload of a scan with the windows that it had; None if it is not known."""
+    """Return the workload of a scan, with the scan's windows; None if it is unknown."""
     workload = workloads.get(scan.workload)
     return workload.as_scanned(scan) if workload else None
 
@@ -326,14 +326,14 @@ def load_workloads(chosen: Sequence[str]) -> tuple[Workload, ...]:
         ConfigError: an unknown name, or a file's wrong key; two workloads of one name.
     """
     presets = _presets()
-    found: dict[str, Workload] = {}
+    workloads: dict[str, Workload] = {}
     for name in chosen:
         for workload in [presets[name]] if name in presets else _from_path(name, presets):
-            if workload.name in found:
+            if workload.name in workloads:
                 raise ConfigError(f"workload {workload.name!r} is given twice")
-            found[workload.name] = workload
+            workloads[workload.name] = workload
             _warn_of_weeks(workload)
-    return tuple(found.values())
+    return tuple(workloads.values())
 
 
 def read_workload_file(path: Path) -> tuple[Workload, ...]:

@@ -13,29 +13,29 @@ from pipeline.telemetry.metrics import Sample
 
 @runtime_checkable
 class Assignable(Protocol):
-    """Remembers something of the partitions that this process owns."""
+    """A stage that remembers state of the partitions that this process owns."""
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
-        """Forget what is known of these partitions: this process owns them anew."""
+        """Forget the state of these partitions: this process has been assigned them anew."""
 
 
 @runtime_checkable
 class Positioned(Protocol):
-    """Keeps in the store how far it has read."""
+    """A stage that keeps its progress in the store."""
 
     def stored_up_to(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
-        """Return the offset up to which the store has what follows from each partition's messages.
+        """Return the offset up to which the store has the results of each partition's messages.
 
-        Reading goes on there if Kafka has committed more. A partition that is absent goes on at its commit.
+        Reading continues there if Kafka's commit is higher. An absent partition continues at its commit.
 
         Raises:
             StoreUnavailable: the same call is to be repeated.
         """
 
     def passed(self, topic: str, last: Mapping[int, int]) -> None:
-        """Learn that all messages of a topic up to these offsets, by partition, are done with.
+        """Note that all messages of a topic up to these offsets, by partition, are finished.
 
-        Dead letters are among them. It comes after ``settled``, before the messages are acknowledged.
+        Dead letters are among them. It is called after ``settled``, before messages are acknowledged.
 
         Raises:
             StoreUnavailable: nothing was noted; the same call is to be repeated.
@@ -44,41 +44,41 @@ class Positioned(Protocol):
 
 @runtime_checkable
 class Divisible(Protocol):
-    """Does a part of a batch at a time, so that no call takes long.
+    """A stage that handles a part of a batch per call, so that no call takes long.
 
-    While it is ``unfinished`` once a part is settled, ``handle`` is called again with the same batch.
+    While it is ``unfinished`` after a part is settled, ``handle`` is called again with the same batch.
     """
 
     @property
     def unfinished(self) -> bool:
-        """Whether the batch that was handled last has to be handled again for what is left of it."""
+        """True if the last batch has to be handled again for its remaining part."""
 
 
 @runtime_checkable
 class Resumable(Divisible, Protocol):
-    """May leave the rest of a batch until later, and take in the next batch meanwhile."""
+    """A stage that may postpone the rest of a batch, and take in the next batch meanwhile."""
 
     def rest(self) -> bool:
-        """Let what is left of a batch rest, since another one waits; False if it cannot.
+        """Postpone the rest of a batch, since another one waits; False if that is impossible.
 
-        It goes on beside the next one, and until it is done ``held`` says from where on.
+        The rest continues beside the next batch; until it is finished ``held`` has its offsets.
         """
 
     def held(self, topic: str) -> Mapping[int, int]:
-        """Return by partition of a topic the offset from which on messages are not to be acknowledged yet."""
+        """Return by partition of a topic the offset from which on messages must not be acknowledged yet."""
 
 
 @runtime_checkable
 class Skipping(Protocol):
-    """Can do without a record whose query the store keeps rejecting: that becomes a dead letter.
+    """A stage that can leave out a record whose query the store keeps rejecting: it becomes a dead letter.
 
     Other stages repeat the call for as long as it takes; see QueryRefused.
     """
 
     def left_out(self, record: Record) -> None:
-        """Learn that what ``handle`` failed at for this record alone is not tried again.
+        """Note that the failed part of ``handle`` for this record alone is not tried again.
 
-        If more of the record is to be done, the stage is ``unfinished``, and the record is handled again.
+        If another part of the record remains, the stage is ``unfinished``, and the record is handled again.
 
         Raises:
             StoreUnavailable: nothing was noted; the same call is to be repeated.
@@ -88,9 +88,9 @@ class Skipping(Protocol):
 
 @runtime_checkable
 class Periodic(Protocol):
-    """Has messages that are due by the clock alone.
+    """A stage with messages that are due by the clock alone.
 
-    It is called in one process, the one that has the first partitions.
+    It is called in one process only, the one with the first partitions.
     """
 
     idle_s: float
@@ -106,12 +106,12 @@ class Periodic(Protocol):
 
 @runtime_checkable
 class Counted(Protocol):
-    """Counts what it does, for /metrics."""
+    """A stage with counts for /metrics."""
 
     limits: Sequence[str] = ()
-    """Names of telemetry.LIMITED that the stage may count: they are shown while there is nothing, too."""
+    """Names of telemetry.LIMITED that the stage may count: they are shown at 0, too."""
     limited: Mapping[str, int] = MappingProxyType({})
-    """How much was refused, folded, cut or shortened so far, by these names."""
+    """Amounts refused, folded, cut or shortened so far, by these names."""
 
     def samples(self) -> list[Sample]:
         """Return the counts under labels of its own, as telemetry.METRICS names them."""
@@ -119,7 +119,7 @@ class Counted(Protocol):
 
 
 def handle_whole(stage: Stage, batch: Sequence[Record]) -> list[Outgoing]:
-    """Have a stage do all of a batch, where what it returns is published in any case; return its messages."""
+    """Let a stage handle a whole batch, if all its messages are published in any case; return them."""
     sent = stage.handle(batch)
     stage.settled()
     while isinstance(stage, Divisible) and stage.unfinished:

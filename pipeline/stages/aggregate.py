@@ -55,19 +55,19 @@ from pipeline.storage.interface import Store
 from pipeline.telemetry.metrics import LIMITED_INPUT
 
 MOST_ROUNDS = 10
-"""How often one call begins with a batch anew because another worker has gone on with its partitions."""
+"""Times that one call restarts a batch because another worker has continued its partitions."""
 
 MOST_NAMED = 10_000
-"""Services of which it is remembered which symbols were stored. Of others they are stored once more."""
+"""Most services whose stored symbols are remembered; those of other services are stored again."""
 
 MOST_SAID = 100_000
-"""Metrics of which it is remembered what was stored of them, likewise."""
+"""Most metrics whose stored metadata are remembered, in the same way."""
 
 logger = logging.getLogger(__name__)
 
 
 class AggregateStage(Stage, Assignable, Positioned, Counted):
-    """Counts stack samples, stores all else that arrives, and publishes progress on ``windows``."""
+    """The stage that counts stack samples, stores all other input, and publishes progress on ``windows``."""
 
     name = "aggregate"
     limits = LIMITED_INPUT
@@ -97,8 +97,8 @@ class AggregateStage(Stage, Assignable, Positioned, Counted):
         }
         self._senders = Senders(store)
         self._namings = namings or Namings()
-        self._said: dict[tuple[str, str], MetricMetadata] = {}  # of service and metric, as stored last
-        self._shown: dict[str, set[str]] = {}  # the symbols of each service of which an example is stored
+        self._said: dict[tuple[str, str], MetricMetadata] = {}  # last stored, by service and metric
+        self._shown: dict[str, set[str]] = {}  # by service, the symbols with a stored example
         self._vocabulary = Vocabulary()
         self._report = QuotaReport(clock)
         self.limited: Counter[str] = Counter()
@@ -118,16 +118,16 @@ class AggregateStage(Stage, Assignable, Positioned, Counted):
             self._senders.forget(partitions)
 
     def stored_up_to(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
-        """Return where reading goes on by what was counted, or noted as passed; 0 where there is nothing."""
+        """Return the offsets up to which messages were counted or noted as passed; 0 without any."""
         return stored_up_to(self._store, self._streams[topic], topic, partitions)
 
     def passed(self, topic: str, last: Mapping[int, int]) -> None:
-        """Note how far partitions were read where no counted row says so."""
+        """Note the offsets up to which partitions were read, if no counted row shows them."""
         table = COUNTED_TOPICS.get(topic)
-        known = self._blocks.covered(table) if table else {}
-        beyond = {p: offset for p, offset in last.items() if offset > known.get((topic, p), -1)}
-        if beyond:
-            columns = position_columns(self._streams[topic], topic, beyond, self._clock())
+        covered = self._blocks.covered(table) if table else {}
+        uncounted = {p: offset for p, offset in last.items() if offset > covered.get((topic, p), -1)}
+        if uncounted:
+            columns = position_columns(self._streams[topic], topic, uncounted, self._clock())
             self._store.insert("positions", columns)
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
@@ -138,7 +138,7 @@ class AggregateStage(Stage, Assignable, Positioned, Counted):
             except Overtaken as overtaken:
                 logger.warning("%s: %s; going on from there", batch[0].topic, overtaken)
                 self.assigned(batch[0].topic, overtaken.partitions)
-            except StoreUnavailable:  # what it took of the batch is not known
+            except StoreUnavailable:  # it is unknown how much of the batch is stored
                 self.assigned(batch[0].topic, [record.partition for record in batch])
                 raise
         raise StoreUnavailable(f"others count the same partitions of {batch[0].topic}, round after round")
@@ -175,8 +175,8 @@ class AggregateStage(Stage, Assignable, Positioned, Counted):
         return progress_messages(known, self._clock(), waits)
 
     def _by_symbols(self, records: Sequence[Record]) -> list[Record]:
-        """Return profiles by symbols; what the store has to know of that is noted before any is counted."""
-        named: list[Record] = []
+        """Return profiles by symbols; the naming and its symbols are stored before any profile is counted."""
+        converted: list[Record] = []
         examples: dict[tuple[str, str], tuple[float, str]] = {}
         for record in records:
             profile: Profile = record.payload
@@ -185,9 +185,9 @@ class AggregateStage(Stage, Assignable, Positioned, Counted):
                 self._note_naming(profile, naming)
             by_symbols = naming.profile(profile)
             if by_symbols is profile:
-                named.append(record)
+                converted.append(record)
                 continue
-            named.append(replace(record, payload=by_symbols))
+            converted.append(replace(record, payload=by_symbols))
             shown = self._shown[profile.service]
             for symbol, name in zip(by_symbols.frames, profile.frames, strict=True):
                 if symbol != name and symbol not in shown:
@@ -203,10 +203,10 @@ class AggregateStage(Stage, Assignable, Positioned, Counted):
                     "name": [name for _, name in examples.values()],
                 },
             )
-        return named
+        return converted
 
     def _note_naming(self, profile: Profile, naming: Naming) -> None:
-        """Note from when on a service is counted by its naming, unless that is known."""
+        """Note the time from which a service is counted by its naming, unless that is noted already."""
         service = profile.service
         if not is_noted(self._store, service, naming.version):
             before = was_counted(self._store, self._streams["profiles"], service)
@@ -228,7 +228,7 @@ class AggregateStage(Stage, Assignable, Positioned, Counted):
         self._admission.saved()
 
     def _save_metadata(self, records: Sequence[Record]) -> None:
-        """Store what services say of their metrics where it is new to this process, before the points."""
+        """Store metadata of metrics that are new to this process, before the points."""
         new: dict[tuple[str, str], MetricPoints] = {}
         for record in records:
             points: MetricPoints | Refused = record.payload
@@ -242,7 +242,7 @@ class AggregateStage(Stage, Assignable, Positioned, Counted):
                 del self._said[next(iter(self._said))]
 
     def _count(self, batch: Sequence[Record]) -> None:
-        """Count a batch and insert what came of it; in halves where that is much."""
+        """Count a batch and insert the counts; large ones in halves."""
         counted: dict[tuple[tuple[int, int], ...], Counts] = {}  # tables nearly always need the same ones
         room = StackRoom(MAX_ELEMENTS, MAX_CHARACTERS) if len(batch) > 1 else None
         if len(self._vocabulary) > MOST_LABELS:
@@ -272,7 +272,7 @@ class AggregateStage(Stage, Assignable, Positioned, Counted):
             self._count(batch[: len(batch) // 2])
             self._count(batch[len(batch) // 2 :])
             return
-        room = None  # what a table lacks of the batch is a part of it
+        room = None  # the records that a table lacks are a part of the batch
 
         def rows(columns: CountedColumns, records: Sequence[Record]) -> Columns:
             return columns(count(records), records, last_offsets(records), self._window_s)

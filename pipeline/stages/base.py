@@ -1,6 +1,6 @@
-"""The base of every stage: a plain object that turns a batch into messages, with no Faust in it.
+"""The base of every stage: a plain object, independent of Faust, that turns a batch into messages.
 
-What only some stages do has a protocol of its own in ``pipeline.stages.abilities``.
+Abilities of some stages only have protocols in ``pipeline.stages.abilities``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Stage(ABC):
 
     name: str
     inputs: Mapping[str, Decoder]
-    """Logical input topics and how their values are decoded."""
+    """Logical input topics and the decoders of their values."""
 
     @abstractmethod
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:

@@ -33,11 +33,11 @@ from pipeline.telemetry.metrics import LIMITED_SCANS, Sample
 log = logging.getLogger(__name__)
 
 PART_S = 30.0
-"""For how long scans of a batch are made before the next one is taken in, if one waits."""
+"""Seconds for which scans of a batch are made before a waiting batch is taken in."""
 
 
 class DetectStage(Stage, Assignable, Resumable, Skipping, Counted):
-    """Keeps watermarks, scans when they pass a boundary, and publishes scans with their candidates."""
+    """The stage that keeps watermarks, scans when they pass a boundary, and publishes scans."""
 
     name = "detect"
     limits = LIMITED_SCANS
@@ -68,7 +68,7 @@ class DetectStage(Stage, Assignable, Resumable, Skipping, Counted):
         self.inputs: Mapping[str, Decoder] = {"windows": decode_progress}
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
-        """Forget every service: which ones live in these partitions is learnt anew, scans from the store."""
+        """Forget every service: progress shows anew which ones are here, the store has their scans."""
         self._watermarks.clear()
         self._queue.clear()
         self._counts.keep(partitions)
@@ -76,22 +76,22 @@ class DetectStage(Stage, Assignable, Resumable, Skipping, Counted):
 
     @property
     def unfinished(self) -> bool:
-        """Whether more scans are due: each is published before the next one is run."""
+        """True if more scans are due: each is published before the next one is run."""
         return self._queue.unfinished
 
     def rest(self) -> bool:
-        """Let what is left of a batch rest once it has taken PART_S: it goes on beside the next one."""
+        """Postpone the rest of a batch once it has taken PART_S: it continues beside the next one."""
         return self._clock() - self._began >= PART_S and self._queue.rest()
 
     def held(self, topic: str) -> Mapping[int, int]:
-        """Return from where on progress asks for scans that are still to be made."""
+        """Return the offsets from which on progress has scans that are not made yet."""
         return self._queue.held
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
-        """Take progress in and run one scan that has become due.
+        """Take progress in and run one due scan.
 
-        Of a service it is the oldest, and of services the one with the fewest scans so far: who lags by a
-        day keeps nobody waiting for long.
+        It is the oldest scan of the service with the fewest scans so far: a service that lags by a day does
+        not delay others for long.
         """
         if not self.unfinished:
             self._take(batch)
@@ -114,7 +114,7 @@ class DetectStage(Stage, Assignable, Resumable, Skipping, Counted):
         return []
 
     def settled(self) -> None:
-        """Remember the scan that is on the topic, here and in the store."""
+        """Note the published scan, here and in the store."""
         if (finished := self._unpublished) is not None:
             insert_scan(self._store, finished.scan, finished.unstable_names)
             self._go_on(finished.scan.service)
@@ -125,7 +125,7 @@ class DetectStage(Stage, Assignable, Resumable, Skipping, Counted):
             self._counts.rest()
 
     def left_out(self, record: Record) -> None:
-        """Go on after the scan that the store refused: the next one of the workload covers most of it."""
+        """Continue after the scan that the store refused: the workload's next scan covers most of it."""
         if self.unfinished:
             service, due = self._queue.next()
             end = due.end
@@ -134,7 +134,7 @@ class DetectStage(Stage, Assignable, Resumable, Skipping, Counted):
             self._go_on(service)
 
     def samples(self) -> list[Sample]:
-        """Return the scans by workload, those that could not judge series, and who is silent."""
+        """Return the scans by workload, those that could not judge series, and the silent services."""
         return self._counts.samples(self._clock())
 
     def _take(self, batch: Sequence[Record]) -> None:
@@ -150,7 +150,7 @@ class DetectStage(Stage, Assignable, Resumable, Skipping, Counted):
         self._queue.begin(due, first, {record.partition: record.offset for record in batch})
 
     def _scan(self, service: str, due: DueScan) -> FinishedScan | None:
-        """Run a scan, and count what it knows."""
+        """Run a scan, and count its figures."""
         began = self._clock()
         finished = self._scanner.scan(service, due)
         if finished is None:
@@ -162,7 +162,7 @@ class DetectStage(Stage, Assignable, Resumable, Skipping, Counted):
         return replace(finished, scan=replace(finished.scan, silent_partitions=silent))
 
     def _go_on(self, service: str) -> None:
-        """Go on after the oldest scan that is due of a service."""
+        """Continue after the oldest due scan of a service."""
         due = self._queue.done(service)
         self._watermarks.made(service, due)
         if due.skipped:

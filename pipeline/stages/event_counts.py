@@ -1,4 +1,4 @@
-"""Counts of rootcause: what became of every candidate, and its events by type."""
+"""Counts of rootcause: candidates by step, and events by type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.telemetry.metrics import (
 )
 
 REPORTED = "reported"
-"""Stands for a step where none dropped a candidate."""
+"""Stands for the step of a candidate that no step dropped."""
 
 TYPES = ("detected", "updated", "resolved")
 """Types of events, without the prefix that they share."""
@@ -27,13 +27,13 @@ TYPES = ("detected", "updated", "resolved")
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What the last stage makes of a scan.
+    """The outcome of a scan in the last stage.
 
     Attributes:
-        scan: With everything that the stages before dropped.
+        scan: The scan, with all candidates that earlier stages dropped.
         dropped: The step of each candidate that this stage dropped.
-        change_times: Of the regressions that the scan found and that are reported.
-        late: How many were found and silenced by earlier scans, and are reported now.
+        change_times: Change times of the scan's reported regressions.
+        late: Number of regressions that earlier scans found and silenced, and that are reported now.
         updates: The kind of each update of a regression that was reported before.
     """
 
@@ -45,10 +45,10 @@ class Brought:
 
 
 class EventCounts:
-    """What one rootcause worker shows on /metrics: the funnel (FBDetect Table 5) as it runs, and events.
+    """Metrics of one rootcause worker: the running funnel (FBDetect Table 5), and events.
 
-    What a batch brings is held until ``publish``: the batch may come again before. One thread writes,
-    another may ask for the samples.
+    The counts of a batch are held until ``publish``, since the batch may be repeated before. One thread
+    writes, another may read the samples.
     """
 
     def __init__(self, stage: str, workloads: Iterable[str]) -> None:
@@ -63,15 +63,15 @@ class EventCounts:
             self._candidates.update(dict.fromkeys([(workload, step) for step in (*FUNNEL, REPORTED)], 0))
 
     def begin(self) -> None:
-        """Forget what was not published."""
+        """Drop the outcomes that were not published."""
         self._held.clear()
 
     def hold(self, brought: Brought) -> None:
-        """Note what a scan brings."""
+        """Hold the outcome of a scan until it is published."""
         self._held.append(brought)
 
     def publish(self, now: float) -> None:
-        """Count what is held: it is on its topic, at a time by the clock."""
+        """Count the held outcomes, which were published at the time ``now``."""
         for brought in self._held:
             workload = self._workloads.of(brought.scan.workload)
             steps = [*(line.decision.step for line in brought.scan.dropped), *brought.dropped]

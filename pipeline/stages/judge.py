@@ -1,10 +1,10 @@
 """judge: trials before a release in, verdicts on experiments out.
 
-Trials are stored under what they are and a digest of their message: one that comes again changes nothing, and
-it does not matter in which order they come. A verdict is decided by what the store has once an experiment is
-complete, or overdue: by the event time of later trials, or by the clock where none come. It is stored before
-it is published, under an id of the trials that it is by, and noted as published afterwards: so after a kill
-the same verdict is published, and none is twice unless the kill falls between the two.
+Trials are stored under their identity and a digest of their message: a repeated one changes nothing, and
+their order does not matter. A verdict is decided from the store once an experiment is complete or overdue,
+by the event time of later trials, or by the clock if none come. It is stored before it is published, under
+an id derived from its trials, and noted as published afterwards. So after a crash the same verdict is
+published; it is published twice only if the crash falls between publishing and noting.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from pipeline.storage.interface import RowQuery, Store
 from pipeline.telemetry.metrics import LIMITED_TRIALS, REFUSED, TRIAL_VERDICTS, Sample
 
 IDLE_S = 10 * MINUTE_S
-"""How often overdue experiments are looked for; a service is quiet whose trials are the same as last time."""
+"""Seconds between searches for overdue experiments; a service without new trials in between is quiet."""
 
 POINTS_AT_ONCE = 2_000_000
 """Most points in one INSERT, unless one message has more."""
@@ -66,7 +66,7 @@ Row = Mapping[str, Any]
 
 
 class JudgeStage(Stage, Skipping, Periodic, Counted):
-    """Stores trials, and judges experiments that are complete or overdue."""
+    """The stage that stores trials, and judges experiments that are complete or overdue."""
 
     name = "judge"
     limits = LIMITED_TRIALS
@@ -82,15 +82,17 @@ class JudgeStage(Stage, Skipping, Periodic, Counted):
         self._report = QuotaReport(clock)
         self._refused: dict[str, Counter[str]] = {}
         self._unpublished: list[Row] = []
-        self._quiet: dict[str, float] = {}  # service → time of its last trial, when it was looked at last
-        self._closed: dict[str, float] = {}  # service → that time, once all that is overdue then is published
+        self._quiet: dict[str, float] = {}  # service → time of its last trial, at the last search
+        self._closed: dict[
+            str, float
+        ] = {}  # service → that time, once all verdicts overdue by then are published
         self._closing: dict[str, float] = {}
         self._decisions = Counter(dict.fromkeys(Decision, 0))
         self.limited: Counter[str] = Counter()
         self.inputs: Mapping[str, Decoder] = {"trials": lambda value: decode_trial(value, now=clock())}
 
     def samples(self) -> list[Sample]:
-        """Return verdicts by decision."""
+        """Return the number of verdicts by decision."""
         stage = {"stage": self.name}
         return [
             (TRIAL_VERDICTS, {**stage, "decision": decision.value.replace(" ", "_")}, float(count))
@@ -98,7 +100,7 @@ class JudgeStage(Stage, Skipping, Periodic, Counted):
         ]
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
-        """Store what is new of a batch and return the verdicts that are due for its services."""
+        """Store the new trials of a batch and return the verdicts that are due for its services."""
         self._unpublished = []
         by_service: dict[str, list[Message]] = defaultdict(list)
         for record in batch:
@@ -132,7 +134,7 @@ class JudgeStage(Stage, Skipping, Periodic, Counted):
         ]
 
     def settled(self) -> None:
-        """Note which verdicts are on their topic."""
+        """Note the published verdicts."""
         if self._unpublished:
             self._store.insert("trial_verdicts", verdict_columns(self._unpublished, "published"))
             self._decisions.update(Decision(row["decision"]) for row in self._unpublished)
@@ -140,29 +142,29 @@ class JudgeStage(Stage, Skipping, Periodic, Counted):
         self._unpublished, self._closing = [], {}
 
     def _take(self, service: str, messages: Sequence[Message]) -> None:
-        """Store messages of a service that are new and within its quota; that they count is stored last."""
+        """Store new messages of a service within its quota: points first, then the rows that use them."""
         stored = [
             Sent(experiment.name, side.time, side.points, side.digest)
             for experiment in gather_experiments(self._store, service)
             for side in experiment.sides
         ]
         quota = self._quotas.of(service)
-        admitted, refused = admit_trials([(_sent(one), one) for one in messages], stored, quota)
+        admitted, refused = admit_trials([(_sent(message), message) for message in messages], stored, quota)
         if refused:
             self._refused.setdefault(service, Counter())[REFUSED] += refused
-        for rows in _blocks(one for one in admitted if isinstance(one, TrialSide)):
+        for rows in _blocks(message for message in admitted if isinstance(message, TrialSide)):
             self._store.insert("trial_points", columns_of(rows))
         if admitted:
             self._store.insert("trials", columns_of(map(side_row, admitted)))
 
     def _due(self, service: str, now: float = 0.0) -> list[Row]:
-        """Return the verdicts of a service that are not published, those that are new decided and stored.
+        """Return the unpublished verdicts of a service; new ones are decided and stored.
 
-        The time is that of its last trial, or ``now`` if that is later.
+        The time is that of the service's last trial, or ``now`` if that is later.
         """
         experiments = gather_experiments(self._store, service)
-        known = gather_verdicts(self._store, service)
-        states = {(row["id"], row["state"]): row for row in known}
+        verdicts = gather_verdicts(self._store, service)
+        states = {(row["id"], row["state"]): row for row in verdicts}
         now = max([now, *(side.time for one in experiments for side in one.sides)])
         due: list[Row] = []
         for standing in (standing_of(experiment, now) for experiment in experiments):
@@ -171,20 +173,20 @@ class JudgeStage(Stage, Skipping, Periodic, Counted):
                 continue
             row: Row | None = states.get((event_id, "decided"))
             if row is None:
-                others = {row["id"] for row in known if row["experiment"] == standing.experiment.name}
-                row = self._decided(standing, experiments, len(others) + 1)
+                ids = {row["id"] for row in verdicts if row["experiment"] == standing.experiment.name}
+                row = self._decided(standing, experiments, len(ids) + 1)
             if row is not None:
                 due.append(row)
         return due
 
     def _decided(self, standing: Standing, experiments: Sequence[Experiment], revision: int) -> Row | None:
-        """Decide on an experiment and store that; None if it goes on since it is not decided by any look."""
+        """Decide on an experiment and store the verdict; None if the experiment goes on undecided."""
         evidence = gather_evidence(self._store, standing, experiments, self._models)
-        found = decide(evidence, self._models)
-        verdict = ExperimentVerdict(standing, revision, found)
+        metric_verdicts = decide(evidence, self._models)
+        verdict = ExperimentVerdict(standing, revision, metric_verdicts)
         if verdict.decision is Decision.NOT_ENOUGH and not (standing.complete or standing.overdue):
             return None
-        if choices := _choice_rows(evidence, found):
+        if choices := _choice_rows(evidence, metric_verdicts):
             self._store.insert("trial_models", columns_of(choices))
         event = verdict_event(verdict)
         row = {
@@ -204,35 +206,37 @@ def decide(evidence: ExperimentEvidence, models: Mapping[str, Model]) -> list[Ve
     """Return the verdict on each metric of an experiment."""
     standing = evidence.standing
     config = ModelConfig(models, sequential=standing.sequential, kept=evidence.kept, missed=evidence.missed)
-    found = judge_trials(evidence.metrics, evidence.bounds, evidence.history, config)
-    return [with_marked(each, evidence.marked[each.metric]) for each in found]
+    verdicts = judge_trials(evidence.metrics, evidence.bounds, evidence.history, config)
+    return [
+        with_marked(metric_verdict, evidence.marked[metric_verdict.metric]) for metric_verdict in verdicts
+    ]
 
 
 def _is_due(standing: Standing) -> bool:
-    """Return whether an experiment is to be judged: those of the same code twice are history, and no more."""
+    """Return whether an experiment is to be judged; A/A trials only serve as history."""
     looked_at = standing.sequential and bool(standing.whole)
     return standing.kind == "A/B" and (standing.complete or standing.overdue or looked_at)
 
 
-def _choice_rows(evidence: ExperimentEvidence, found: Sequence[Verdict]) -> list[dict[str, Any]]:
-    """Return the choices of models that were made anew."""
+def _choice_rows(evidence: ExperimentEvidence, verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """Return the new choices of models as rows."""
     standing = evidence.standing
     return [
         choice_row(
             standing.experiment.service,
-            each,
-            each.choice,
-            trials=len(evidence.marked[each.metric]),
+            verdict,
+            verdict.choice,
+            trials=len(evidence.marked[verdict.metric]),
             time=standing.last_time,
-            former=evidence.former.get(each.metric, ""),
+            former=evidence.former.get(verdict.metric, ""),
         )
-        for each in found
-        if each.choice and each.metric not in evidence.kept
+        for verdict in verdicts
+        if verdict.choice and verdict.metric not in evidence.kept
     ]
 
 
 def _sent(message: Message) -> Sent:
-    points = sum(len(one.points) for one in message.metrics) if isinstance(message, TrialSide) else 0
+    points = sum(len(metric.points) for metric in message.metrics) if isinstance(message, TrialSide) else 0
     return Sent(message.experiment, message.time, points, message.digest)
 
 

@@ -1,4 +1,4 @@
-"""The search for change points at a constant mix of those who send samples, with releases side by side."""
+"""The search for change points at a constant mix of senders, with releases side by side."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pipeline.stages.gather.request_mix import RequestSpan, find_request_mix
 from pipeline.storage.interface import Store
 
 ROLLOUT_S = DAY_S
-"""How long before the analysis window a rollout may have begun that is looked at."""
+"""Seconds before the analysis window within which a rollout must begin to be compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a scan looks at: all series of a service, as they were counted."""
+    """The input of a search: all series of a service, as they were counted."""
 
     service: str
     workload: Workload
@@ -34,7 +34,7 @@ class Searched:
     windows: Windows
 
     def moment(self, window: int) -> float:
-        """Return when a window begins."""
+        """Return the start of a window, epoch seconds."""
         return self.matrix.start + window * self.matrix.resolution_s
 
     @property
@@ -44,16 +44,16 @@ class Searched:
 
     @property
     def requests(self) -> RequestSpan:
-        """What the shares of types of requests are learnt from."""
+        """The span and resolution from which the shares of types of requests are learnt."""
         start, end = self.span
-        # As the scan says it: windows over gaps are longer by the clock.
+        # At the scan's resolution: windows that span gaps last longer by the clock.
         analysis = start + (self.windows.analysis - self.windows.history) * self.matrix.resolution_s
         least = self.workload.threshold.absolute or 0.0
         return RequestSpan(self.service, start, analysis, end, self.matrix.resolution_s, least)
 
 
 def find_at_constant_mix(store: Store, searched: Searched, config: SearchConfig, without: Without) -> Found:
-    """Return the change points of a scan, and those that only a mix makes, as dropped."""
+    """Return the change points of a scan; those that only a mix shift makes are among the dropped ones."""
     matrix, windows = searched.matrix, searched.windows
     if searched.workload.series != "gcpu" or not matrix.names:
         return find_change_points(matrix, windows, config)
@@ -71,28 +71,32 @@ def find_at_constant_mix(store: Store, searched: Searched, config: SearchConfig,
         since = searched.moment(windows.analysis) - ROLLOUT_S
         effects, compared = view.find_effects(mix, matrix.series, since)
     counted = view.projected(constant, mix, strata, effects)
-    found = _find_at_request_mix(store, searched, counted, config, without)
+    search_result = _find_at_request_mix(store, searched, counted, config, without)
     candidates = (
-        _with_effects(one, effects.get(one.series, ()), compared, matrix.resolution_s)
-        for one in found.candidates
+        _with_effects(candidate, effects.get(candidate.series, ()), compared, matrix.resolution_s)
+        for candidate in search_result.candidates
     )
-    found = replace(found, candidates=tuple(candidates))
+    search_result = replace(search_result, candidates=tuple(candidates))
     if mix is None or factors is None:
-        return found
+        return search_result
     moved = standardise.moved_series(mix, factors, matrix, windows.analysis, config.absolute or 0.0)
-    return _with_mix_shifts(found, searched, moved, constant, mix, strata, config) if moved else found
+    return (
+        _with_mix_shifts(search_result, searched, moved, constant, mix, strata, config)
+        if moved
+        else search_result
+    )
 
 
 def _find_at_request_mix(
     store: Store, searched: Searched, counted: SeriesMatrix, config: SearchConfig, without: Without
 ) -> Found:
-    """Return the change points at the usual mix of requests, and those that only their mix makes, as dropped.
+    """Return the change points at the usual mix of requests; those that only the mix makes are dropped.
 
     Args:
-        store: Of the requests.
-        searched: What the scan looks at.
-        counted: Its series, at a constant mix of senders.
-        config: Of the search.
+        store: Holds the requests.
+        searched: The input of the search.
+        counted: Series of the input, at a constant mix of senders.
+        config: Configuration of the search.
         without: Steps that are left out.
     """
     windows = searched.windows
@@ -103,32 +107,32 @@ def _find_at_request_mix(
         return find_change_points(counted, windows, config)
     mix = moved.mix
     constant = standardise.standardise(counted, mix.series, mix.factors)
-    found = find_change_points(constant, windows, config)
-    known = {candidate.series for candidate in found.candidates}
+    search_result = find_change_points(constant, windows, config)
+    found_series = {candidate.series for candidate in search_result.candidates}
     steps = replace(config, detectors=("short_term",))
     raw = find_change_points(select_series(counted, mix.series), windows, steps).candidates
-    unknown = [candidate for candidate in raw if candidate.series not in known]
+    unknown = [candidate for candidate in raw if candidate.series not in found_series]
     moving = set(mix.series)
-    asked = [candidate for candidate in found.candidates if candidate.series in moving]
+    at_usual_mix = [candidate for candidate in search_result.candidates if candidate.series in moving]
     decided = [
         decision
-        for candidates, at_usual in ((asked, True), (unknown, False))
+        for candidates, at_usual in ((at_usual_mix, True), (unknown, False))
         for decision in request_decision.decide(
             candidates, counted, constant, mix, moved.traffic.rates, found=at_usual
         )
     ]
-    kept = tuple(
+    passing = tuple(
         replace(candidate, passed=(*candidate.passed, decision))
         for candidate, decision in decided
         if decision.passed
     )
     dropped = [Dropped(candidate, decision) for candidate, decision in decided if not decision.passed]
-    others = tuple(candidate for candidate in found.candidates if candidate.series not in moving)
-    return replace(found, candidates=(*others, *kept), dropped=(*found.dropped, *dropped))
+    unmoved = tuple(candidate for candidate in search_result.candidates if candidate.series not in moving)
+    return replace(search_result, candidates=(*unmoved, *passing), dropped=(*search_result.dropped, *dropped))
 
 
 def _with_mix_shifts(
-    found: Found,
+    search_result: Found,
     searched: Searched,
     moved: Collection[SeriesKey],
     constant: SeriesMatrix,
@@ -136,22 +140,22 @@ def _with_mix_shifts(
     strata: StrataMatrix,
     config: SearchConfig,
 ) -> Found:
-    """Return what was found with the change points that moved series have only as they were counted."""
+    """Add to a search result, as dropped, the change points that moved series have only as counted."""
     matrix = select_series(searched.matrix, moved)
-    known = {candidate.series for candidate in found.candidates}
+    found_series = {candidate.series for candidate in search_result.candidates}
     steps = replace(config, detectors=("short_term",))
     raw = find_change_points(matrix, searched.windows, steps).candidates
-    unknown = [candidate for candidate in raw if candidate.series not in known]
+    unknown = [candidate for candidate in raw if candidate.series not in found_series]
     dropped = standardise.decide(unknown, matrix, select_series(constant, moved), mix, strata)
-    return replace(found, dropped=(*found.dropped, *dropped))
+    return replace(search_result, dropped=(*search_result.dropped, *dropped))
 
 
 def _with_effects(
     candidate: Candidate, effects: Sequence[ReleaseEffect], compared: Sequence[Compared], margin_s: float
 ) -> Candidate:
-    """Return a candidate with what releases make of its series, or else with the one that brought it."""
-    found = [release_decision(effect) for effect in effects]
+    """Return a candidate with the effects of releases on its series, or with the release that brought it."""
+    decisions = [release_decision(effect) for effect in effects]
     sudden = candidate.kind == "short_term"
-    if not found and sudden and (brought := releases.brought_by(candidate, compared, margin_s)):
-        found = [release_decision(brought[0], since=brought[1].start)]
-    return replace(candidate, passed=(*candidate.passed, *found)) if found else candidate
+    if not decisions and sudden and (brought := releases.brought_by(candidate, compared, margin_s)):
+        decisions = [release_decision(brought[0], since=brought[1].start)]
+    return replace(candidate, passed=(*candidate.passed, *decisions)) if decisions else candidate

@@ -1,9 +1,8 @@
-"""Outcomes of scans: each stage decides on a scan once, and a scan that comes again has that outcome.
+"""Outcomes of scans: each stage decides on a scan once, and a repeated scan has the same outcome.
 
-A scan comes again after a crash, from two owners of a partition, or from a detector that was killed before it
-noted the scan. What a stage would decide by then may be something else: a change was announced meanwhile,
-samples came late. Without a record one regression would be reported as two, or a later scan would be compared
-with something that was never published.
+A scan is repeated after a crash, by two owners of a partition, or by a detector that was killed before it
+noted the scan. A second decision could differ, because of a newly announced change or late samples. Without
+a record, one regression could be reported as two, or later scans be compared with unpublished candidates.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ _INSTANT_S = 0.001
 
 
 class Outcomes:
-    """What one stage made of each scan, by service, workload and end of the scan.
+    """Outcomes of one stage, by service, workload and end of the scan.
 
-    Of two workers that decide on one scan at a time, one is first: the store takes one insert of a scan, and
-    both go on with what is there then.
+    If two workers decide on one scan at the same time, the store accepts the first insert, and both continue
+    with that outcome.
     """
 
     def __init__(self, store: Store, stage: str) -> None:
@@ -43,7 +42,7 @@ class Outcomes:
         self._stage = stage
 
     def of(self, scan: Scan, decide: Callable[[], ScanOutcome]) -> ScanOutcome:
-        """Return the outcome of a scan: the one that is kept, else what ``decide`` returns, which is kept.
+        """Return the stored outcome of a scan, or else that of ``decide``, which is then stored.
 
         Raises:
             StoreUnavailable: the same call is to be repeated.
@@ -97,7 +96,7 @@ class Outcomes:
         return mark
 
     def _rows(self, scan: Scan, attempt: str) -> list[dict[str, object]]:
-        whose = {"stage": self._stage, "workload": scan.workload, "attempt": attempt}
+        equal = {"stage": self._stage, "workload": scan.workload, "attempt": attempt}
         return self._store.rows(
-            RowQuery("outcomes", scan.service, scan.end, scan.end + _INSTANT_S, equal=whose)
+            RowQuery("outcomes", scan.service, scan.end, scan.end + _INSTANT_S, equal=equal)
         )

@@ -1,9 +1,9 @@
-"""releases: progress in, looks at new releases out, as scans that join the chain where deduplication is.
+"""releases: progress in, looks at new releases out, as scans that enter the pipeline at deduplication.
 
-A look compares the latest release of a service with the one before, by requests and metrics of both, once the
-requests of all hosts are counted so far (see ``pipeline.releases.requests.looks``). It is a scan of the
-workload RELEASE_COSTS: what it finds are candidates, which go the way of all others from there; what it
-cannot judge is in the scan as dropped. Filters are for change points, and nothing is left for them to ask.
+A look compares the latest release of a service with the one before, by requests and metrics of both, as soon
+as the requests of all hosts are counted (see ``pipeline.releases.requests.looks``). It is a scan of the
+workload RELEASE_COSTS: its findings are candidates and take the same way as all others; what it cannot judge
+is among the scan's dropped candidates. Filters are skipped: they apply to change points only.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from pipeline.telemetry.metrics import RELEASE_LOOKS, Sample
 log = logging.getLogger(__name__)
 
 TOPICS = ("requests", "metrics")
-"""What a comparison waits for."""
+"""Topics whose progress a comparison waits for."""
 
 WINDOW_S = 5 * MINUTE_S
-"""Least width of the windows by which later stages look at a look: a deployment takes minutes."""
+"""Least width of the windows in which later stages read a look: a deployment takes minutes."""
 
 MOST_SERVICES = 20_000
-"""Services whose progress is remembered. Of others the store knows as much as after a restart."""
+"""Most services whose progress is remembered; that of others is read from the store, as after a restart."""
 
 _OUTCOMES = ("slower", "no change", "not judged")
 
 
 @dataclass(slots=True)
 class _Service:
-    """What is known of one service.
+    """The state of one service.
 
     Args:
-        progress: Of its partitions.
-        low: Event time up to which all that is live is counted.
+        progress: Progress of its partitions.
+        low: Event time up to which all live partitions are counted.
         next_at: Event time before which no look can be due.
-        release: The one that was looked at last.
-        types: How many types of requests it and the one before had then; 0 until they are read.
+        release: The release of the last look.
+        types: Number of types of requests of that release and the one before; 0 until they are read.
     """
 
     progress: ServiceProgress = field(default_factory=ServiceProgress)
@@ -66,7 +66,7 @@ class _Service:
 
 
 class ReleasesStage(Stage, Assignable, Divisible, Counted):
-    """Looks at new releases of services whose requests are counted, and publishes each look as a scan."""
+    """The stage that looks at new releases of services with counted requests; each look is a scan."""
 
     name = "releases"
 
@@ -95,25 +95,25 @@ class ReleasesStage(Stage, Assignable, Divisible, Counted):
         self.inputs: Mapping[str, Decoder] = {"windows": decode_progress}
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
-        """Forget every service: which ones live in these partitions is learnt anew, looks from the store."""
+        """Forget every service: progress shows anew which ones are here, the store has their looks."""
         self._services.clear()
         self._upstream.clear()
         self._waiting.clear()
 
     @property
     def unfinished(self) -> bool:
-        """Whether more services may have a look due: each look is published before the next one."""
+        """True if more services may have a look due: each look is published before the next one is made."""
         return bool(self._waiting)
 
     def samples(self) -> list[Sample]:
-        """Return the looks by what came of them."""
+        """Return the number of looks by outcome."""
         return [
-            (RELEASE_LOOKS, {"stage": self.name, "outcome": outcome}, float(many))
-            for outcome, many in self._outcomes.copy().items()
+            (RELEASE_LOOKS, {"stage": self.name, "outcome": outcome}, float(number))
+            for outcome, number in self._outcomes.copy().items()
         ]
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
-        """Take progress in, and make one look that has become due, of a service the oldest."""
+        """Take progress in, and make one due look: the oldest of a service."""
         if not self._waiting:
             self._upstream.hear(batch)
             self._waiting = self._take(batch)
@@ -126,7 +126,7 @@ class ReleasesStage(Stage, Assignable, Divisible, Counted):
         return []
 
     def settled(self) -> None:
-        """Note the look that is on its topic: it is not made again."""
+        """Store the published look, so that it is not made again."""
         if (scan := self._unsettled) is None:
             return
         insert_scan(self._store, scan)
@@ -134,57 +134,59 @@ class ReleasesStage(Stage, Assignable, Divisible, Counted):
         self._unsettled = None
 
     def _take(self, batch: Sequence[Record]) -> list[str]:
-        """Take the progress of a batch in; return the services of which a look may be due."""
+        """Take the progress of a batch in; return the services that may have a look due."""
         now = self._clock()
         due: dict[str, None] = {}
         for record in batch:
             step: Progress = record.payload
             if step.topic not in TOPICS:
                 continue
-            one = self._services.pop(step.service, None) or self._restored(step.service, now)
-            self._services[step.service] = one
-            one.progress.advance(step, now)
+            state = self._services.pop(step.service, None) or self._restored(step.service, now)
+            self._services[step.service] = state
+            state.progress.advance(step, now)
             unread_s = self._upstream.unread_s(record.partition)
-            one.low = one.progress.low_watermark(now, idle_s=self._partition_idle_s, unread_s=unread_s)
-            if one.low >= one.next_at and any(topic == "requests" for topic, _ in one.progress.watermarks):
+            state.low = state.progress.low_watermark(now, idle_s=self._partition_idle_s, unread_s=unread_s)
+            if state.low >= state.next_at and any(
+                topic == "requests" for topic, _ in state.progress.watermarks
+            ):
                 due[step.service] = None
         while len(self._services) > max(MOST_SERVICES, len(due)):
             del self._services[next(iter(self._services))]
         return list(due)
 
     def _restored(self, service: str, now: float) -> _Service:
-        """Start with what the store holds: partitions with data hold looks back until they speak or idle."""
-        one = _Service()
+        """Return a service's state from the store: partitions with data delay looks until heard or idle."""
+        state = _Service()
         for topic in TOPICS:
             extents = self._store.extents(COUNTED_TOPICS[topic], self._streams[topic], service)
             for partition, extent in extents.items():
                 if partition[0] == topic:
-                    one.progress.restore(partition, extent.last_time, now)
-        return one
+                    state.progress.restore(partition, extent.last_time, now)
+        return state
 
     def _look(self, service: str) -> Scan | None:
-        """Make the oldest look that is due of a service; None if none is."""
-        one = self._services[service]
-        runs = gather_releases(self._store, service, one.low)
+        """Make the oldest due look of a service; None if none is due."""
+        state = self._services[service]
+        runs = gather_releases(self._store, service, state.low)
         if (succession := runs.succession) is None:
-            # A release that begins now has run for so long at its first look.
-            one.next_at = one.low + runs.width_s * (FIRST_PERIODS - runs.begun)
+            # A release that begins now has run for this long at its first look.
+            state.next_at = state.low + runs.width_s * (FIRST_PERIODS - runs.begun)
             return None
         made = gather_looks(self._store, service, succession)
-        if one.release != succession.new:
-            one.release, one.types = succession.new, 0
-        if next_look(succession.new_ends, one.types, made) is not None:
+        if state.release != succession.new:
+            state.release, state.types = succession.new, 0
+        if next_look(succession.new_ends, state.types, made) is not None:
             rollout = gather_rollout(self._store, service, succession)
-            one.types = len(rollout.types)
-            if (end := next_look(rollout.new_ends, one.types, made)) is not None:
+            state.types = len(rollout.types)
+            if (end := next_look(rollout.new_ends, state.types, made)) is not None:
                 return self._scan(service, rollout.until(end), end)
-        ahead = periods_ahead(succession.new_ends, one.types, made, runs.begun)
-        one.next_at = one.low + runs.width_s * ahead
+        ahead = periods_ahead(succession.new_ends, state.types, made, runs.begun)
+        state.next_at = state.low + runs.width_s * ahead
         return None
 
     def _scan(self, service: str, rollout: Rollout, end: float) -> Scan:
         metrics = gather_metrics(self._store, service, rollout, self._metrics)
-        looked = look(rollout, metrics, self._config)
+        findings = look(rollout, metrics, self._config)
         log.info(
             "look service=%s release=%s before=%s end=%s periods=%d metrics=%d candidates=%d not_judged=%s",
             service,
@@ -192,9 +194,9 @@ class ReleasesStage(Stage, Assignable, Divisible, Counted):
             rollout.old,
             to_iso(end),
             len(rollout.starts),
-            looked.compared,
-            len(looked.candidates),
-            ",".join(one.decision.code for one in looked.dropped) or "none",
+            findings.compared,
+            len(findings.candidates),
+            ",".join(candidate.decision.code for candidate in findings.dropped) or "none",
         )
         return Scan(
             service=service,
@@ -203,8 +205,8 @@ class ReleasesStage(Stage, Assignable, Divisible, Counted):
             analysis_start=rollout.begun,
             analysis_end=end,
             end=end,
-            series=looked.compared,
-            candidates=looked.candidates,
-            dropped=looked.dropped,
+            series=findings.compared,
+            candidates=findings.candidates,
+            dropped=findings.dropped,
             resolution_s=max(1.0, round(rollout.width_s * math.ceil(WINDOW_S / rollout.width_s))),
         )

@@ -1,6 +1,6 @@
 """rootcause: deduplicated scans in, regression events out: detected with ranked suspects, updated, resolved.
 
-It is the last to see a scan, with everything that was dropped on the way: so it writes the ledger.
+It is the last stage of a scan, with all candidates that were dropped before: so it writes the ledger.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ LEDGER_ROWS = 10_000
 """Most rows of the ledger in one insert: a scan of a large service drops hundreds of thousands."""
 
 Changes = Callable[[], Sequence[Change]]
-"""Returns the changes of a scan's service; read once, when they are first asked for."""
+"""Returns the changes of a scan's service, which are read once, on the first call."""
 
 _CauseKey = tuple[SeriesKey, RegressionKind]
 
 
 class RootcauseStage(Stage, Skipping, Counted):
-    """Finds the changes that may have caused each regression, reports it, and follows it from then on."""
+    """The stage that finds the possible causes of each regression, reports it, and follows it up."""
 
     name = "rootcause"
 
@@ -91,11 +91,11 @@ class RootcauseStage(Stage, Skipping, Counted):
         self.inputs: Mapping[str, Decoder] = {"unique": decode_scan}
 
     def samples(self) -> list[Sample]:
-        """Return events by type, the funnel, and how long after its change a regression is reported."""
+        """Return events by type, the funnel, and the delays between changes and reports."""
         return self._counts.samples()
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
-        """Report every candidate that is left of each scan, and what has become of earlier regressions."""
+        """Report the remaining candidates of each scan, and updates of earlier regressions."""
         outgoing: list[Outgoing] = []
         lines: list[Columns] = []
         self._counts.begin()
@@ -115,11 +115,11 @@ class RootcauseStage(Stage, Skipping, Counted):
         return outgoing
 
     def settled(self) -> None:
-        """Count what is on its topic."""
+        """Count the published outcomes."""
         self._counts.publish(self._clock())
 
     def _judge(self, scan: Scan) -> SilencedScan:
-        """Return what is to be reported of a scan."""
+        """Return the events to report of a scan."""
         workload = workload_of(scan, self._workloads)
         changes = cache(partial(recent_changes, by_present_names(self._store, scan), scan))
         regressions = self._explain(scan, workload, changes) if scan.candidates else []
@@ -130,7 +130,7 @@ class RootcauseStage(Stage, Skipping, Counted):
         )
 
     def _explain(self, scan: Scan, workload: Workload | None, changes: Changes) -> list[Regression]:
-        """Return the regressions of a scan with what is found about their causes."""
+        """Return the regressions of a scan with the findings on their causes."""
         causes: dict[_CauseKey, Cause] = {}
         if workload is None:
             log.warning("no suspects sought: this worker does not know workload %s", scan.workload)
@@ -138,14 +138,14 @@ class RootcauseStage(Stage, Skipping, Counted):
             causes = self._find_causes(scan, workload, changes)
         servers = self._causes.servers(scan)
         regressions = []
-        for one in scan.candidates:
-            cause = causes.get(_key(one), Cause())
+        for candidate in scan.candidates:
+            cause = causes.get(_key(candidate), Cause())
             regressions.append(
                 Regression(
-                    id=regression_id(scan.service, scan.workload, one, scan.end),
+                    id=regression_id(scan.service, scan.workload, candidate, scan.end),
                     service=scan.service,
                     workload=scan.workload,
-                    candidate=one,
+                    candidate=candidate,
                     detected_time=scan.end,
                     suspects=cause.suspects,
                     stacks=cause.stacks,
@@ -156,43 +156,43 @@ class RootcauseStage(Stage, Skipping, Counted):
         return regressions
 
     def _find_causes(self, scan: Scan, workload: Workload, changes: Changes) -> dict[_CauseKey, Cause]:
-        """Return what is found about the causes of a scan's candidates."""
+        """Return the findings on the causes of a scan's candidates."""
         config = cause_config(workload, self._weighing(scan), self._without)
         causes: dict[_CauseKey, Cause] = {}
         for cluster in self._causes.gather(scan, workload, changes()):
-            found = zip(cluster.candidates, find_causes(cluster, config), strict=True)
-            causes |= {_key(one): cause for one, cause in found}
+            pairs = zip(cluster.candidates, find_causes(cluster, config), strict=True)
+            causes |= {_key(candidate): cause for candidate, cause in pairs}
         return causes
 
     def _weighing(self, scan: Scan) -> RankingConfig | None:
-        """Return how evidence on suspects is weighed, by what people confirmed before a scan ended."""
+        """Return the weighting of evidence on suspects, learnt from causes confirmed before a scan ended."""
         confirmed = self._confirmed.gather(scan) if self._confirmed else []
         return learn_ranking(self._ranking or RankingConfig(), confirmed) if confirmed else self._ranking
 
     def _follow(
         self, scan: Scan, workload: Workload, changes: Changes, so_far: SilencedSoFar
     ) -> tuple[LifecycleEvidence, list[Update]]:
-        """Return what has become of the regressions that earlier scans reported or silenced."""
+        """Return the updates of regressions that earlier scans reported or silenced."""
         config, store = lifecycle_config(workload), as_scanned(self._store, scan, workload)
         evidence = gather_lifecycle(store, scan, workload, config, so_far.followed)
-        found = find_fallbacks(evidence, config)
+        fallbacks = find_fallbacks(evidence, config)
         # Gathered last, and for these alone: share factors read many series, changes carry diffs.
-        found = self._fallbacks.with_share_factors(found, scan, workload, config)
-        confirmed = confirm_fallbacks(evidence, found, config)
+        fallbacks = self._fallbacks.with_share_factors(fallbacks, scan, workload, config)
+        confirmed = confirm_fallbacks(evidence, fallbacks, config)
         updates = decide_updates(evidence, with_changes(confirmed, workload, changes), config)
         return evidence, [self._with_suspects(update, scan, workload, changes) for update in updates]
 
     def _with_suspects(self, update: Update, scan: Scan, workload: Workload, changes: Changes) -> Update:
-        """Return an update with suspects where subroutines joined a metric, which has no stacks to ask."""
-        joined = [one for one in update.joined if is_gcpu(one.metric_kind)]
+        """Return an update with suspects if subroutines joined a metric, which has no stacks itself."""
+        joined = [candidate for candidate in update.joined if is_gcpu(candidate.metric_kind)]
         if not joined or is_gcpu(update.regression.candidate.metric_kind):
             return update
-        largest = max(joined, key=lambda one: abs(one.delta))
+        largest = max(joined, key=lambda candidate: abs(candidate.delta))
         cause = self._find_causes(replace(scan, candidates=(largest,)), workload, changes)
         return replace(update, suspects=cause[_key(largest)].suspects)
 
     def _decide(self, scan: Scan) -> ScanOutcome:
-        """Return the events of a scan, and what is to be stored of regressions, silenced ones and updates."""
+        """Return the events of a scan, and the rows of regressions, silenced ones and updates."""
         judged = self._judge(scan)
         regressions = [*judged.reported, *(regression for regression, _ in judged.late)]
         detected = [encode_event(regression_event(regression, scan)) for regression in judged.reported]
@@ -210,7 +210,7 @@ class RootcauseStage(Stage, Skipping, Counted):
         ]
         counts = {
             "dropped": [line.decision.step for line in judged.dropped],
-            "change_times": [one.candidate.change_time for one in judged.reported],
+            "change_times": [reported.candidate.change_time for reported in judged.reported],
             "late": len(judged.late),
             "updates": [update.kind for update in judged.updates],
         }
@@ -219,7 +219,7 @@ class RootcauseStage(Stage, Skipping, Counted):
         return ScanOutcome(tuple(rows), tuple(messages), noted)
 
     def _write_ledger(self, lines: Sequence[Columns]) -> None:
-        """Insert lines of the ledger; of lines with one id the last one stays."""
+        """Insert lines of the ledger; of lines with the same id the last one stays."""
         if not lines:
             return
         every = {name: [cell for columns in lines for cell in columns[name]] for name in lines[0]}

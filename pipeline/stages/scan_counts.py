@@ -1,4 +1,4 @@
-"""Counts of detect: its scans by workload, and the services that it hears or no longer hears."""
+"""Counts of detect: scans by workload, and services with and without recent progress."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from pipeline.telemetry.metrics import (
 )
 
 SILENT_S = 10 * MINUTE_S
-"""A service of which nothing was counted for so long is silent: twice what makes a partition idle."""
+"""Seconds without counts after which a service is silent: twice those that make a partition idle."""
 
 FORGOTTEN_S = DAY_S
-"""A service that is silent for so long was switched off, and is no longer shown."""
+"""Seconds of silence after which a service counts as switched off and is no longer shown."""
 
 MOST_SILENT = 100
-"""Silent services that are shown by name, those that fell silent last."""
+"""Most silent services that are shown by name: those that fell silent last."""
 
 MOST_SERVICES = 10_000
-"""Services that are remembered."""
+"""Most services that are remembered."""
 
 MOST_UNJUDGED = 200
 """Services whose scans without enough data are shown by name; the others are counted together."""
@@ -49,7 +49,7 @@ class _Heard:
 
 
 class ScanCounts:
-    """What one detect worker shows on /metrics. One thread writes, another may ask for the samples.
+    """Metrics of one detect worker. One thread writes, another may read the samples.
 
     Args:
         stage: The stage's name, a label of everything.
@@ -73,14 +73,14 @@ class ScanCounts:
         self._busy_since: float | None = None
 
     def keep(self, partitions: Sequence[int]) -> None:
-        """Forget services of other partitions, of which this process hears nothing any more."""
-        kept = set(partitions)
-        for service in [name for name, heard in self._heard.items() if heard.partition not in kept]:
+        """Forget services of other partitions, whose progress this process no longer gets."""
+        owned = set(partitions)
+        for service in [name for name, heard in self._heard.items() if heard.partition not in owned]:
             del self._heard[service]
             self._scanned.pop(service, None)
 
     def take(self, batch: Sequence[Record], now: float) -> None:
-        """Note whose progress a new batch holds; until ``rest`` nobody else can be heard."""
+        """Note the services with progress in a new batch; until ``rest`` no other progress arrives."""
         self._busy_since = now
         for record in batch:
             step = record.payload
@@ -93,28 +93,28 @@ class ScanCounts:
             self._scanned.pop(oldest, None)
 
     def rest(self) -> None:
-        """Note that a batch is done."""
+        """Note that a batch is finished."""
         self._busy_since = None
 
     def follow(self, service: str, scanned: Mapping[str, float]) -> None:
-        """Show how far a service is scanned from now on: ``scanned`` is what detect keeps up to date."""
+        """Show the progress of a service's scans from now on; detect keeps ``scanned`` up to date."""
         self._scanned[service] = scanned
 
     def ran(self, workload: str, took_s: float) -> None:
-        """Count how long a scan took; it may come again before it is published."""
+        """Count the seconds that a scan took; it may be repeated before it is published."""
         self._took.observe(took_s, self._stage, workload)
 
     def published(self, scan: Scan, now: float) -> None:
-        """Count a scan that is on its topic."""
+        """Count a published scan."""
         self._scans[scan.workload] += 1
         self._series[scan.workload] += scan.series
         self._delays.observe(now - scan.end, self._stage, scan.workload)
         if scan.unjudged:
             shown = self._unjudged_services.of(scan.service)
-            self._unjudged.update((shown, one.code) for one in scan.unjudged)
+            self._unjudged.update((shown, reason.code) for reason in scan.unjudged)
 
     def samples(self, now: float) -> list[Sample]:
-        """Return everything counted, and who is silent, at a time by the clock."""
+        """Return all counts, and the silent services, at the time ``now``."""
         stage = {"stage": self._stage}
         unjudged = [
             (f"{UNJUDGED}_total", {**stage, "service": service, "reason": code}, float(count))
@@ -138,24 +138,25 @@ class ScanCounts:
         ]
 
     def _services(self, now: float) -> Iterator[Sample]:
-        """Yield how many services there are, who is silent, and how far those that are not are scanned.
+        """Yield the number of services, the silent ones, and the progress of scans of all others.
 
-        While a batch is worked through it is still the time at which it came: who waits for it is not silent.
+        While a batch is handled, silence is measured at the time of its arrival: services whose progress
+        waits are not silent.
         """
-        asked = now if self._busy_since is None else self._busy_since
-        known = {
+        measured_at = now if self._busy_since is None else self._busy_since
+        services = {
             service: heard
             for service, heard in self._heard.copy().items()
-            if asked - heard.at_s < FORGOTTEN_S
+            if measured_at - heard.at_s < FORGOTTEN_S
         }
-        silent = [service for service, heard in known.items() if asked - heard.at_s >= SILENT_S]
+        silent = [service for service, heard in services.items() if measured_at - heard.at_s >= SILENT_S]
         stage = {"stage": self._stage}
-        yield SERVICES, stage, len(known)
+        yield SERVICES, stage, len(services)
         yield SILENT_SERVICES, stage, len(silent)
         for service in silent[-MOST_SILENT:]:
-            yield SILENT_SINCE_S, {**stage, "service": service}, known[service].at_s
-        # A service that sends what is long past, as an import does, is not behind.
-        live = [s for s in known if s not in set(silent) and now - known[s].watermark < FORGOTTEN_S]
+            yield SILENT_SINCE_S, {**stage, "service": service}, services[service].at_s
+        # A service that sends old data, as an import does, does not lag.
+        live = [s for s in services if s not in set(silent) and now - services[s].watermark < FORGOTTEN_S]
         for workload in self._intervals_s:
             ends = [end for s in live if (end := self._scanned.get(s, {}).get(workload)) is not None]
             if ends:

@@ -1,4 +1,4 @@
-"""The scanner: reads what a scan looks at, searches it for change points, and returns the scan."""
+"""The scanner: it reads the series of a scan, searches them for change points, and returns the scan."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from pipeline.storage.interface import Store
 log = logging.getLogger(__name__)
 
 MOST_UNDIRECTED = 10_000
-"""Metrics of which it is remembered that the log has named them."""
+"""Most metrics for which it is remembered that the log has named them."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedScan:
-    """A scan, and what it knows that is not published."""
+    """A scan with its unpublished figures."""
 
     scan: Scan
     unstable_names: int = 0  # series that were seen for one process's life only
 
 
 class Scanner:
-    """Makes the scans of a service by a workload.
+    """Maker of the scans of services by workloads.
 
     Args:
-        store: What is scanned.
-        workloads: All that scan, by name.
+        store: Holds the series to scan.
+        workloads: All workloads that scan, by name.
         window_s: Width of the windows in which samples are counted.
         without: Steps that are left out.
     """
@@ -55,11 +55,11 @@ class Scanner:
         self._undirected: set[tuple[str, str]] = set()  # services and metrics that the log has named
 
     def scan(self, service: str, due: DueScan) -> FinishedScan | None:
-        """Return a scan that is due; None where a service has no metrics for a workload of them.
+        """Make a due scan; None if its workload scans metrics and the service has none.
 
         Raises:
-            StoreUnavailable: the same call is to be repeated.
-            QueryRefused: the store refuses what the scan takes; the error says which scan it is.
+            StoreUnavailable: repeat the call.
+            QueryRefused: the store refuses a query of the scan; the error names the scan.
         """
         try:
             return self._scan(service, due)
@@ -76,19 +76,19 @@ class Scanner:
         if series.is_empty:
             return None
         searched = Searched(service, series.workload, series.matrix, series.windows)
-        found = find_at_constant_mix(self._store, searched, config, self._without)
-        unjudged = found.unjudged
+        search_result = find_at_constant_mix(self._store, searched, config, self._without)
+        unjudged = search_result.unjudged
         if series.undirected:
             self._log_undirected(service, series.undirected)
             unjudged = merge_unjudged(
                 [*(reason for reason in unjudged if reason.series), direction_unknown(series.undirected)]
             )
-        scan = _scan_of(service, workload, series, due.end, found, unjudged)
-        _log_scan(scan, found)
-        return FinishedScan(scan, found.one_life)
+        scan = _scan_of(service, workload, series, due.end, search_result, unjudged)
+        _log_scan(scan, search_result)
+        return FinishedScan(scan, search_result.one_life)
 
     def _log_undirected(self, service: str, metrics: tuple[str, ...]) -> None:
-        """Name in the log the metrics that are left out, once each."""
+        """Log the metrics that are left out, once each."""
         new = [name for name in metrics if (service, name) not in self._undirected]
         if not new:
             return
@@ -103,7 +103,7 @@ class Scanner:
 
 
 def search_config(workload: Workload, end: float, without: Without = NOTHING) -> SearchConfig:
-    """Return what looks for change points in a workload's scan that ends at a time."""
+    """Return the configuration of the search for change points in a workload's scan that ends at ``end``."""
     return SearchConfig(
         detectors=due_detectors(workload.detectors, end, interval_s=workload.rerun_interval_s),
         direction=workload.direction,
@@ -149,7 +149,7 @@ def _scan_of(
 
 
 def _shown_factor(found: Found) -> tuple[float, ...] | None:
-    """Return the share factor as a scan holds it; filters have no use for it without candidates."""
+    """Return the share factor for a scan; filters do not need it without candidates."""
     if not found.candidates:
         return None
     return () if found.share_factor is None else tuple(found.share_factor.tolist())

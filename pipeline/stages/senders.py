@@ -1,4 +1,4 @@
-"""Who sends profiles: their strata in the store, hosts that are late by habit, clocks that are ahead."""
+"""Senders of profiles: their strata in the store, hosts that are usually late, clocks that are ahead."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pipeline.model.units import DAY_S
 from pipeline.storage.interface import Store
 
 AHEAD_S = 60.0
-"""How far a host's clock may be ahead of this one before it is said."""
+"""Seconds by which a host's clock may be ahead of this one before it is counted."""
 
 _MOST_DAYS = 10_000
-"""Services and days of which the senders are remembered."""
+"""Most pairs of service and day whose senders are remembered."""
 
 
 class Senders:
-    """What one aggregate worker knows of the hosts whose profiles it counts."""
+    """The hosts whose profiles one aggregate worker counts."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -28,13 +28,13 @@ class Senders:
         self._late: dict[tuple[str, int], int] = {}  # late hosts by service and partition
 
     def describe(self, records: Sequence[Record]) -> None:
-        """Note who the senders of profiles are, once a day; that is in the store before their counts are."""
+        """Store the strata of the senders of profiles, once a day, before their counts are stored."""
         rows = []
         for record in records:
             if isinstance(profile := record.payload, Profile):
-                known = self._described.setdefault((profile.service, profile.start // DAY_S), set())
-                if (sender := profile.sender) not in known:
-                    known.add(sender)
+                described = self._described.setdefault((profile.service, profile.start // DAY_S), set())
+                if (sender := profile.sender) not in described:
+                    described.add(sender)
                     rows.append({**sender.row, "service": profile.service, "time": profile.start})
         if rows:
             self._store.insert("strata", columns_of(rows))
@@ -44,13 +44,13 @@ class Senders:
     def note(
         self, records: Sequence[Record], now: float, limited: MutableMapping[str, Counter[str]]
     ) -> Mapping[tuple[str, int], float]:
-        """Return how long event time waits for late hosts, by service and partition, as profiles have come.
+        """Return the seconds that event time waits for late hosts, by service and partition.
 
         Args:
             records: Profiles as they came; others are left out.
             now: Epoch seconds.
-            limited: Takes what is new of each service: hosts that are late by habit, messages of clocks
-                that are ahead.
+            limited: Receives new counts of each service: hosts that are usually late, messages of clocks that
+                are ahead.
         """
         for record in records:
             if isinstance(profile := record.payload, Profile):
@@ -67,7 +67,7 @@ class Senders:
         return {position: wait_s for position, (wait_s, _) in waits.items()}
 
     def forget(self, partitions: Sequence[int]) -> None:
-        """Forget what is known of partitions, which another process may have gone on with."""
+        """Forget the hosts of partitions, which another process may have continued."""
         self._lateness.forget(set(partitions))
-        for position in [one for one in self._late if one[1] in partitions]:
+        for position in [entry for entry in self._late if entry[1] in partitions]:
             del self._late[position]

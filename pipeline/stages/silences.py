@@ -1,4 +1,4 @@
-"""Silences in the last stage: what a scan found is held against what people said before it is reported."""
+"""Silences in the last stage: findings of a scan are compared with expectations and mutes, then reported."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ Event = Mapping[str, Any]
 
 @dataclass(slots=True)
 class SilencedScan:
-    """What is left to report of a scan, and what is to be noted of the rest."""
+    """The events to report of a scan, and the silenced regressions to note."""
 
     reported: list[Regression] = field(default_factory=list)  # found by this scan
-    late: list[tuple[Regression, Event]] = field(default_factory=list)  # found and silenced by earlier ones
-    updates: list[Update] = field(default_factory=list)  # of what was reported
+    late: list[tuple[Regression, Event]] = field(default_factory=list)  # found and silenced by earlier scans
+    updates: list[Update] = field(default_factory=list)  # of reported regressions
     dropped: list[Dropped] = field(default_factory=list)
     notes: list[tuple[Regression, SilencedState, SilenceDecision, Event]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundInScan:
-    """What a scan found: new regressions, and what has become of earlier ones, silenced ones among them."""
+    """Findings of a scan: new regressions, and updates of earlier ones, silenced ones included."""
 
     scan: Scan
     workload: Workload | None
@@ -55,19 +55,19 @@ class FoundInScan:
 
 
 def apply_silences(store: Store, found: FoundInScan) -> SilencedScan:
-    """Hold what a scan found against what people said.
+    """Decide which findings of a scan silences keep from being reported.
 
     Raises:
         StoreUnavailable: nothing was decided.
     """
-    followed = {one.regression.id: one for one in found.so_far.followed}
-    result = SilencedScan(updates=[one for one in found.updates if one.regression.id not in followed])
+    followed = {entry.regression.id: entry for entry in found.so_far.followed}
+    result = SilencedScan(updates=[entry for entry in found.updates if entry.regression.id not in followed])
     if not found.regressions and not followed:
         return result
     evidence = gather_silences(store, found.scan, found.so_far.spendings, found.changes)
-    updates = {one.regression.id: one for one in found.updates}
-    for one in followed.values():
-        evidence = _follow(store, found, one, updates.get(one.regression.id), evidence, result)
+    updates = {entry.regression.id: entry for entry in found.updates}
+    for entry in followed.values():
+        evidence = _follow(store, found, entry, updates.get(entry.regression.id), evidence, result)
     for regression in found.regressions:
         evidence = _hold(store, found, regression, evidence, result)
     return result
@@ -83,7 +83,7 @@ def _hold(
     )
     case = silence_case(store, found.scan, found.workload, regression, suspects, evidence)
     decision = decide_silence(case, evidence)
-    passed = tuple(each for each in decision.decisions if each.passed)
+    passed = tuple(step_decision for step_decision in decision.decisions if step_decision.passed)
     judged = replace(candidate, passed=(*candidate.passed, *passed))
     if decision.silent:
         last = decision.decisions[-1]

@@ -1,4 +1,4 @@
-"""What detect has heard of aggregate's progress, against how far aggregate has read."""
+"""Progress of aggregate as detect has heard it, against the offsets that aggregate has read."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pipeline.model.clock import Clock
 
 
 class UpstreamProgress:
-    """Knows of every counted partition how long ago all of it was read, by what was heard on ``windows``.
+    """The time at which each counted partition was last read to its end, by the progress on ``windows``.
 
     Args:
-        readings: Of aggregate; None where it is done with all that there is.
-        clock: That by which they are made.
+        readings: Readings of aggregate's offsets; None if it has read everything.
+        clock: The clock of the readings.
     """
 
     def __init__(self, readings: Readings | None, clock: Clock) -> None:
@@ -23,14 +23,14 @@ class UpstreamProgress:
         self._clock = clock
         self._heard_to: dict[int, int] = {}  # by partition, the offset after the last message
         self._read_up_to: dict[int, Mapping[Partition, float]] = {}
-        self._asked = 0.0  # when that was
+        self._asked = 0.0  # time of that question
 
     def clear(self) -> None:
-        """Forget what was heard."""
+        """Forget the progress heard so far."""
         self._heard_to.clear()
 
     def hear(self, batch: Sequence[Record]) -> None:
-        """Note up to where progress was heard; what is known then holds until the next batch."""
+        """Note the offsets of the progress in a batch, and read the times that apply until the next batch."""
         if self._readings is None:
             return
         for record in batch:
@@ -40,8 +40,11 @@ class UpstreamProgress:
         self._read_up_to = {p: self._readings.read_up_to(p, to) for p, to in self._heard_to.items()}
 
     def unread_s(self, partition: int) -> Callable[[Partition], float]:
-        """Return what says how long ago all of a counted partition was read, by one partition of progress."""
+        """Return a function from a counted partition to the seconds since it was read to its end.
+
+        ``partition`` is the partition of progress by which that is known.
+        """
         if self._readings is None:
             return lambda _: 0.0
-        known, asked = self._read_up_to.get(partition, {}), self._asked
-        return lambda counted: asked - known.get(counted, -math.inf)
+        read_up_to, asked_at = self._read_up_to.get(partition, {}), self._asked
+        return lambda counted: asked_at - read_up_to.get(counted, -math.inf)

@@ -1,7 +1,7 @@
-"""The store as arrays in this process: what a backtest reads, and the rows that stages insert.
+"""The store as arrays in this process: the input of a backtest, and the rows that stages insert.
 
-Counts of a loaded service are dense matrices, so that a scan is a slice. What is inserted stays in
-coordinate form and is added on top.
+Counts of a loaded service are dense matrices, so that a scan is a slice. Inserted counts stay in coordinate
+form and are added to them.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ from pipeline.storage.schema import (
 from pipeline.storage.strata_points import StrataPoints, add_strata_rows, load_strata, strata_columns
 
 _FIRST_STAYS = ("outcomes",)
-"""Tables of which the first row of an identity stays."""
+"""Tables that keep the first row of an identity."""
 
 _LATEST_STAYS = ("verdicts",)
-"""Tables of which the row with the latest time of an identity stays, whenever it came."""
+"""Tables that keep the row of an identity with the latest time, in whatever order rows come."""
 
 _METADATA = ("service", "metric", "unit", "kind", "direction")
 
@@ -95,7 +95,7 @@ class _Service:
 class ArrayStore:
     """A Store over numpy arrays in this process; several threads may use one.
 
-    Matrices it returns may be views of what it holds: they are not to be written to.
+    Returned matrices may be views of the store's arrays: callers must not write to them.
     """
 
     def __init__(self, *loaded: ServiceArrays) -> None:
@@ -116,7 +116,7 @@ class ArrayStore:
         token: str = "",
         asked_at: float | None = None,
     ) -> None:
-        """Add rows; see Store.insert. Within one process nothing comes too late, whatever ``asked_at`` says.
+        """Add rows; see Store.insert. ``asked_at`` is ignored: within one process no row comes too late.
 
         Raises:
             ValueError: a column is missing, unknown, or not as long as the others.
@@ -135,13 +135,13 @@ class ArrayStore:
                 self._tokens.add((table, token))
 
     def extents(self, table: CountTable, stream: str, service: str | None = None) -> Extents:
-        """Return how far rows go in each partition; see Store.extents."""
+        """Return the progress of rows in each partition; see Store.extents."""
         counted_time(table)
         with self._lock:
-            found = self._extents.get((table, stream, service), {})
+            progress = self._extents.get((table, stream, service), {})
             extents = {
-                position: Extent(offset, 0.0 if service is None else at / 1000)
-                for position, (offset, at) in found.items()
+                position: Extent(offset, 0.0 if service is None else time_ms / 1000)
+                for position, (offset, time_ms) in progress.items()
             }
         return Extents(extents, 0.0)
 
@@ -162,14 +162,14 @@ class ArrayStore:
     def _usage(self, query: UsageQuery) -> UsageByPeriod:
         start, end = map(to_ms, query.span)
         period = to_ms(query.period_s)
-        found: dict[tuple[str, float], Usage] = {}
+        usage: dict[tuple[str, float], Usage] = {}
         with self._lock:
             for service in query.services:
                 for log, window, used in self._used.get((query.stream, query.partition, service), ()):
                     if log == query.topic and start <= window < end and used[0]:
                         key = (service, window // period * query.period_s)
-                        found[key] = _plus(found.get(key, (0, 0)), used)
-        return found
+                        usage[key] = _plus(usage.get(key, (0, 0)), used)
+        return usage
 
     def series(self, query: SeriesQuery) -> SeriesMatrix:
         """Return series × windows; see Store.series. Counts are in memory: nothing is rolled up."""
@@ -177,19 +177,19 @@ class ArrayStore:
         windows = max(0, -(-(span[1] - span[0]) // span[2]))
         totals = np.ones(windows)
         with self._lock:
-            held = self._services.get(query.service) or _Service()
+            stored = self._services.get(query.service) or _Service()
             if query.source != "gcpu":
-                metrics = held.setup if query.source == "setup" else held.metrics
+                metrics = stored.setup if query.source == "setup" else stored.metrics
                 series, matrix = metrics.means(*span, query.names)
             else:
                 series, matrix = _merged_series(
                     [
-                        held.counts.sums(*span, query.names),
-                        *(part.sums(*span, query.names) for part in held.loaded_counts),
+                        stored.counts.sums(*span, query.names),
+                        *(part.sums(*span, query.names) for part in stored.loaded_counts),
                     ]
                 )
                 _, rows = _merged_series(
-                    [held.totals.sums(*span), *(part.sums(*span) for part in held.loaded_totals)]
+                    [stored.totals.sums(*span), *(part.sums(*span) for part in stored.loaded_totals)]
                 )
                 totals = rows[0].copy() if len(rows) else np.zeros(windows)
         return SeriesMatrix(
@@ -204,23 +204,23 @@ class ArrayStore:
     def _stacks(self, query: StackQuery) -> StackMatrix:
         spans = [(to_ms(first), to_ms(last)) for first, last in (query.before, query.after)]
         with self._lock:
-            held = self._services.get(query.service) or _Service()
+            stored = self._services.get(query.service) or _Service()
             if query.strata is None:
-                parts = [held.stacks.within(spans), *(part.within(spans) for part in held.loaded_stacks)]
+                parts = [stored.stacks.within(spans), *(part.within(spans) for part in stored.loaded_stacks)]
             else:
-                ids, counts = held.strata.stacks_within(spans, query.strata)
-                parts = [(ids, held.stacks.frames(ids.tolist()), counts)]
+                ids, counts = stored.strata.stacks_within(spans, query.strata)
+                parts = [(ids, stored.stacks.frames(ids.tolist()), counts)]
             stacks, counts = _merged_stacks(parts)
         return stack_matrix(stacks, counts[:, 0], counts[:, 1])
 
     def _strata(self, query: StrataQuery) -> StrataMatrix:
         with self._lock:
-            held = self._services.get(query.service) or _Service()
-            rows = held.rows.get("strata", {})
-            if len(rows) != len(held.described):  # what a stratum is never changes
-                held.described = described_strata(to_rows("strata", rows.values()))
+            stored = self._services.get(query.service) or _Service()
+            rows = stored.rows.get("strata", {})
+            if len(rows) != len(stored.described):  # descriptions of strata never change
+                stored.described = described_strata(to_rows("strata", rows.values()))
             span = (to_ms(query.start), to_ms(query.end))
-            return held.strata.matrix(span, to_ms(query.resolution_s), held.described, query.names)
+            return stored.strata.matrix(span, to_ms(query.resolution_s), stored.described, query.names)
 
     def _strata_width(self, query: StrataWidthQuery) -> float:
         with self._lock:
@@ -228,14 +228,14 @@ class ArrayStore:
 
     def _requests(self, query: RequestQuery) -> RequestPeriods:
         with self._lock:
-            held = self._services.get(query.service) or _Service()
-            return held.requests.read(to_ms(query.start), to_ms(query.end), query.releases, query.step_s)
+            stored = self._services.get(query.service) or _Service()
+            return stored.requests.read(to_ms(query.start), to_ms(query.end), query.releases, query.step_s)
 
     def rows(self, query: RowQuery) -> list[dict[str, Any]]:
         """Return rows, oldest first; see Store.rows.
 
         Raises:
-            ValueError: a column is asked for that the table has not.
+            ValueError: the query names a column that the table lacks.
         """
         table, prefix = query.table, query.id_prefix
         names = row_columns(table)
@@ -246,39 +246,42 @@ class ArrayStore:
         first, last = to_ms(query.start), to_ms(query.end)
         with self._lock:
             services = self._services if query.service is None else [query.service]
-            found = [
+            matches = [
                 row
-                for held in map(self._services.get, services)
-                for row in (held.rows.get(table, {}).values() if held else ())
+                for stored in map(self._services.get, services)
+                for row in (stored.rows.get(table, {}).values() if stored else ())
                 if first <= row[0] < last
                 and all(row[position] == value for position, value in wanted)
                 and (not prefix or row[identity].startswith(prefix))
             ]
         chosen = row_columns(table, query.columns)
         positions = [names.index(name) for name in chosen]
-        return to_rows(table, ([row[at] for at in positions] for row in sorted(found)), chosen)
+        return to_rows(table, ([row[index] for index in positions] for row in sorted(matches)), chosen)
 
     def _load(self, data: ServiceArrays) -> None:
-        """Take one service in. Its arrays are kept, not copied, if they are in order."""
-        held = self._services.setdefault(data.service, _Service())
+        """Load one service; its arrays are used without a copy if they are in order."""
+        stored = self._services.setdefault(data.service, _Service())
         start_ms, width_ms = to_ms(data.start), to_ms(data.window_s)
-        held.loaded_counts.append(DenseCounts(data.series, data.samples, start_ms, width_ms))
-        held.loaded_totals.append(DenseCounts([_THE_TOTAL], data.totals[np.newaxis], start_ms, width_ms))
+        stored.loaded_counts.append(DenseCounts(data.series, data.samples, start_ms, width_ms))
+        stored.loaded_totals.append(DenseCounts([_THE_TOTAL], data.totals[np.newaxis], start_ms, width_ms))
         ids = stack_ids(data.stacks)
-        held.loaded_stacks.append(
+        stored.loaded_stacks.append(
             DenseStacks(ids, data.stacks, data.stack_samples, start_ms, to_ms(data.stack_window_s))
         )
         if data.strata:
-            load_strata(held.strata, data)
+            load_strata(stored.strata, data)
             self.insert("strata", strata_columns(data))
         for points in data.metrics:
             times_ms = np.rint(points.timestamps * 1000).astype(np.int64)
             keys = [SeriesKey("service", points.metric)] * len(times_ms)
-            (held.setup if points.setup else held.metrics).add(keys, times_ms, points.values)
-        if said := [points for points in data.metrics if points.metadata and len(points.timestamps)]:
-            own = {name: [getattr(points, name) for points in said] for name in _METADATA}
-            self.insert("metric_metadata", {**own, "time": [points.timestamps[0] for points in said]})
-        held.requests.load(data.requests)
+            (stored.setup if points.setup else stored.metrics).add(keys, times_ms, points.values)
+        if described := [points for points in data.metrics if points.metadata and len(points.timestamps)]:
+            metadata_columns = {name: [getattr(points, name) for points in described] for name in _METADATA}
+            self.insert(
+                "metric_metadata",
+                {**metadata_columns, "time": [points.timestamps[0] for points in described]},
+            )
+        stored.requests.load(data.requests)
         if data.changes:
             self.insert("changes", columns_of(map(change_to_row, data.changes)))
         if data.silences:
@@ -290,14 +293,14 @@ class ArrayStore:
     def _replace(self, table: Table, data: Mapping[str, Sequence[Any]]) -> None:
         names = row_columns(table)
         identity = [names.index(name) for name in IDENTITY[table]]
-        services = data.get("service", [""] * len(data["time"]))  # those of no service are of the empty one
+        services = data.get("service", [""] * len(data["time"]))  # rows without a service have ""
         for service, *values in zip(services, *(data[name] for name in names), strict=True):
             row = tuple(tuple(value) if isinstance(value, list) else value for value in values)
             rows = self._of(service).rows.setdefault(table, {})
             key = tuple(row[position] for position in identity)
-            known = rows.get(key, row)
-            stays = table in _FIRST_STAYS or (table in _LATEST_STAYS and known[0] > row[0])
-            rows[key] = known if stays else row
+            former = rows.get(key, row)
+            stays = table in _FIRST_STAYS or (table in _LATEST_STAYS and former[0] > row[0])
+            rows[key] = former if stays else row
 
     def _count(self, table: Table, data: Mapping[str, Sequence[Any]]) -> None:
         services = np.array(data["service"], dtype=object)
@@ -312,10 +315,10 @@ class ArrayStore:
         columns = ("stream", "service", "topic", "partition", "last_offset", counted_time(table))
         for stream, service, topic, *numbers in zip(*(data[name] for name in columns), strict=True):
             partition, offset, at = map(int, numbers)
-            for whose in (None, service):
-                extents = self._extents.setdefault((table, stream, whose), {})
-                known = extents.get((topic, partition), (offset, at))
-                extents[topic, partition] = (max(known[0], offset), max(known[1], at))
+            for key in (None, service):
+                extents = self._extents.setdefault((table, stream, key), {})
+                former = extents.get((topic, partition), (offset, at))
+                extents[topic, partition] = (max(former[0], offset), max(former[1], at))
 
     def _use(self, data: Mapping[str, Sequence[Any]]) -> None:
         names = ("stream", "topic", "partition", "service", "window", "messages", "stacks")
@@ -327,8 +330,8 @@ class ArrayStore:
                 used.append((topic, window, (int(messages), int(stacks))))
 
 
-def _plus(one: Usage, other: Usage) -> Usage:
-    return one[0] + other[0], one[1] + other[1]
+def _plus(left: Usage, right: Usage) -> Usage:
+    return left[0] + right[0], left[1] + right[1]
 
 
 def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
@@ -338,9 +341,14 @@ def _add(table: Table, held: _Service, data: Mapping[str, list[Any]]) -> None:
         return
     if table == "metrics":
         times, values = np.array(data["time"], dtype=np.int64), np.array(data["value"], dtype=np.float64)
-        shown = np.array(data["setup"], dtype=np.bool_)
-        for kept, chosen in ((held.metrics, np.flatnonzero(~shown)), (held.setup, np.flatnonzero(shown))):
-            kept.add([SeriesKey("service", data["metric"][i]) for i in chosen], times[chosen], values[chosen])
+        is_setup = np.array(data["setup"], dtype=np.bool_)
+        for points_of_kind, chosen in (
+            (held.metrics, np.flatnonzero(~is_setup)),
+            (held.setup, np.flatnonzero(is_setup)),
+        ):
+            points_of_kind.add(
+                [SeriesKey("service", data["metric"][i]) for i in chosen], times[chosen], values[chosen]
+            )
         return
     if table == "requests":
         held.requests.add(*map(data.__getitem__, REQUEST_COLUMNS))
@@ -373,7 +381,7 @@ def _merged_series(parts: Sequence[tuple[list[SeriesKey], FloatArray]]) -> tuple
 def _merged_stacks(
     parts: Sequence[tuple[NDArray[np.uint64], list[Frames], FloatArray]],
 ) -> tuple[tuple[Frames, ...], FloatArray]:
-    """Add up counts of stacks by their ids, in whose order they come."""
+    """Add up counts of stacks by id; the result is sorted by id."""
     frames = [stack for _, stacks, _ in parts for stack in stacks]
     ids, first, row = np.unique(
         np.concatenate([part[0] for part in parts]), return_index=True, return_inverse=True

@@ -51,13 +51,13 @@ from pipeline.storage.schema import (
 )
 
 _ROLLING = {"async_insert": "0", "insert_deduplicate": "0", "optimize_aggregation_in_order": "1"}
-"""Settings of rollups: the same rows twice are no harm, and rows in order are added up in little memory."""
+"""Settings of rollups: repeated rows do no harm, and sorted rows are added up in little memory."""
 
 _PART_BYTES = 4000
-"""Most bytes of names in one query: parameters travel in the URL, of which servers read 8 kB at least."""
+"""Most bytes of names in one query: parameters are part of the URL, of which servers read at least 8 kB."""
 
 _PART_STRATA = _PART_BYTES // 50
-"""Most strata of each span in one query, likewise: a 64-bit number has 20 digits."""
+"""Most strata of each span in one query, for the same reason: a 64-bit number has 20 digits."""
 
 _Texts = TypeVar("_Texts", bound=tuple[str, ...])
 _NUMBERS = np.dtype([("series", np.uint64), ("place", np.int64), ("count", np.float64)])
@@ -66,7 +66,7 @@ _NUMBERS = np.dtype([("series", np.uint64), ("place", np.int64), ("count", np.fl
 class ClickHouseStore:
     """A Store over the database of one client; see ``pipeline.storage.connect.open_store``.
 
-    ``where`` names it in messages, free of secrets. Several threads may use one store.
+    ``where`` names the database in messages, without secrets. Several threads may use one store.
     """
 
     def __init__(self, client: Client, where: str, layout: TableLayout = ONE_SERVER) -> None:
@@ -79,8 +79,8 @@ class ClickHouseStore:
         """Create or upgrade the database and its tables; several processes may do so at once.
 
         Raises:
-            ConfigError: they are not up to date, and the user may not make them.
-            StoreUnavailable: the same call is to be repeated.
+            ConfigError: the tables are not up to date, and the user may not upgrade them.
+            StoreUnavailable: repeat the call.
         """
         with translated(self._where):
             migrate.apply(self._client, str(self._client.database), layout=self._layout)
@@ -97,20 +97,20 @@ class ClickHouseStore:
 
         Raises:
             ValueError: a column is missing, unknown, or not as long as the others.
-            StoreUnavailable: nothing is known of the outcome; repeat with the same token.
+            StoreUnavailable: the outcome is unknown; repeat with the same token.
         """
         with translated(self._where):
             insert_block(self._client, table, columns, token, asked_at)
 
     def extents(self, table: CountTable, stream: str, service: str | None = None) -> Extents:
-        """Return how far rows go in each partition; see Store.extents."""
+        """Return the progress of rows in each partition; see Store.extents."""
         values = {"table": table, "time": counted_time(table), "stream": stream, "service": service or ""}
         columns = self._columns(queries.EXTENTS["all" if service is None else "service"], 4, values)
-        found = {
-            (str(topic), int(partition)): Extent(int(offset), int(at) / 1000)
-            for topic, partition, offset, at in zip(*columns, strict=True)
+        progress = {
+            (str(topic), int(partition)): Extent(int(offset), int(time_ms) / 1000)
+            for topic, partition, offset, time_ms in zip(*columns, strict=True)
         }
-        return Extents(found, found.pop(("", 0)).last_time)
+        return Extents(progress, progress.pop(("", 0)).last_time)
 
     def counts(self, query: CountQuery[Answer]) -> Answer:
         """Return counts; see Store.counts."""
@@ -130,13 +130,13 @@ class ClickHouseStore:
         start, end = map(to_ms, query.span)
         bounds = {"start": start, "end": end, "period": to_ms(query.period_s)}
         values = {"stream": query.stream, "topic": query.topic, "partition": query.partition, **bounds}
-        found: dict[tuple[str, float], Usage] = {}
+        usage: dict[tuple[str, float], Usage] = {}
         for part in _in_parts((service,) for service in query.services):
-            asked = [service for (service,) in part]
-            columns = self._columns(queries.USAGE, 4, {**values, "services": asked})
+            services = [service for (service,) in part]
+            columns = self._columns(queries.USAGE, 4, {**values, "services": services})
             for service, position, messages, stacks in zip(*columns, strict=True):
-                found[service, position * query.period_s] = (int(messages), int(stacks))
-        return found
+                usage[service, position * query.period_s] = (int(messages), int(stacks))
+        return usage
 
     def series(self, query: SeriesQuery) -> SeriesMatrix:
         """Return series × windows; see Store.series."""
@@ -148,8 +148,8 @@ class ClickHouseStore:
         windows = Windows(query.service, to_ms(query.start), to_ms(query.end), to_ms(query.resolution_s))
         if query.rolls_up:
             self._gcpu.roll_up(windows)
-        asked = None if names is None else list(_asked(query.source, names))
-        keys, samples, totals = self._gcpu.read(windows, asked)
+        parameters = None if names is None else list(_asked(query.source, names))
+        keys, samples, totals = self._gcpu.read(windows, parameters)
         return SeriesMatrix(
             start=query.start,
             resolution_s=query.resolution_s,
@@ -163,21 +163,21 @@ class ClickHouseStore:
         bounds = _bounds(query)
         values = {"service": query.service, "setup": int(query.source == "setup"), **bounds}
         windows = max(0, -(-(bounds["end"] - bounds["start"]) // bounds["resolution"]))
-        # Values before names: what arrives between the two queries has a name at least.
-        parts = [{**values, **asked} for asked in _asked(query.source, query.names)]
+        # Values before names: a series that is added between the two queries has a name at least.
+        parts = [{**values, **selection} for selection in _asked(query.source, query.names)]
         counts = np.concatenate(
             [np.empty(0, _NUMBERS), *(self._numbers(queries.METRIC_COUNTS, p) for p in parts)]
         )
         columns = [self._columns(queries.METRIC_NAMES, 3, part) for part in parts]
-        kinds, known, keys = ([cell for part in columns for cell in part[i]] for i in range(3))
-        row, found = rows_of(counts["series"], np.asarray(keys, dtype=np.uint64))
-        matrix = np.full((len(found), windows), np.nan)
+        kinds, texts, keys = ([cell for part in columns for cell in part[i]] for i in range(3))
+        row, present = rows_of(counts["series"], np.asarray(keys, dtype=np.uint64))
+        matrix = np.full((len(present), windows), np.nan)
         matrix[row, counts["place"]] = counts["count"]
         return SeriesMatrix(
             start=query.start,
             resolution_s=query.resolution_s,
-            kinds=tuple(kinds[index] for index in found),
-            names=tuple(known[index] for index in found),
+            kinds=tuple(kinds[index] for index in present),
+            names=tuple(texts[index] for index in present),
             samples=matrix,
             totals=np.ones(windows),
         )
@@ -192,14 +192,14 @@ class ClickHouseStore:
         }
         if query.strata is None:
             return stack_matrix(*self._columns(queries.STACKS, 3, values))
-        found: dict[tuple[str, ...], list[float]] = {}
+        by_stack: dict[tuple[str, ...], list[float]] = {}
         for part in _sides(query.strata):
             for stack, *counts in zip(
                 *self._columns(queries.STRATA_STACKS, 3, {**values, **part}), strict=True
             ):
-                sums = found.setdefault(tuple(stack), [0.0, 0.0])
+                sums = by_stack.setdefault(tuple(stack), [0.0, 0.0])
                 sums[:] = map(add, sums, counts)
-        return stack_matrix(found, *np.array(list(found.values())).reshape(-1, 2).T)
+        return stack_matrix(by_stack, *np.array(list(by_stack.values())).reshape(-1, 2).T)
 
     def _strata(self, query: StrataQuery) -> StrataMatrix:
         names = query.names
@@ -207,39 +207,41 @@ class ClickHouseStore:
             names = None  # a few more than asked for
         bounds = _bounds(query)
         values = {"service": query.service, **bounds}
-        found = self._numbers(queries.STRATA_TOTALS, values)
+        cells = self._numbers(queries.STRATA_TOTALS, values)
         described = (
-            described_strata(self.rows(RowQuery("strata", query.service, *EVER))) if len(found) else {}
+            described_strata(self.rows(RowQuery("strata", query.service, *EVER))) if len(cells) else {}
         )
-        present = set(found["series"].tolist())
+        present = set(cells["series"].tolist())
         ids = {key: described.get(key) or Stratum.of({"stratum": str(key)}) for key in present}
         order = sorted(ids, key=ids.__getitem__)
         column = {key: number for number, key in enumerate(order)}
         windows = max(0, -(-(bounds["end"] - bounds["start"]) // bounds["resolution"]))
         totals = np.zeros((len(order), windows))
-        totals[[column[key] for key in found["series"].tolist()], found["place"]] = found["count"]
-        parts = [{**values, **asked} for asked in _asked("gcpu", names)] if order else []
+        totals[[column[key] for key in cells["series"].tolist()], cells["place"]] = cells["count"]
+        parts = [{**values, **selection} for selection in _asked("gcpu", names)] if order else []
         columns = [self._columns(queries.STRATA_COUNTS, 4, part) for part in parts]
-        kinds, known, strata, counts = ([cell for part in columns for cell in part[i]] for i in range(4))
+        kinds, texts, strata, counts = ([cell for part in columns for cell in part[i]] for i in range(4))
         edges = self._columns(queries.STRATA_COUNTED, 2, values) if parts else [[0], [0]]
-        samples = np.zeros((len(known), len(order)))
-        for row, (whose, many) in enumerate(zip(strata, counts, strict=True)):
-            there = [number for number, key in enumerate(whose) if key in column]
-            samples[row, [column[whose[at]] for at in there]] = [many[at] for at in there]
+        samples = np.zeros((len(texts), len(order)))
+        for row, (stratum_ids, numbers) in enumerate(zip(strata, counts, strict=True)):
+            indexes = [number for number, key in enumerate(stratum_ids) if key in column]
+            samples[row, [column[stratum_ids[index]] for index in indexes]] = [
+                numbers[index] for index in indexes
+            ]
         return StrataMatrix(
             start=query.start,
             resolution_s=query.resolution_s,
             strata=tuple(ids[key] for key in order),
             totals=totals,
-            series=tuple(map(SeriesKey, kinds, known)),
+            series=tuple(map(SeriesKey, kinds, texts)),
             samples=samples,
             counted=(edges[0][0] / 1000, edges[1][0] / 1000),
         )
 
     def _strata_width(self, query: StrataWidthQuery) -> float:
         values = {"service": query.service, "end": to_ms(query.end)}
-        (found,) = self._columns(queries.STRATA_WIDTH, 1, values)
-        return float(next(iter(found), 0.0))
+        (widths,) = self._columns(queries.STRATA_WIDTH, 1, values)
+        return float(next(iter(widths), 0.0))
 
     def _requests(self, query: RequestQuery) -> RequestPeriods:
         span = {"start": to_ms(query.start), "end": to_ms(query.end), "step": to_ms(query.step_s)}
@@ -250,24 +252,24 @@ class ClickHouseStore:
         """Return rows, oldest first; see Store.rows.
 
         Raises:
-            ValueError: a column is asked for that the table has not.
+            ValueError: the query names a column that the table lacks.
         """
         table = query.table
-        known, names = row_columns(table), row_columns(table, query.columns)
+        all_names, names = row_columns(table), row_columns(table, query.columns)
         values: dict[str, Any] = {"table": table, "start": to_ms(query.start), "end": to_ms(query.end)}
         conditions = ""
         wanted = query.equal if query.service is None else {"service": query.service, **query.equal}
         for number, (column, value) in enumerate(wanted.items()):
-            if column not in known:
+            if column not in all_names:
                 raise ValueError(f"{table} has no column {column!r}")
             conditions += f" AND {{column{number}:Identifier}} = {{value{number}:String}}"
             values |= {f"column{number}": column, f"value{number}": value}
         if query.id_prefix:
-            if "id" not in known:
+            if "id" not in all_names:
                 raise ValueError(f"{table} has no column 'id'")
             conditions += " AND startsWith(id, {prefix:String})"
             values["prefix"] = query.id_prefix
-        # Only names from schema.py and the numbers of parameters are put into the text, never a value.
+        # The text contains only names from schema.py and the numbers of parameters, never a value.
         sql = (
             f"SELECT {', '.join(names)} FROM {{table:Identifier}} FINAL"
             " WHERE time >= fromUnixTimestamp64Milli({start:Int64}, 'UTC')"
@@ -275,20 +277,20 @@ class ClickHouseStore:
             f"{conditions} ORDER BY ALL"
         )
         with translated(self._where):
-            found = whole_rows(self._client.query(sql, values, query_formats={"DateTime64": "int"}))
-        return to_rows(table, found, names)
+            cells = whole_rows(self._client.query(sql, values, query_formats={"DateTime64": "int"}))
+        return to_rows(table, cells, names)
 
     def count_scans(self, since: float, service: str | None, workload: str | None) -> int:
-        """Return how many scans end at ``since`` (epoch seconds) or later, the first one of each left out.
+        """Return the number of scans that end at ``since`` (epoch seconds) or later, without first scans.
 
-        None means every service, or every workload. "First" is of a service by a workload: without it nobody
-        would know since when there is something to scan.
+        None means every service, or every workload. The first scan of a service by a workload is left out:
+        it records the time from which the service is scanned.
         """
         ((count,),) = self._columns(queries.COUNT_SCANS, 1, _scans(since, service, workload))
         return int(count)
 
     def forget_scans(self, since: float, service: str | None, workload: str | None) -> None:
-        """Delete the rows of the scans that ``count_scans`` counts, and their outcomes: they are made again.
+        """Delete the rows and outcomes of the scans that ``count_scans`` counts, so they are made again.
 
         Raises:
             ConfigError: the user may not delete rows.
@@ -296,16 +298,16 @@ class ClickHouseStore:
         """
         values = _scans(since, service, workload)
         with translated(self._where):
-            # Scans last: as long as they are there, the same call deletes the same outcomes.
+            # Scans last: until they are deleted, a repeated call deletes the same outcomes.
             self._client.command(self._layout.table(queries.FORGET_OUTCOMES), parameters=values)
             self._client.command(self._layout.table(queries.FORGET_SCANS), parameters=values)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         self._client.close()
 
     def _columns(self, sql: str, width: int, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
-        """Run a query and return its columns; an empty result has them too."""
+        """Run a query and return its columns, also of an empty result."""
         with translated(self._where):
             return whole_columns(self._client.query(sql, dict(values), column_oriented=True), width)
 
@@ -314,10 +316,10 @@ class ClickHouseStore:
             self._client.command(sql, parameters=dict(values), settings=_ROLLING)
 
     def _numbers(self, sql: str, values: Mapping[str, Any]) -> NDArray[np.void]:
-        """Run a query of numbers and return it as a structured array, without a Python object a number."""
+        """Run a query of numbers and return a structured array, without a Python object per number."""
         with translated(self._where):
-            found = whole_numbers(self._client, sql, values)
-            return found if len(found) else np.empty(0, _NUMBERS)
+            answer = whole_numbers(self._client, sql, values)
+            return answer if len(answer) else np.empty(0, _NUMBERS)
 
 
 def _bounds(query: SeriesQuery | StrataQuery) -> dict[str, int]:
@@ -329,22 +331,22 @@ def _bounds(query: SeriesQuery | StrataQuery) -> dict[str, int]:
 
 
 def _asked(source: SeriesSource, names: Sequence[SeriesKey] | None) -> Iterator[dict[str, Any]]:
-    """Yield the parameters that choose series, in parts that each fit into a URL.
+    """Yield the parameters that select series, in parts that each fit into a URL.
 
-    Parts hold series in order, so that rows stay sorted when the parts are put together.
+    The series of successive parts are sorted, so concatenated rows are sorted too.
     """
     if names is None:
         yield {"every": 1, "kinds": [], "names": []}
         return
-    asked = {key for key in names if is_gcpu(key.kind) == (source == "gcpu")}
-    # Texts are in order as ClickHouse orders them.
-    for part in _in_parts(sorted(asked, key=lambda key: (key.kind.encode(), key.name.encode()))):
+    wanted = {key for key in names if is_gcpu(key.kind) == (source == "gcpu")}
+    # Sorted as ClickHouse sorts texts.
+    for part in _in_parts(sorted(wanted, key=lambda key: (key.kind.encode(), key.name.encode()))):
         kinds, chosen = zip(*part, strict=True)
         yield {"every": 0, "kinds": list(kinds), "names": list(chosen)}
 
 
 def _sides(strata: StrataSides) -> Iterator[dict[str, Any]]:
-    """Yield the parameters that choose strata of both spans, in parts that each fit into a URL."""
+    """Yield the parameters that select strata of both spans, in parts that each fit into a URL."""
     before, after = map(sorted, strata)
     for first in range(0, max(len(before), len(after)), _PART_STRATA):
         part = slice(first, first + _PART_STRATA)

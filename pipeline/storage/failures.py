@@ -1,4 +1,4 @@
-"""Which failures of the driver pass by themselves, which a person must settle, and which are our mistakes."""
+"""Failures of the driver: those that pass, those that a person must settle, and our mistakes."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _TRANSIENT = {
     **{469: "rows come too late, or the store's clocks differ"},  # the only constraint that tables have
     **{735: "query was cancelled by the client", 745: "server overloaded", 999: "keeper exception"},
 }
-"""ClickHouse's exception codes that say "not now"."""
+"""ClickHouse's exception codes of failures that pass."""
 
 _MEMORY = 241
 _TOO_MUCH = {
     **{158: "too many rows", 159: "timeout exceeded", 160: "too slow", 191: "set too large"},
     **{_MEMORY: "memory limit exceeded", 307: "too many bytes", 396: "too many rows or bytes in a result"},
 }
-"""Those that say that a query asks for more than it may have, at any time."""
+"""Codes of queries that need more than their limit at any time."""
 
 _DAMAGED = {
     **{33: "cannot read all data", 40: "checksum does not match"},
     **{226: "no file in a data part", 246: "corrupted data"},
 }
-"""Those that say that a part on disk is damaged, as by a disk that was full: other queries may succeed."""
+"""Codes of a damaged part on disk, as after a full disk: other queries may succeed."""
 
 _ITS_OWN = re.compile(r"Query memory limit|\(for query\)")
-"""What a memory limit says that holds for one query; others hold for a user or the whole server."""
+"""Matches messages about the memory limit of one query; other limits are a user's or the whole server's."""
 
 _REFUSED = (192, 193, 194, 516)
 """Unknown user, wrong password, password required, authentication failed."""
@@ -46,18 +46,18 @@ NO_TABLES = (60, 81)
 """Unknown table, unknown database."""
 
 _GRANT = re.compile(r"necessary to have the grant (.+?)\. \(")
-_GATEWAY = re.compile(r"HTTP status 5\d\d")  # a proxy answered in the server's place
+_GATEWAY = re.compile(r"HTTP status 5\d\d")  # a proxy answered instead of the server
 _MAX_TEXT = 300
 
 
 @contextmanager
 def translated(where: str) -> Iterator[None]:
-    """Turn the driver's failures into Smidgen's; ``where`` names the store, free of secrets.
+    """Turn the driver's failures into Smidgen's; ``where`` names the store, without secrets.
 
     Raises:
-        StoreUnavailable: the store did not answer or refused for now.
-        QueryRefused: it refused for what this one query takes, or what that reads is damaged.
-        ConfigError: it refuses this user, or its tables were never made.
+        StoreUnavailable: the store did not answer, or refuses for now.
+        QueryRefused: this query exceeds a limit, or reads damaged data.
+        ConfigError: the store refuses this user, or its tables were never created.
     """
     try:
         yield
@@ -84,8 +84,8 @@ def translated(where: str) -> Iterator[None]:
 
 def missing_right(error: DatabaseError) -> str:
     """Return the grant that a user lacks, in ClickHouse's words; empty if the error names none."""
-    found = _GRANT.search(str(error))
-    return found[1] if found else ""
+    match = _GRANT.search(str(error))
+    return match[1] if match else ""
 
 
 def _reason(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""What an operator wants to know of a store besides what stages ask of it."""
+"""Facts about a store for operators, which stages do not need."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Lacking:
 
 @dataclass(frozen=True, slots=True)
 class StoreFacts:
-    """What a store says of itself."""
+    """State of a store."""
 
     version: str
     skew_s: float  # its clock minus ours
@@ -84,14 +84,14 @@ class StoreFacts:
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """What a table takes."""
+    """Size of a table."""
 
     size_bytes: int  # on disk
     rows: int
 
 
 def merged_tables(dsn: str, tables: Sequence[str]) -> dict[str, TableSize]:
-    """Merge all parts of tables, which takes long where they are large, and return what each then takes.
+    """Merge all parts of tables, which takes long for large ones, and return the size of each.
 
     Tables without rows are left out.
 

@@ -1,4 +1,4 @@
-"""What stages need of a store, and nothing more; every implementation passes the same contract suite."""
+"""The interface of a store, as stages need it; every implementation passes the same contract suite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.model import RequestPeriods, SeriesKey, SeriesMatrix, StackMatrix,
 CountTable = Literal[
     "totals", "gcpu", "stacks", "strata_totals", "strata_gcpu", "strata_stacks", "metrics", "requests"
 ]
-"""Tables of additive rows, which carry their place in the log (stream, topic, partition, last_offset)."""
+"""Tables of additive rows, which carry their position in the log (stream, topic, partition, last_offset)."""
 
 
 RowTable = Literal[
@@ -46,26 +46,26 @@ RowTable = Literal[
 Table = CountTable | RowTable
 
 StrataSides = tuple[Collection[int], Collection[int]]
-"""Ids of the strata whose samples are before, and of those whose are after."""
+"""Ids of the strata of the span before, and of those of the span after."""
 
 SeriesSource = Literal["gcpu", "service", "setup"]
-"""What series are read from: stack samples, service-level metrics, set-up metrics."""
+"""Source of series: stack samples, service-level metrics or set-up metrics."""
 
 COUNTED: tuple[CountTable, ...] = get_args(CountTable)
 
 LATE_S = 30.0
-"""How long after an answer of ``extents`` counted rows are taken; the tables themselves refuse later ones."""
+"""Seconds after an answer of ``extents`` in which counted rows are accepted; tables refuse later ones."""
 
 
 class Extent(NamedTuple):
-    """How far the rows of one partition of a log go."""
+    """Progress of the rows of one partition of a log."""
 
-    last_offset: int  # the highest that they cover
+    last_offset: int  # the highest offset that the rows cover
     last_time: float = 0.0  # start of a service's last window, or time of its last point; 0 of all services
 
 
 class Extents(dict[tuple[str, int], Extent]):
-    """How far rows go, by topic and partition, and when that was asked by the store's own clock."""
+    """Progress of rows by topic and partition, with the time of the question by the store's own clock."""
 
     def __init__(self, extents: Mapping[tuple[str, int], Extent], asked_at: float) -> None:
         super().__init__(extents)
@@ -76,7 +76,7 @@ UsageByPeriod = dict[tuple[str, float], Usage]
 """Messages and stacks by service and start of the period."""
 
 Answer = TypeVar("Answer", StackMatrix, StrataMatrix, RequestPeriods, UsageByPeriod, float)
-"""What a ``CountQuery`` is answered with."""
+"""The type of the answer to a ``CountQuery``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,9 @@ class SeriesQuery:
     resolution_s: float
     names: Sequence[SeriesKey] | None = None  # the series to read; None is all
     rolls_up: bool = False
-    """Whether the store keeps the gCPU counts of the whole windows for the next such query.
+    """True if the store keeps the gCPU counts of the whole windows for the next such query.
 
-    The answer is the same, late and repeated samples included; it only comes sooner.
+    The answer is the same, late and repeated samples included, but faster.
     """
 
 
@@ -115,7 +115,7 @@ class RowQuery:
 
 
 class CountQuery(Generic[Answer]):
-    """A question about counts, of which each kind has an answer of its own type."""
+    """A query of counts; each subclass has its own type of answer."""
 
     __slots__ = ()
 
@@ -125,8 +125,8 @@ class CountQuery(Generic[Answer]):
 class StackQuery(CountQuery[StackMatrix]):
     """Stack counts in two spans [start, end); a window counts if it lies wholly inside.
 
-    With ``strata`` those of some strata in the first span, and of some in the second, by their ids: in the
-    longer windows of counts by stratum. A stack whose frames are no longer known is ``(other)``.
+    With ``strata``, only counts of the given strata (by id) of each span, in the longer windows of counts by
+    stratum. A stack whose frames are no longer stored is ``(other)``.
     """
 
     service: str
@@ -138,10 +138,10 @@ class StackQuery(CountQuery[StackMatrix]):
 @final
 @dataclass(frozen=True, slots=True)
 class StrataQuery(CountQuery[StrataMatrix]):
-    """The senders of a service's samples in [start, end): totals by windows, counts of series in all.
+    """The senders of a service's samples in [start, end): totals by window, counts of series over the span.
 
-    Strata are those with a total in the span, sorted. Counts are of the windows of ``strata_gcpu`` that lie
-    wholly inside; with ``names`` of those series only. A service whose senders are not known has no stratum.
+    Strata are those with a total in the span, sorted. Counts are from the windows of ``strata_gcpu`` wholly
+    inside the span; with ``names``, of those series only. A service with unknown senders has no stratum.
     """
 
     service: str
@@ -165,8 +165,8 @@ class StrataWidthQuery(CountQuery[float]):
 class RequestQuery(CountQuery[RequestPeriods]):
     """The requests of a service in periods that begin in [start, end).
 
-    Of every release all types together, or with ``releases`` those of some by type. Periods that are
-    shorter than ``step_s`` are added up by it.
+    The answer has all releases with their types added up, or with ``releases`` those releases by type.
+    Periods shorter than ``step_s`` are added up to that length.
     """
 
     service: str
@@ -179,10 +179,10 @@ class RequestQuery(CountQuery[RequestPeriods]):
 @final
 @dataclass(frozen=True, slots=True)
 class UsageQuery(CountQuery[UsageByPeriod]):
-    """What ``totals`` counted of services in a span [start, end), from one partition of a topic.
+    """The usage of services in a span [start, end), as ``totals`` counted it, from one partition of a topic.
 
-    Periods are multiples of ``period_s``; one without a message is absent, and refused messages count for
-    nothing.
+    Periods are multiples of ``period_s``; a period without a message is absent, and refused messages are not
+    counted.
     """
 
     stream: str
@@ -210,17 +210,17 @@ class Store(Protocol):
         """Add rows, all or none. ``columns`` maps a column to its values, all equally many.
 
         A repeated insert with the same non-empty ``token`` adds nothing. Rows of RowTable
-        replace those of the same identity; of ``outcomes`` the first one stays, of ``verdicts`` the one
-        with the latest time. ``asked_at``, of the
-        ``Extents`` that rows of a CountTable go on from, keeps off a sender that stood still meanwhile: a
-        store that is shared takes them within ``LATE_S`` of it, and raises StoreUnavailable afterwards.
+        replace those of the same identity; ``outcomes`` keeps the first row, ``verdicts`` the one with the
+        latest time. ``asked_at`` is that of the ``Extents`` which rows of a CountTable continue. It keeps out
+        a sender that was suspended meanwhile: a shared store accepts the rows within ``LATE_S`` of it, and
+        raises StoreUnavailable afterwards.
         """
 
     def extents(self, table: CountTable, stream: str, service: str | None = None) -> Extents:
-        """Return how far the rows of one service, or of all, go in a table, by topic and partition.
+        """Return the progress of the rows of one service, or of all, in a table, by topic and partition.
 
-        ``stream`` is the identity of the log, so that a log that was made anew starts from nothing. A
-        partition without rows is absent.
+        ``stream`` is the identity of the log: a log that was created anew has no progress. A partition
+        without rows is absent.
         """
 
     def rows(self, query: RowQuery) -> list[dict[str, Any]]:
@@ -230,4 +230,4 @@ class Store(Protocol):
         """Return series × windows; window j starts at ``start + j * resolution_s``."""
 
     def counts(self, query: CountQuery[Answer]) -> Answer:
-        """Return counts of the kind that is asked for: stacks, senders, requests, or usage of quotas."""
+        """Return the answer to a query of counts: stacks, senders, requests, or usage of quotas."""

@@ -1,4 +1,4 @@
-"""What can be loaded of one service into the arrays of a store."""
+"""Protocol of the data of one service that a store of arrays loads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.storage.points import Frames
 
 
 class ServiceArrays(Protocol):
-    """What can be loaded of one service; see pipeline.backtest.dataset.Dataset, which is one."""
+    """Data of one service to load; pipeline.backtest.dataset.Dataset is an implementation."""
 
     @property
     def service(self) -> str:

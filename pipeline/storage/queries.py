@@ -1,4 +1,4 @@
-"""What is asked of ClickHouse; every value is a parameter, bound by the server."""
+"""Queries of ClickHouse; every value is a parameter, bound by the server."""
 
 from __future__ import annotations
 

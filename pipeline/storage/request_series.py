@@ -1,6 +1,6 @@
-"""Requests of a service as series × periods: what the store adds up, and what is inserted into arrays.
+"""Requests of a service as series × periods, from queries of the store or from inserted rows.
 
-Numbers come apart from names, so that half a million counts are arrays and no Python objects.
+Numbers are read separately from names, so that half a million counts are arrays, not Python objects.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pipeline.storage.gcpu_series import Columns, Numbers
 from pipeline.storage.schema import to_ms
 
 REQUEST_COLUMNS = ("release", "type", "window", "width_s", "requests", "times")
-"""What of a row of requests is read."""
+"""The columns of a row of requests that are read."""
 
-# When a row's period begins, or the longer one that it is added up by if none of them is as long.
+# ``place`` is the start of a row's period, or of its step if all periods are shorter than the step.
 _RELEASE_COUNTS = """
 SELECT
     cityHash64(toString(release)) AS series,
@@ -97,18 +97,18 @@ def read_requests(
         columns: Runs a query of names.
         numbers: Runs a query of counts.
         values: Service; the start and end of the span, and the least width of a period, in milliseconds.
-        releases: Those that are read, by type; None: all, all types together.
+        releases: The releases to read, by type; None for all, with their types added up.
     """
     if releases is None:
-        counted, named = _RELEASE_COUNTS, _RELEASE_NAMES
+        counts_query, names_query = _RELEASE_COUNTS, _RELEASE_NAMES
     else:
-        counted, named, values = _TYPE_COUNTS, _TYPE_NAMES, {**values, "releases": list(releases)}
-    # Counts before names: what arrives between the two queries has a name at least.
-    counts = numbers(counted, values)
-    names, types, keys, widths = columns(named, 4, values)
-    row, found = rows_of(counts["series"], np.asarray(keys, dtype=np.uint64))
+        counts_query, names_query, values = _TYPE_COUNTS, _TYPE_NAMES, {**values, "releases": list(releases)}
+    # Counts before names: requests that are added between the two queries have a name at least.
+    counts = numbers(counts_query, values)
+    names, types, keys, widths = columns(names_query, 4, values)
+    row, present = rows_of(counts["series"], np.asarray(keys, dtype=np.uint64))
     return _added_up(
-        [(names[index], types[index]) for index in found],
+        [(names[index], types[index]) for index in present],
         np.asarray(row, np.int64),
         counts["place"],
         [counts[name] for name in ("count", "timed", "logs")] if len(counts) else [np.empty(0)] * 3,
@@ -117,7 +117,7 @@ def read_requests(
 
 
 class RequestPoints:
-    """Requests by release, type, period and its width, with response times, which all add up."""
+    """Sums of requests and response times by release, type, period and width of the period."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str, int, float], FloatArray] = {}
@@ -131,23 +131,23 @@ class RequestPoints:
         requests: Iterable[int],
         times: Iterable[Mapping[int, int]],
     ) -> None:
-        """Add requests by REQUEST_COLUMNS, one of each a row."""
+        """Add rows of requests, given as one iterable per column of REQUEST_COLUMNS."""
         keys = zip(releases, types, starts_ms, widths_s, strict=True)
-        for key, many, sketch in zip(keys, requests, times, strict=True):
+        for key, number, sketch in zip(keys, requests, times, strict=True):
             logs = sum((bucket + 0.5) * timed for bucket, timed in sketch.items())
-            self._counts[key] = self._counts.get(key, 0.0) + np.array([many, sum(sketch.values()), logs])
+            self._counts[key] = self._counts.get(key, 0.0) + np.array([number, sum(sketch.values()), logs])
 
     def load(self, counted: Iterable[RequestCounts]) -> None:
         """Add the requests of hosts and periods."""
-        for one in counted:
-            many = len(one.types)
+        for period_counts in counted:
+            types = len(period_counts.types)
             self.add(
-                [one.release] * many,
-                [each.type for each in one.types],
-                [to_ms(one.start)] * many,
-                [one.period_s] * many,
-                [each.requests for each in one.types],
-                [dict(each.times) for each in one.types],
+                [period_counts.release] * types,
+                [type_counts.type for type_counts in period_counts.types],
+                [to_ms(period_counts.start)] * types,
+                [period_counts.period_s] * types,
+                [type_counts.requests for type_counts in period_counts.types],
+                [dict(type_counts.times) for type_counts in period_counts.types],
             )
 
     def read(
@@ -174,7 +174,7 @@ class RequestPoints:
 
 
 def _width(widths_s: Collection[float], least_s: float) -> float:
-    """Return the width of the periods that periods of some widths are added up by; 0 of none."""
+    """Return the common width to which periods are added up: the largest, at least ``least_s``; 0 of none."""
     return max(*widths_s, least_s) if widths_s else 0.0
 
 
@@ -188,24 +188,24 @@ def _added_up(
     """Return requests as series × periods of one width.
 
     Args:
-        names: Of each series, its release and type.
-        series: (counts,) which one a count is of.
-        starts_ms: (counts,) when its period begins.
-        counts: Of each (counts,) requests, those with a response time, and the sum of its buckets' middles.
-        width_s: Of the longest period.
+        names: Release and type of each series.
+        series: (counts,) index of a count's series.
+        starts_ms: (counts,) start of its period.
+        counts: Three arrays (counts,): requests, those with a response time, and sums of bucket middles.
+        width_s: Width of the longest period.
     """
-    # Half a millisecond, because the store keeps whole ones, of periods that may be thirds of a second.
+    # Half a millisecond is added because the store keeps whole ones, of periods such as 1/3 s.
     numbers = np.floor((starts_ms + 0.5) / (1000.0 * (width_s or 1.0))).astype(np.int64)
-    found, period = np.unique(numbers, return_inverse=True)
-    shape = len(names), len(found)
+    distinct, period = np.unique(numbers, return_inverse=True)
+    shape = len(names), len(distinct)
     requests, timed, buckets = (
-        np.bincount(series * len(found) + period, each, minlength=shape[0] * shape[1]).reshape(shape)
-        for each in counts
+        np.bincount(series * len(distinct) + period, values, minlength=shape[0] * shape[1]).reshape(shape)
+        for values in counts
     )
     return RequestPeriods(
         releases=tuple(release for release, _ in names),
         types=tuple(type_ for _, type_ in names),
-        starts=np.asarray(found * width_s, np.float64),
+        starts=np.asarray(distinct * width_s, np.float64),
         width_s=width_s,
         requests=np.asarray(requests, np.float64),
         timed=np.asarray(timed, np.float64),

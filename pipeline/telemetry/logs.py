@@ -1,4 +1,4 @@
-"""How a line of the log is written: for people, or as one JSON object for machines."""
+"""Formats of a line of the log: text for people, or one JSON object for machines."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ FIELDS = (
     *("stage", "service", "topic", "partition", "offset", "last_offset"),
     *("messages", "samples", "published", "dead_letters", "store_retries", "lag"),
 )
-"""What a line of JSON may say besides its text; given to the logger as ``extra``."""
+"""Fields of a line of JSON besides its text; passed to the logger as ``extra``."""
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes one object a line: time, level, logger, message, and the FIELDS that apply."""
+    """Formatter with one object per line: time, level, logger, message, and the FIELDS that apply."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line. Whatever JSON has no form for is written as text."""
+        """Return the line; values without a form in JSON are written as text."""
         line: dict[str, Any] = {
             "time": to_iso(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line |= {name: found for name in FIELDS if (found := getattr(record, name, None)) is not None}
+        line |= {name: field for name in FIELDS if (field := getattr(record, name, None)) is not None}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         try:

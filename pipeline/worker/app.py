@@ -32,31 +32,31 @@ SESSION_TIMEOUT_S = 10.0
 """After this silence a worker counts as dead and its partitions go to others."""
 
 REBALANCE_TIMEOUT_S = 120.0
-"""How long the group waits for a worker to finish the batch it is at before its partitions move."""
+"""Seconds that the group waits for a worker to finish its present batch before partitions move."""
 
 MAX_POLL_INTERVAL_S = 1000.0
 COMMIT_INTERVAL_S = 2.0
 
 FETCH_BYTES = 1024**2
-"""Most that is fetched of a partition at once; the broker still gives a larger message, alone."""
+"""Most bytes fetched of a partition at once; the broker still returns a larger message, alone."""
 
 METADATA_AGE_MS = 10_000
-"""How old the consumer's knowledge of partition leaders gets.
+"""Longest age of the consumer's metadata of partition leaders.
 
-Where a partition has no committed offset, aiokafka asks its leader for the first one, and does not look for
-another leader once it learns that it is none: by its default a worker then stands still for 5 minutes.
+For a partition without a committed offset, aiokafka asks its leader for the first offset. If that broker is
+no longer the leader, aiokafka waits for new metadata: by its default a worker then stops for 5 minutes.
 """
 
 
 class _ConsumerOnly(BootStrategy):
-    """Starts no producer (ours waits for confirmation, Faust's does not) and no web server."""
+    """Boot strategy without producer (ours waits for confirmation, Faust's does not) and web server."""
 
     enable_kafka_producer = False
     enable_web = False
 
 
 StartsOf = Callable[[Collection[tuple[str, int]]], Awaitable[Mapping[tuple[str, int], int]]]
-"""Says of assigned partitions, by topic (broker's name) and number, where those go on that have a say."""
+"""Returns the start offsets of assigned partitions, by topic (broker's name) and number, if they have any."""
 
 
 class StageApp(faust.App):
@@ -74,15 +74,15 @@ class StageApp(faust.App):
         """Skip the data directory that Faust would create for tables."""
 
     async def _on_partitions_revoked(self, revoked: set[TP]) -> None:
-        """Forget where the partitions went on: Faust may seek once more before it has new ones.
+        """Forget the partitions' start offsets: Faust may seek once more before it has new ones.
 
-        What was stored since is committed, and by the former answer it would be read again.
+        Messages stored since are committed, and the former offsets would make Faust read them again.
         """
         self.starts = {}
         await super()._on_partitions_revoked(revoked)
 
     async def _on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
-        """Learn where the partitions go on before anything of them is fetched."""
+        """Determine the partitions' start offsets before anything of them is fetched."""
         try:
             self.starts = await self.starts_of([(tp.topic, tp.partition) for tp in assigned])
         except SmidgenError as error:  # nothing is fetched: what is not counted must not be committed
@@ -91,7 +91,7 @@ class StageApp(faust.App):
         await super()._on_partitions_assigned(assigned, generation_id)
 
     def FlowControlQueue(self, maxsize: int | None = None, *, clear_on_resume: bool = False) -> BoundedQueue:
-        """Make a stream's queue, bounded by bytes too."""
+        """Return a stream's queue, bounded by bytes too."""
         return BoundedQueue(
             maxsize=maxsize,
             max_bytes=self.batch_bytes,
@@ -103,7 +103,7 @@ class StageApp(faust.App):
 def create_app(
     settings: Settings, group: str, starts_of: StartsOf, on_failure: Callable[[BaseException], None]
 ) -> StageApp:
-    """Make the app of one stage, a member of its consumer group; nothing is connected until it starts.
+    """Return the app of one stage, a member of its consumer group; nothing is connected until it starts.
 
     ``starts_of`` is asked of every assignment where it goes on, see ``runtime.worker.starts``;
     what it raises is handed to ``on_failure``.
@@ -155,7 +155,7 @@ def create_app(
 
 
 def _credentials(security: KafkaSecurity) -> SASLCredentials | SSLCredentials | None:
-    """Return what Faust passes on to its client; it knows no plain connection but that without any."""
+    """Return the credentials for Faust's client; None for a plain connection without a login."""
     if security.logs_in:
         return SASLCredentials(
             username=security.username,
@@ -167,7 +167,7 @@ def _credentials(security: KafkaSecurity) -> SASLCredentials | SSLCredentials | 
 
 
 class FaustMembership:
-    """What the consumer group gave to an app."""
+    """The membership of an app in its consumer group."""
 
     def __init__(self, app: StageApp) -> None:
         self._app = app
@@ -181,30 +181,30 @@ class FaustMembership:
         return sorted(tp.partition for tp in self._app.consumer.assignment() if tp.topic == topic)
 
     def committed(self, topic: str) -> dict[int, int]:
-        """Return the offset at which each assigned partition goes on; none where all are new to the group."""
+        """Return the next offset of each assigned partition; empty if all are new to the group."""
         consumer = cast(Consumer, self._app.consumer)
         offsets = {
             tp.partition: consumer._committed_offset[tp] for tp in consumer.assignment() if tp.topic == topic
         }
         starts = {p: start for (name, p), start in self._app.starts.items() if name == topic and start}
-        known = {partition: offset for partition, offset in offsets.items() if offset is not None}
+        stored = {partition: offset for partition, offset in offsets.items() if offset is not None}
         # To its start, too: what retention has taken from there on was read once, and the store lacks it.
         back = {tp.partition: start for tp, start in self._app.back.items() if tp.topic == topic}
-        found = starts | known | back
+        starts_known = starts | stored | back
         # A group that has read before owes all of a partition that is new to it, from offset 0 on.
-        return {**dict.fromkeys(offsets, 0), **found} if found else {}
+        return {**dict.fromkeys(offsets, 0), **starts_known} if starts_known else {}
 
     async def first(self, topic: str, partition: int) -> int:
-        """Return the offset of the oldest message of a partition that is still there."""
+        """Return the offset of the oldest message that a partition still has."""
         tp = TP(topic, partition)
         return int((await self._app.consumer.earliest_offsets(tp))[tp])
 
     def fetched(self, topic: str, partition: int, begin: int, end: int) -> bool:
-        """Return whether any message of a partition from ``begin`` to before ``end`` came to this process."""
+        """Return whether this process fetched any message of a partition in [``begin``, ``end``)."""
         return cast(StageConsumer, self._app.consumer).fetched.any_within(TP(topic, partition), begin, end)
 
     async def commit(self) -> object:
-        """Commit what is acknowledged."""
+        """Commit the acknowledged offsets."""
         return await self._app.consumer.commit()
 
 

@@ -1,4 +1,4 @@
-"""The consumer of a stage: where it reads from after each assignment, and what it was given."""
+"""The consumer of a stage: its start offsets after each assignment, and the offsets it fetched."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ logger = logging.getLogger(__name__)
 
 
 class FetchedOffsets:
-    """Which offsets of each partition came from the broker, in runs without a gap.
+    """Offsets of each partition that came from the broker, as runs without a gap.
 
-    What lies between two messages and never came, the log has not: it was compacted, or is the mark of a
-    transaction. What came and is missing was lost between the client and the worker's loop. Written by the
-    thread of the consumer, read by that of the loop.
+    An offset between two messages that never came is not in the log: it was compacted, or marks a
+    transaction. A message that came but is missing in the worker's loop was lost between the client and the
+    loop. The consumer's thread writes, the loop's thread reads.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class FetchedOffsets:
         self._lock = threading.Lock()
 
     def add(self, partition: TP, offsets: Sequence[int]) -> None:
-        """Note offsets, which rise, of one partition."""
+        """Note ascending offsets of one partition."""
         with self._lock:
             runs = self._runs[partition]
             if not (runs and runs[-1][1] == offsets[0]):
@@ -52,7 +52,7 @@ class FetchedOffsets:
                 runs[-1][1] = offset + 1
 
     def any_within(self, partition: TP, begin: int, end: int) -> bool:
-        """Return whether one from ``begin`` to before ``end`` came, and forget those before."""
+        """Return whether an offset in [``begin``, ``end``) came, and forget the runs before it."""
         with self._lock:
             runs = self._runs[partition] = [run for run in self._runs[partition] if run[1] > begin]
             return any(run[0] < end for run in runs)
@@ -65,21 +65,21 @@ class FetchedOffsets:
 
 
 class Turns:
-    """Whose turn it is among partitions: that of the one whose last turn is longest ago."""
+    """Turns of partitions: the next one is the partition whose last turn is longest ago."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count()
         self._last: dict[TP, int] = {}
 
     def next_of(self, ready: Sequence[TP]) -> TP:
-        """Give one of the partitions its turn."""
+        """Return the partition whose turn it is, and note the turn."""
         turn = min(ready, key=lambda tp: self._last.get(tp, -1))
         self._last[turn] = next(self._numbers)
         return turn
 
 
 class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
-    """The thread of a consumer: it minds its name in the group, and takes from its partitions in turn."""
+    """The thread of a consumer: it watches its static membership, and reads its partitions in turn."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -104,16 +104,16 @@ class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
         timeout: float | None = None,
         max_records: int | None = None,
     ) -> Any:
-        """Return messages of the partition whose turn it is, ``max_records`` at most, and note which came.
+        """Return at most ``max_records`` messages of the partition whose turn it is, and note their offsets.
 
-        Of one partition, since a batch is INSERTs for each of its partitions, and Faust mixes what it gets.
-        In turn, since the library gives all that was fetched, thousands where they are small, and whoever's
-        come later wait behind them: one with few messages would wait for the backlog of the others.
+        They are of one partition, since a batch takes INSERTs for each of its partitions, and Faust mixes
+        the messages it receives. Partitions take turns, since the library returns all fetched messages of
+        one, thousands if they are small: a partition with few messages would wait for the backlog of others.
         """
         ready = [tp for tp in consumer._fetcher._records if tp in active_partitions]
         if ready:
             active_partitions, timeout = {self.turns.next_of(ready)}, 0
-        else:  # wait for one message; what came with it is handed out by the next calls
+        else:  # wait for one message; the next calls return those fetched with it
             max_records = 1
         records = await super()._fetch_records(consumer, active_partitions, timeout, max_records)
         fetched = cast(StageConsumer, self.consumer).fetched
@@ -123,17 +123,17 @@ class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
 
 
 class _RebalanceListener(aiokafka.ConsumerRebalanceListener):
-    """Numbers assignments itself: Kafka gives a static member that joins again the number that it had."""
+    """A listener with its own assignment numbers: Kafka gives a rejoining static member its former one."""
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        """Pass on what was assigned, under a number of its own."""
+        """Pass the assigned partitions on, under a new number."""
         app = self._thread.app
         app.consumer_generation_id += 1
         await self._thread.on_partitions_assigned(ensure_TPset(assigned), app.consumer_generation_id)
 
 
 class StageConsumer(aiokafka.Consumer):
-    """A consumer that reads each partition from where it was committed, or where the store is behind that."""
+    """A consumer that reads each partition from its commit, or from the store's offset if that is lower."""
 
     RebalanceListener = _RebalanceListener
 
@@ -145,10 +145,10 @@ class StageConsumer(aiokafka.Consumer):
         return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        """Seek each partition to its commit, and to its start if it has none.
+        """Seek each partition to its commit, or to its beginning without a commit.
 
-        The library leaves the latter where they are, so that what was fetched of them during a rebalance,
-        and dropped for it, would never be read.
+        The library does not seek partitions without a commit, so messages that were fetched and dropped
+        during a rebalance would never be read.
         """
         committed = await super().seek_to_committed()
         if new := [tp for tp, offset in committed.items() if not offset]:
@@ -156,7 +156,7 @@ class StageConsumer(aiokafka.Consumer):
         return committed
 
     async def perform_seek(self) -> None:
-        """Seek each partition to its commit, or to its start if that comes first."""
+        """Seek each partition to its commit, or to its entry in the app's ``starts`` if that comes first."""
         await super().perform_seek()
         app = cast("StageApp", self.app)
         app.back = back = {
@@ -175,10 +175,10 @@ class StageConsumer(aiokafka.Consumer):
         self.fetched.keep(self.assignment())
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
-        """Yield what was fetched, until another assignment comes.
+        """Yield fetched messages until the next assignment.
 
-        Faust notes how far it has read once it has handed a message over, though by then that may be one of
-        an earlier assignment; what is read again would then be taken for known.
+        Faust notes its read offset after it has handed a message over, even if the message is of an earlier
+        assignment by then: messages that are read again would then be skipped as already read.
         """
         async for tp, message in super().getmany(timeout):
             yield tp, message

@@ -1,4 +1,4 @@
-"""What a worker loop asks of the consumer group and of the publisher around it."""
+"""Protocols of the consumer group and the publisher of a worker loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.model import Outgoing
 
 
 class Membership(Protocol):
-    """What the consumer group gave to this process."""
+    """The membership of this process in its consumer group."""
 
     def generation(self) -> int:
         """Return the number of the present assignment."""
@@ -19,27 +19,27 @@ class Membership(Protocol):
         """Return the partitions of a topic (broker's name) that are assigned to this process."""
 
     def committed(self, topic: str) -> Mapping[int, int]:
-        """Return the offset at which each of them goes on, of those of which something was committed."""
+        """Return the next offset of each assigned partition that has a committed offset."""
 
     async def first(self, topic: str, partition: int) -> int:
-        """Return the offset of the oldest message of a partition (broker's name) that is still there."""
+        """Return the offset of the oldest message that a partition (broker's name) still has."""
 
     def fetched(self, topic: str, partition: int, begin: int, end: int) -> bool:
-        """Return whether any message of a partition from ``begin`` to before ``end`` came to this process."""
+        """Return whether this process fetched any message of a partition in [``begin``, ``end``)."""
 
     async def commit(self) -> object:
-        """Commit what is acknowledged."""
+        """Commit the acknowledged offsets."""
 
 
 class MessagePublisher(Protocol):
-    """Puts a stage's messages on their topics."""
+    """Publisher of a stage's messages."""
 
     def fits(self, message: Outgoing) -> bool:
-        """Return whether the topic takes a message of this size."""
+        """Return whether the topic accepts a message of this size."""
 
     async def publish(self, messages: Sequence[Outgoing], give_up: asyncio.Event) -> bool:
-        """Publish and wait; False if it was given up.
+        """Publish and wait; False if given up.
 
         Raises:
-            MessagesRefused: the broker will never take some of them; the others are published.
+            MessagesRefused: the broker will never accept some messages; the others are published.
         """

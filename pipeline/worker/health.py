@@ -1,8 +1,8 @@
-"""Health endpoint of a worker: whether it lives, whether it is ready, and what it counts.
+"""Health endpoint of a worker: liveness, readiness and metrics.
 
-``/live`` says that the process need not be restarted: its event loop turns, for otherwise nobody answers,
-and no call of a stage hangs. ``/ready`` says that it can do its work: it has joined its groups, and broker
-and store answer. A worker that waits for its store is alive and not ready: a restart would help nobody.
+``/live`` succeeds if the process needs no restart: its event loop runs, or it could not answer, and no call
+of a stage hangs. ``/ready`` succeeds if the process can work: it has joined its groups, and broker and store
+answer. A worker that waits for its store is live and not ready: a restart would not help.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ from pipeline.model.errors import ConfigError, SmidgenError
 from pipeline.telemetry.metrics import Sample, exposition
 
 LONGEST_CALL_S = 900.0
-"""A call of a stage that takes longer hangs: far above the store's own timeouts and the largest scan."""
+"""Seconds after which a call of a stage counts as hanging: longer than the store's timeouts or any scan."""
 
 CHECK_S = 5.0
-"""How long a check of /ready may take, and for how long its outcome is given again."""
+"""Timeout of a check of /ready, and the time for which its outcome is reused, in seconds."""
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Check = Callable[[], Awaitable[None]]
-"""Returns if all is well, raises a SmidgenError that says what is not."""
+"""Returns if the check passes, else raises a SmidgenError with the reason."""
 
 
 class Watched(Protocol):
-    """One stage of this process, as far as its health is concerned."""
+    """One stage of this process, as health checks see it."""
 
     @property
     def name(self) -> str:
-        """The stage."""
+        """Name of the stage."""
 
     def call_s(self) -> float:
-        """Return how long its call under way has taken."""
+        """Return the seconds since its present call began."""
 
     def assignment(self) -> str:
-        """Return what it waits for; ``ok`` once its group has given it its partitions, perhaps none."""
+        """Return what it waits for; ``ok`` once its group has assigned its partitions, perhaps none."""
 
     def samples(self) -> list[Sample]:
-        """Return what it counts."""
+        """Return the stage's metrics."""
 
 
 class Health:
-    """Answers for the stages of a process. ``checks`` are what /ready asks besides their assignments."""
+    """Health of the stages of a process. ``checks`` are those of /ready besides the stages' assignments."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Health:
         return app
 
     async def live(self) -> dict[str, str]:
-        """Return what each check of liveness says: ``ok``, or what is wrong."""
+        """Return the result of each check of liveness: ``ok``, or the problem."""
         return {
             f"{stage.name}: call": "ok"
             if (took := stage.call_s()) < LONGEST_CALL_S
@@ -93,13 +93,13 @@ class Health:
         }
 
     async def ready(self) -> dict[str, str]:
-        """Return what each check of readiness says: ``ok``, or what is wrong."""
-        found = {"worker": "is stopping" if self.stopping else "ok"}
+        """Return the result of each check of readiness: ``ok``, or the problem."""
+        assignments = {"worker": "is stopping" if self.stopping else "ok"}
         for stage in self._stages:
-            found[f"{stage.name}: assignment"] = stage.assignment()
-        async with self._asking:  # one asks for all
+            assignments[f"{stage.name}: assignment"] = stage.assignment()
+        async with self._asking:  # concurrent requests share one check
             outcomes = await asyncio.gather(*(self._outcome(name) for name in self._checks))
-        return {**found, **dict(zip(self._checks, outcomes, strict=True))}
+        return {**assignments, **dict(zip(self._checks, outcomes, strict=True))}
 
     async def _outcome(self, name: str) -> str:
         now = self._monotonic()
@@ -121,21 +121,23 @@ class Health:
         async def answer(request: web.Request) -> web.Response:
             if not self._may(request):
                 return _json(401, {"status": "refused", "checks": {"token": "wrong or missing bearer token"}})
-            found = await checks()
-            well = all(text == "ok" for text in found.values())
-            return _json(200 if well else 503, {"status": "ok" if well else "failing", "checks": found})
+            results = await checks()
+            all_pass = all(text == "ok" for text in results.values())
+            return _json(
+                200 if all_pass else 503, {"status": "ok" if all_pass else "failing", "checks": results}
+            )
 
         return answer
 
     async def _metrics(self, request: web.Request) -> web.Response:
         if not self._may(request):
             return _json(401, {"status": "refused", "checks": {"token": "wrong or missing bearer token"}})
-        found = [sample for stage in self._stages for sample in stage.samples()]
-        found += [("call_seconds", {"stage": stage.name}, stage.call_s()) for stage in self._stages]
+        samples = [sample for stage in self._stages for sample in stage.samples()]
+        samples += [("call_seconds", {"stage": stage.name}, stage.call_s()) for stage in self._stages]
         ready = all(text == "ok" for text in (await self.ready()).values())
-        found += [("ready", {}, float(ready)), ("build_info", {"version": __version__}, 1.0)]
-        found += [("start_timestamp_seconds", {}, self._started), *_process()]
-        return web.Response(body=exposition(found).encode(), headers={"Content-Type": CONTENT_TYPE})
+        samples += [("ready", {}, float(ready)), ("build_info", {"version": __version__}, 1.0)]
+        samples += [("start_timestamp_seconds", {}, self._started), *_process()]
+        return web.Response(body=exposition(samples).encode(), headers={"Content-Type": CONTENT_TYPE})
 
     def _may(self, request: web.Request) -> bool:
         return is_authorised(request.headers.get("Authorization"), self._token)
@@ -161,7 +163,7 @@ class HealthServer:
         return await self._opened.enter_async_context(server)
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         await self._opened.aclose()
 
 
@@ -185,9 +187,9 @@ def _json(status: int, body: object) -> web.Response:
 
 def _process() -> list[Sample]:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    found: list[Sample] = [("cpu_seconds_total", {}, used.ru_utime + used.ru_stime)]
+    samples: list[Sample] = [("cpu_seconds_total", {}, used.ru_utime + used.ru_stime)]
     status, files = Path("/proc/self/statm"), Path("/proc/self/fd")
     if not status.exists():
-        return found
+        return samples
     resident = int(status.read_text().split()[1]) * resource.getpagesize()
-    return [*found, ("resident_memory_bytes", {}, resident), ("open_files", {}, len(list(files.iterdir())))]
+    return [*samples, ("resident_memory_bytes", {}, resident), ("open_files", {}, len(list(files.iterdir())))]

@@ -1,8 +1,8 @@
 """The one worker loop: take, decode, handle, publish, acknowledge.
 
-Nothing here knows Faust; ``runtime.app`` connects it. A message is acknowledged only after everything
-that follows from it is stored and published, in the order of its partition. Whatever goes wrong before
-that leaves it unacknowledged, so that it comes again.
+The loop does not depend on Faust; ``pipeline.worker.app`` connects the two. A message is acknowledged only
+after all its results are stored and published, in the order of its partition. A failure before that leaves
+it unacknowledged, so it is read again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LAST_RETRY_S = 15.0
 LAST_REFUSED_S = 60.0
 REPORT_S = 60.0
 COMMIT_S = 2.0
-"""How long a batch with dead letters waits for its commit."""
+"""Seconds for which a batch with dead letters waits for its commit."""
 
 T = TypeVar("T")
 
@@ -100,12 +100,12 @@ class StageLoop:
 
     @property
     def call_s(self) -> float:
-        """How long the call of the stage that is under way has taken; 0 between calls."""
+        """Seconds since the present call of the stage began; 0 between calls."""
         return 0.0 if self._called is None else self._monotonic() - self._called
 
     @property
     def bad_sources(self) -> Mapping[str, int]:
-        """How many sources of each input topic (logical name) send nothing usable."""
+        """Number of sources that send nothing usable, by input topic (logical name)."""
         return {source.logical: source.limit.bad for source in self._inputs.values()}
 
     async def run(
@@ -116,7 +116,7 @@ class StageLoop:
     ) -> None:
         """Work through the batches of one topic (broker's name) until cancelled.
 
-        ``others_wait`` says whether there is a further batch while one is worked on.
+        ``others_wait`` returns whether another batch waits while one is handled.
         An unexpected exception is reported to ``on_failure`` and nothing is acknowledged any more.
         """
         self._inputs[topic].others_wait = others_wait
@@ -126,13 +126,13 @@ class StageLoop:
                     continue  # stopping or revoked: the batch comes again
                 try:
                     await self._step(self._inputs[topic], batch)
-                except Exception as error:  # the one place: whatever it is, the process stops unacknowledged
+                except Exception as error:  # any exception: the process stops without acknowledging
                     self._fail(topic, batch, error)
 
     async def idle(self) -> None:
-        """Ask the stage again and again what is due though nothing came, until cancelled.
+        """Call the stage's ``idle`` at intervals, for work that is due without messages, until cancelled.
 
-        Only where the first partition of each input is: one process of the group asks.
+        Only the process of the group that has the first partition of each input calls it.
         """
         while True:
             await asyncio.sleep(self.calls.idle_s)
@@ -151,8 +151,8 @@ class StageLoop:
     async def pause(self) -> None:
         """Take no more batches, and wait until the present one is finished or given up.
 
-        Called when partitions are revoked: the group waits for this, so that no other process begins with
-        them while a batch of theirs is still being stored here.
+        Called when partitions are revoked: the group waits for it, so no other process reads them while this
+        one is still storing a batch of theirs.
         """
         self._give_up.set()
         async with self._turn:
@@ -198,10 +198,10 @@ class StageLoop:
         self._telemetry.batch(events, whole, unusable, self._monotonic() - began)
 
     async def _report_gaps(self, source: Intake, events: Sequence[Event]) -> None:
-        """Say and count what was gone before it was read; what a topic leaves out itself is no loss.
+        """Log and count messages that were deleted before they were read; offsets without one are no loss.
 
         Raises:
-            MessagesSkipped: some came to this process, and not here.
+            MessagesSkipped: this process fetched messages that did not reach the loop.
         """
         topic = events[0].message.topic
         for partition, wanted, found in source.gaps(events):
@@ -217,18 +217,18 @@ class StageLoop:
                 raise MessagesSkipped(f"{skipped} were skipped by the client: a new start reads them")
 
     async def _commit(self) -> None:
-        """Commit now, not within seconds: dead letters may be replayed, their messages must not come again.
+        """Commit now, not within seconds: messages that became dead letters must not be read again.
 
-        It would be counted, if it can be used by then, and its dead letter's replay as well.
+        A message that is read again may be usable by then, and would be counted beside its replay.
         """
         commit = asyncio.ensure_future(self._membership.commit())
-        # If it takes longer it is left to go on: the next one comes within seconds.
+        # A commit that takes longer continues in the background: the next one follows within seconds.
         done, _ = await asyncio.wait({commit}, timeout=COMMIT_S)
         if done and not commit.cancelled() and (error := commit.exception()):
             self._log(logging.WARNING, "%s: committing: %s", error)
 
     def _report(self, rejected: Sequence[Rejected]) -> None:
-        """Say once in a while that there are dead letters, and what the last one is."""
+        """Log the number of dead letters and the last one, at most once in REPORT_S."""
         self._unreported += len(rejected)
         now = self._monotonic()
         if now < self._report_from:
@@ -242,18 +242,19 @@ class StageLoop:
         self._unreported, self._report_from = 0, now + REPORT_S
 
     async def _finished(self, source: Intake, events: Sequence[Event], records: Sequence[Record]) -> bool:
-        """Handle records until nothing of them is left; False if it was given up.
+        """Handle records until all are finished; False if given up.
 
-        Where the store refuses what the records ask for, they are tried one by one, and left out if need be.
+        If the store refuses a query of theirs, they are tried one by one, and those it still refuses are
+        left out.
         """
-        whose = set(map(source_of, source.keys_of(records, events)))
-        tries = self._omissions.tries(*whose) if len(records) == 1 else 1
+        sources = set(map(source_of, source.keys_of(records, events)))
+        tries = self._omissions.tries(*sources) if len(records) == 1 else 1
         more = True
         while more:
             try:
                 if self._give_up.is_set() or not await self._handled(records, tries):
                     return False
-                self._omissions.handled(whose)
+                self._omissions.handled(sources)
             except QueryRefused as error:
                 if len(records) > 1:
                     return all([await self._finished(source, events, [record]) for record in records])
@@ -265,7 +266,7 @@ class StageLoop:
         return True
 
     async def _left_out(self, messages: Sequence[Message], record: Record, reason: str) -> bool:
-        """Put the messages of a record on the dead letters and note it; False if it was given up."""
+        """Turn the messages of a record into dead letters and note that; False if given up."""
         service = source_of(messages[-1].key)
         if why := self._omissions.left_out(service):
             raise TooManyDeadLetters(f"{why}; the last one was {reason}")
@@ -280,15 +281,15 @@ class StageLoop:
         return True
 
     async def _handled(self, records: Sequence[Record], tries: int) -> bool:
-        """Handle a batch or a part of it, publish, settle; False if it was given up.
+        """Handle a batch or a part of it, publish, settle; False if given up.
 
         Raises:
-            QueryRefused: the store refused what it takes so many times.
+            QueryRefused: the store refused a query ``tries`` times.
         """
         return await self._done(self.stage.handle, records, tries=tries if self.calls.leaves_out else 0)
 
     async def _done(self, call: Callable[..., list[Outgoing]], *arguments: Any, tries: int) -> bool:
-        """Have the stage decide, publish what it returns, settle; False if it was given up."""
+        """Make a call of the stage, publish its results, settle; False if given up."""
         outgoing = await self._stored(call, *arguments, tries=tries)
         if outgoing is None:
             return False
@@ -299,7 +300,7 @@ class StageLoop:
         try:
             if fitting and not await self._publisher.publish(fitting, self._give_up):
                 return False
-        except MessagesRefused as error:  # the topic takes less on this broker than topics.yaml says
+        except MessagesRefused as error:  # this broker's limit of the topic is lower than in topics.yaml
             refused = [fitting[position] for position in sorted(error.reasons)]
             if not await self._dead_letters.send_oversized(refused, self._give_up):
                 return False
@@ -316,10 +317,10 @@ class StageLoop:
         return True
 
     async def _stored(self, call: Callable[..., T], *arguments: Any, tries: int = 0) -> T | None:
-        """Make a call of the stage again and again while the store is unavailable; None if given up.
+        """Repeat a call of the stage until the store is available; None if given up.
 
         Raises:
-            QueryRefused: that was the answer so many times; with 0 it counts like any other.
+            QueryRefused: the store refused ``tries`` times; with 0 the call is repeated without end.
         """
         delay_s = self._first_retry_s
         refused = 0
@@ -340,9 +341,9 @@ class StageLoop:
             delay_s = min(delay_s * 2, max(LAST_RETRY_S, LAST_REFUSED_S if refused else 0.0))
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call off the event loop; if this is cancelled, still wait for the thread before it passes on.
+        """Call a function in a thread; on cancellation, wait for the thread before raising.
 
-        Otherwise a second call could run on the stage while the first still does.
+        Otherwise a second call of the stage could run beside the first.
         """
         self._called = self._monotonic()
         call = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
@@ -357,7 +358,7 @@ class StageLoop:
     def _fail(self, topic: str, batch: Sequence[Event], error: Exception) -> None:
         self._stopping = True
         self._give_up.set()
-        if isinstance(error, TooManyDeadLetters):  # foreseen: one line, no traceback
+        if isinstance(error, TooManyDeadLetters):  # expected: one line, no traceback
             reason = (
                 "%s: stopping, most of %s is bad: %s. Nothing of this batch is acknowledged; see "
                 "dead_letter_limit"
@@ -378,7 +379,7 @@ class StageLoop:
         self._on_failure(error)
 
     def _log(self, level: int, text: str, *arguments: object, **extra: object) -> None:
-        """Log a line that begins with the stage; ``extra`` are its fields where it is JSON."""
+        """Log a line that begins with the stage; ``extra`` are its fields in JSON logs."""
         logger.log(level, text, self.stage.name, *arguments, extra={"stage": self.stage.name, **extra})
 
 
@@ -387,4 +388,7 @@ def _spans(batch: Sequence[Event]) -> dict[int, tuple[int, int]]:
     offsets: dict[int, list[int]] = defaultdict(list)
     for event in batch:
         offsets[event.message.partition].append(event.message.offset)
-    return {partition: (min(found), max(found)) for partition, found in sorted(offsets.items())}
+    return {
+        partition: (min(partition_offsets), max(partition_offsets))
+        for partition, partition_offsets in sorted(offsets.items())
+    }

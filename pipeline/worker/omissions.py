@@ -1,8 +1,8 @@
-"""Records for which the store refuses what a stage asks, though it answers: how often each is tried.
+"""Records whose queries the store refuses: the number of tries, and the limit at which the stage stops.
 
-A service can outgrow the memory or the time that a query may take. Its record would stop its partition, and
-all services in it, for as long as nobody comes. So it is left out after some tries, and is a dead letter. If
-most services are refused, the fault is the store's, and the stage stops rather than drain its topic.
+A service can outgrow the memory or the time of a query. Its record would stop its partition, with all
+services in it, until somebody intervenes. So after some tries the record becomes a dead letter. If most
+services are refused, the store is at fault, and the stage stops instead of draining its topic.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 TRIES = 5
-"""How often a record is tried of a service of which none was left out before; of others it is once."""
+"""Tries of a record of a service without omissions so far; records of other services have one."""
 
 FIRST_WAIT = 25.0
-"""The first wait after the store refused, in first waits of other retries: what it refuses seldom passes."""
+"""First wait after a refusal, in multiples of other retries' first wait: refusals seldom pass."""
 
 MOST_SERVICES = 10_000
-"""Services that are remembered; those heard longest ago go first."""
+"""Most services that are remembered; those heard longest ago are dropped first."""
 
 
 class Omissions:
-    """Which services' records were left out last, and which were handled.
+    """Services by whether their last record was left out or handled.
 
     Args:
-        share: Of the services heard, how many may be refused.
-        least: How many refused services it takes to stop.
+        share: Share of the services heard that may be refused.
+        least: Least number of refused services for the stage to stop.
     """
 
     def __init__(self, share: float, least: int = 3) -> None:
@@ -33,7 +33,7 @@ class Omissions:
         self._refused: dict[str, bool] = {}  # by service, the one heard longest ago first
 
     def tries(self, service: str) -> int:
-        """Return how often a record of a service is tried."""
+        """Return the number of tries of a record of a service."""
         return 1 if self._refused.get(service) else TRIES
 
     def handled(self, services: Iterable[str]) -> None:
@@ -42,7 +42,7 @@ class Omissions:
             self._note(service, refused=False)
 
     def left_out(self, service: str) -> str:
-        """Note a record that was left out; return why the stage has to stop, empty if it has not."""
+        """Note a record that was left out; return the reason for the stage to stop, or ""."""
         self._note(service, refused=True)
         refused = [name for name, is_refused in self._refused.items() if is_refused]
         if len(refused) < self._least or len(refused) <= self._share * len(self._refused):

@@ -38,7 +38,7 @@ TICK_S = 0.5
 
 
 class _Running:
-    """One stage of the process: its app, its loop and what it counts."""
+    """One stage of the process: its app, its loop and its counts."""
 
     def __init__(
         self, app: StageApp, loop: StageLoop, telemetry: Telemetry, ends: LogEnds, starts: Starts
@@ -61,9 +61,9 @@ class _Running:
         return self._starts.waits_for or ("ok" if self.assigned else "none yet")
 
     def lag(self) -> int | None:
-        """Return how many messages of the assigned partitions were not committed yet; None if not known."""
-        found = list(lags(self.app, self._ends).values())
-        return None if None in found else sum(lag for lag in found if lag is not None)
+        """Return the number of uncommitted messages of the assigned partitions; None if unknown."""
+        partition_lags = list(lags(self.app, self._ends).values())
+        return None if None in partition_lags else sum(lag for lag in partition_lags if lag is not None)
 
     def samples(self) -> list[Sample]:
         stage = {"stage": self.name}
@@ -200,8 +200,8 @@ class Service:
         if running.assigned:
             return
         running.assigned = True
-        if all(other.assigned for other in self._running):
-            logger.info("ready: %s", ", ".join(other.name for other in self._running))
+        if all(stage.assigned for stage in self._running):
+            logger.info("ready: %s", ", ".join(stage.name for stage in self._running))
 
     def _signalled(self, number: int) -> None:
         if self._stop.is_set():
@@ -211,7 +211,7 @@ class Service:
         self._stop.set()
 
     def _refuse(self, error: BaseException) -> None:
-        """Stop for what a person has to settle, which takes one line."""
+        """Stop because of an error that a person has to settle; it is logged in one line."""
         logger.error("%s", error)
         self._fail(error)
 

@@ -19,7 +19,7 @@ from pipeline.telemetry.metrics import Sample
 
 
 class StageCalls:
-    """Calls a stage where it has the ability, and answers for it where it has not.
+    """Calls of a stage's abilities, with default answers for those it lacks.
 
     This is the one place where a stage is asked for its abilities; see ``pipeline.stages.abilities``.
     """
@@ -28,39 +28,39 @@ class StageCalls:
         self._stage = stage
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
-        """Say that this process owns partitions anew."""
+        """Notify the stage that this process has been assigned partitions anew."""
         if isinstance(self._stage, Assignable):
             self._stage.assigned(topic, partitions)
 
     def stored_up_to(self, topic: str, partitions: Sequence[int]) -> Mapping[int, int]:
-        """Return by partition where reading goes on; a partition that is absent goes on at its commit."""
+        """Return the next offset by partition; an absent partition continues at its commit."""
         return self._stage.stored_up_to(topic, partitions) if isinstance(self._stage, Positioned) else {}
 
     def passed(self, topic: str, last: Mapping[int, int]) -> None:
-        """Say up to which offsets a topic is done with."""
+        """Notify the stage of the last finished offsets of a topic."""
         if isinstance(self._stage, Positioned):
             self._stage.passed(topic, last)
 
     @property
     def unfinished(self) -> bool:
-        """Whether something of the last batch is left to do."""
+        """True if a part of the last batch remains."""
         return isinstance(self._stage, Divisible) and self._stage.unfinished
 
     def rest(self) -> bool:
-        """Leave what is left of a batch until later; False if that cannot be."""
+        """Postpone the rest of a batch; False if that is impossible."""
         return isinstance(self._stage, Resumable) and self._stage.rest()
 
     def held(self, topic: str) -> Mapping[int, int]:
-        """Return by partition the offset from which on messages are not to be acknowledged yet."""
+        """Return by partition the offset from which on messages must not be acknowledged yet."""
         return self._stage.held(topic) if isinstance(self._stage, Resumable) else {}
 
     @property
     def leaves_out(self) -> bool:
-        """Whether a record whose query the store keeps rejecting may become a dead letter."""
+        """True if a record whose query the store keeps rejecting may become a dead letter."""
         return isinstance(self._stage, Skipping)
 
     def left_out(self, record: Record) -> None:
-        """Say that a record is a dead letter, since the store rejects what it takes."""
+        """Notify the stage that a record is a dead letter, since the store rejects its query."""
         if isinstance(self._stage, Skipping):
             self._stage.left_out(record)
 
@@ -74,11 +74,11 @@ class StageCalls:
         return self._stage.idle() if isinstance(self._stage, Periodic) else []
 
     def limited(self) -> Mapping[str, int]:
-        """Return how much was refused, folded, cut or shortened, by all the names that may be counted."""
+        """Return the amounts refused, folded, cut or shortened, by all names that may be counted."""
         if not isinstance(self._stage, Counted):
             return {}
         return {**dict.fromkeys(self._stage.limits, 0), **self._stage.limited}
 
     def samples(self) -> list[Sample]:
-        """Return what the stage counts under labels of its own."""
+        """Return the stage's counts under labels of its own."""
         return self._stage.samples() if isinstance(self._stage, Counted) else []

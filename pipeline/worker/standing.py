@@ -1,4 +1,4 @@
-"""Where a stage goes on in its topics, and moving it there by hand while none of its workers runs."""
+"""Progress of a stage in its topics, and its change by hand while none of the stage's workers runs."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from pipeline.worker.dlq import REPLAYED_FROM, DeadLetterWriter, Rejected
 SESSION_S = 10.0
 MOST_MESSAGES = 200
 MOST_BYTES = 64 * 1024**2
-"""Most that is skipped at once: it is on the dead letters, and committed, before more is read."""
+"""Bounds on a batch that is skipped: it is sent to dead letters and committed before more is read."""
 
 Position = tuple[str, int]
 """Topic (logical name) and partition."""
 
 StoredUpTo = Callable[[str, Sequence[int]], Mapping[int, int]]
-"""Returns, of a topic (logical name) and partitions, the offset up to which the store has what follows."""
+"""Returns, for a topic (logical name) and partitions, the offset up to which the store has the results."""
 
 Note = Callable[[str, int, int], None]
-"""Notes in the store, of a topic (logical name) and partition, the last offset that is done with."""
+"""Notes in the store, for a topic (logical name) and partition, the last finished offset."""
 
 ScanCut = tuple[str, str, float, str]
 """Service, workload, end and attempt of a scan in parts."""
@@ -49,30 +49,30 @@ ScanCut = tuple[str, str, float, str]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a stage has come in one partition, in offsets of what comes next."""
+    """The progress of a stage in one partition, as offsets of the next message."""
 
     topic: str  # logical
     partition: int
     first: int
     end: int
     committed: int | None  # None if the group has committed nothing
-    stored: int | None  # None if the store has no say
+    stored: int | None  # None if the store has no offset
 
     @property
     def next(self) -> int:
-        """The next message that a worker handles: what the store has goes before what Kafka has committed."""
-        known = self.stored if self.stored is not None else self.committed
-        return max(self.first, known or 0)
+        """Offset of the next message to handle: the store's if it has one, else the committed one."""
+        offset = self.stored if self.stored is not None else self.committed
+        return max(self.first, offset or 0)
 
     @property
     def lag(self) -> int:
-        """Messages that are not handled."""
+        """Number of messages that are not handled."""
         return max(0, self.end - self.next)
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One stage of which no worker runs: where its topics are, and what moves it."""
+    """A stage without a running worker, and the only membership of its group, to commit offsets."""
 
     broker: Broker
     topics: Topics
@@ -80,7 +80,7 @@ class Seat:
     member: SoleMember
 
     async def commit(self, offsets: Mapping[Position, int]) -> None:
-        """Commit where the stage goes on."""
+        """Commit the offsets at which the stage continues."""
         by_name = {
             TopicPartition(self.topics[name].name, number): to for (name, number), to in offsets.items()
         }
@@ -89,18 +89,18 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Messages that are moved past together."""
+    """Messages that are skipped together."""
 
-    messages: tuple[Entry, ...]  # one after the other
-    rest: tuple[Entry, ...]  # further back: what is left of scans in parts that these cut
+    messages: tuple[Entry, ...]  # consecutive
+    rest: tuple[Entry, ...]  # later messages: remaining parts of the scans that these messages cut
 
 
 @asynccontextmanager
 async def seat(broker: Broker, topics: Topics, stage: str) -> AsyncIterator[Seat]:
-    """Keep a stage to oneself.
+    """Be the only member of a stage's consumer group.
 
     Raises:
-        ConfigError: a worker of the stage runs; it goes on after a rebalance.
+        ConfigError: a worker of the stage runs; it continues after a rebalance.
         BrokerUnavailable: the broker does not answer.
     """
     inputs = [topics[name] for name in topics.inputs(stage)]
@@ -110,24 +110,26 @@ async def seat(broker: Broker, topics: Topics, stage: str) -> AsyncIterator[Seat
 
 
 async def standings(broker: Broker, topics: Topics, stage: str, stored_up_to: StoredUpTo) -> list[Standing]:
-    """Return where a stage goes on in every partition of its topics, in their order.
+    """Return the progress of a stage in every partition of its topics, in the order of the topics.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
         ConfigError: it refuses us, or a topic does not exist.
-        StoreUnavailable: the store does not say how far it is.
+        StoreUnavailable: the store does not answer.
     """
     names = topics.inputs(stage)
-    found = await existing_partitions(broker, [topics[name] for name in names])
+    existing = await existing_partitions(broker, [topics[name] for name in names])
     async with admin_client(broker) as client:
-        committed = await committed_offsets(client, topics.group(stage), found)
+        committed = await committed_offsets(client, topics.group(stage), existing)
     with quiet_client():
         async with open_reader(broker) as reader:
-            firsts, ends = await reader.first_offsets(found), await reader.end_offsets(found)
+            firsts, ends = await reader.first_offsets(existing), await reader.end_offsets(existing)
     standing = []
     for name in names:
-        partitions = sorted(each for each in found if each.topic == topics[name].name)
-        stored = await asyncio.to_thread(stored_up_to, name, [each.partition for each in partitions])
+        partitions = sorted(partition for partition in existing if partition.topic == topics[name].name)
+        stored = await asyncio.to_thread(
+            stored_up_to, name, [partition.partition for partition in partitions]
+        )
         standing += [
             Standing(name, p.partition, firsts[p], ends[p], committed.get(p), stored.get(p.partition))
             for p in partitions
@@ -156,11 +158,11 @@ async def batches(
 async def move_past(
     seat: Seat, position: Position, batch: Batch, reason: str, publisher: Publisher, note: Note, clock: Clock
 ) -> None:
-    """Make a batch dead letters, and have the stage go on after it.
+    """Turn a batch into dead letters, and let the stage continue after it.
 
     Raises:
-        BrokerUnavailable: the broker does not answer; nothing is lost, and dead letters may be there twice.
-        StoreUnavailable: likewise of the store.
+        BrokerUnavailable: the broker does not answer; nothing is lost, but dead letters may be duplicated.
+        StoreUnavailable: the store does not answer, with the same consequences.
     """
     writer = DeadLetterWriter(publisher, seat.topics, seat.stage, clock)
     entries = (*batch.messages, *batch.rest)
@@ -172,7 +174,7 @@ async def move_past(
 async def offsets_since(broker: Broker, topics: Topics, found: Sequence[Standing], since: float) -> list[int]:
     """Return the offset of the first message of each partition that came at ``since`` or later.
 
-    ``since`` is in epoch seconds. Where none came it is the end.
+    ``since`` is in epoch seconds. Without such a message, the offset is the end of the partition.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
@@ -180,18 +182,20 @@ async def offsets_since(broker: Broker, topics: Topics, found: Sequence[Standing
     """
     with quiet_client():
         async with open_reader(broker) as reader:
-            positions = [TopicPartition(topics[one.topic].name, one.partition) for one in found]
+            positions = [
+                TopicPartition(topics[standing.topic].name, standing.partition) for standing in found
+            ]
             at = await reader.offsets_since(positions, since)
     return [
-        one.end if (offset := at[position]) is None else offset
-        for one, position in zip(found, positions, strict=True)
+        standing.end if (offset := at[position]) is None else offset
+        for standing, position in zip(found, positions, strict=True)
     ]
 
 
 def cut_scans(messages: Iterable[Entry]) -> set[ScanCut]:
-    """Return which scans in parts some messages are of, without those whose last part is among them.
+    """Return the scans with a part among some messages, without those whose last part is among them.
 
-    The parts of a scan that has lost one are never put together: they have to go with it.
+    A scan that has lost a part is never assembled: its other parts have to be skipped too.
     """
     cut: set[ScanCut] = set()
     for message in messages:
@@ -210,7 +214,7 @@ def _cut_of(part: Scan) -> ScanCut:
 
 
 def _part(message: Entry) -> Scan | None:
-    """Return the part of a scan that a message is; None of others."""
+    """Return a message as a part of a scan; None if it is another message."""
     try:
         scan = decode_scan(message.value)
     except (InvalidMessage, RecursionError):
@@ -219,27 +223,27 @@ def _part(message: Entry) -> Scan | None:
 
 
 async def _messages(reader: Reader, partition: TopicPartition, start: int, count: int) -> tuple[Entry, ...]:
-    found: list[Entry] = []
+    read: list[Entry] = []
     size = 0
     async with aclosing(reader.span(partition, start)) as entries:
         async for entry in entries:
-            found.append(entry)
+            read.append(entry)
             size += len(entry.value or b"")
-            if len(found) >= min(count, MOST_MESSAGES) or size >= MOST_BYTES:
+            if len(read) >= min(count, MOST_MESSAGES) or size >= MOST_BYTES:
                 break
-    return tuple(found)
+    return tuple(read)
 
 
 async def _rest(
     reader: Reader, partition: TopicPartition, start: int, cut: set[ScanCut]
 ) -> tuple[Entry, ...]:
-    """Return the parts of scans that stand further back."""
-    found: list[Entry] = []
+    """Return the parts of the scans ``cut`` from the offset ``start`` on."""
+    parts: list[Entry] = []
     async with aclosing(reader.span(partition, start)) as entries:
         while cut and (entry := await anext(entries, None)) is not None:
             part = _part(entry)
             if part is not None and _cut_of(part) in cut:
-                found.append(entry)
+                parts.append(entry)
                 if part.part + 1 == part.parts:
                     cut.remove(_cut_of(part))
-    return tuple(found)
+    return tuple(parts)

@@ -1,8 +1,8 @@
-"""Where the partitions of an assignment go on: what the store has decides, not what Kafka has committed.
+"""Start offsets of the partitions of an assignment: the store's, where Kafka's commit is ahead of it.
 
-Kafka's commit is ahead of the store if the store was restored from a backup or lost its last seconds with
-the power: what lies between is read again. A commit that is behind is left as it is; the store knows what is
-counted already.
+Kafka's commit is ahead of the store if the store was restored from a backup or lost its last seconds in a
+power failure: the messages in between are read again. A commit that is behind stays as it is; the store
+knows what is counted already.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _FETCH_S = 1.0
 
 
 class LogWatch:
-    """Notices that a topic was made anew while a worker reads it: its offsets begin again, in a new log.
+    """Watch for a topic that is created anew while a worker reads it: its offsets begin again in a new log.
 
-    ``ids`` are those of the topics (broker's names) as they were when the stages were built.
+    ``ids`` are the ids of the topics (broker's names) at the time when the stages were built.
     """
 
     def __init__(self, broker: Broker, ids: Mapping[str, str]) -> None:
@@ -45,32 +45,32 @@ class LogWatch:
         self._ids = ids
 
     async def check(self) -> None:
-        """Ask for the topics' ids.
+        """Compare the topics' ids with those at the start.
 
         Raises:
-            BrokerUnavailable: the broker does not say.
-            ConfigError: a topic was made anew.
+            BrokerUnavailable: the broker does not answer.
+            ConfigError: a topic was created anew.
         """
-        found = await topic_ids(self._broker, self._ids) if self._ids else {}
-        changed = [name for name, known in self._ids.items() if found.get(name, known) != known]
+        present = await topic_ids(self._broker, self._ids) if self._ids else {}
+        changed = [name for name, former in self._ids.items() if present.get(name, former) != former]
         if changed:
             raise ConfigError(f"topic {changed[0]} was made anew: start the worker again")
 
     async def watch(self, on_change: Callable[[BaseException], None]) -> None:
-        """Check now and then until cancelled, or until a topic was made anew."""
+        """Check at intervals until cancelled, or until a topic was created anew."""
         while self._ids:
             await asyncio.sleep(WATCH_S)
             try:
                 await self.check()
             except ConfigError as error:
                 return on_change(error)
-            except SmidgenError:  # an outage is reported by whoever cannot go on
+            except SmidgenError:  # whoever cannot continue reports an outage
                 continue
         return None
 
 
 class Starts:
-    """Says where partitions that a stage is given go on."""
+    """Start offsets of the partitions that are assigned to a stage."""
 
     def __init__(
         self,
@@ -89,18 +89,18 @@ class Starts:
         self._monotonic = monotonic
         self._stopping = stopping
         self.waits_for = ""
-        """Why an assignment does not know yet where it goes on; empty if none waits."""
+        """The reason why an assignment waits for its offsets; empty if none waits."""
 
     async def of(self, assigned: Collection[Position]) -> dict[Position, int]:
-        """Return the offset up to which each partition's messages are in the store; none where it has no say.
+        """Return the offset up to which each partition is in the store; partitions without one are absent.
 
-        It waits for the store and the broker as long as it takes, or until the stage stops, and says so once
-        a minute.
+        It waits for the store and the broker until they answer or the stage stops, and logs that once a
+        minute.
 
         Raises:
-            ConfigError: a topic was made anew, or a log ends before what the store has of it.
+            ConfigError: a topic was created anew, or a log ends before the store's offset.
         """
-        said_at = -math.inf
+        logged_at = -math.inf
         try:
             while True:
                 try:
@@ -109,9 +109,9 @@ class Starts:
                     raise
                 except SmidgenError as error:
                     self.waits_for = f"not known yet where to go on, trying again: {error}"
-                if (now := self._monotonic()) >= said_at + REPORT_S:
+                if (now := self._monotonic()) >= logged_at + REPORT_S:
                     logger.warning("%s: %s", self._stage.name, self.waits_for)
-                    said_at = now
+                    logged_at = now
                 if await is_set_within(self._stopping, PAUSE_S):
                     return {}
         finally:
@@ -119,10 +119,10 @@ class Starts:
 
     async def _known(self, assigned: Collection[Position]) -> dict[Position, int]:
         await self._logs.check()
-        found = await asyncio.to_thread(self._asked, assigned)
-        if found:
-            await self._check_ends(found)
-        return found
+        stored = await asyncio.to_thread(self._asked, assigned)
+        if stored:
+            await self._check_ends(stored)
+        return stored
 
     def _asked(self, assigned: Collection[Position]) -> dict[Position, int]:
         by_topic: dict[str, list[int]] = defaultdict(list)
@@ -136,14 +136,14 @@ class Starts:
         }
 
     async def _check_ends(self, starts: Mapping[Position, int]) -> None:
-        """Check that no log ends before what is stored of it: its next messages would seem to be counted."""
-        begun = {TopicPartition(*position): start for position, start in starts.items() if start > 0}
-        if not begun:
+        """Check that no log ends before its stored offset: its next messages would seem to be counted."""
+        expected = {TopicPartition(*position): start for position, start in starts.items() if start > 0}
+        if not expected:
             return
         with quiet_client():
             async with open_reader(self._broker) as reader:
-                ends = await reader.end_offsets(begun)
-                for position, start in begun.items():
+                ends = await reader.end_offsets(expected)
+                for position, start in expected.items():
                     if ends[position] < start and (end := await _fetched_end(reader, position)) < start:
                         raise ConfigError(
                             f"{position.topic} partition {position.partition} ends at offset {end}, and the "
@@ -153,7 +153,7 @@ class Starts:
 
 
 async def _fetched_end(reader: Reader, position: TopicPartition) -> int:
-    """Return where a partition ends, as a fetch says: asked directly, the embedded broker is behind."""
+    """Return the end of a partition by a fetch: the embedded broker's direct answer may be outdated."""
     first = (await reader.first_offsets([position]))[position]
     reader.seek({position: first})
     for _ in range(_FETCHES):

@@ -1,4 +1,4 @@
-"""How far aggregate has read what it counts: to be known before a partition is called idle."""
+"""Progress of aggregate in the topics that it counts, needed before a partition counts as idle."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ logger = logging.getLogger(__name__)
 
 INTERVAL_S = 15.0
 SHARE_OF_IDLE = 0.25
-"""How often it is measured, of the silence that makes a partition idle where that is short: silence counts up
-to a measurement."""
+"""Longest interval between measurements, as a share of the silence after which a partition is idle: silence
+is counted up to a measurement."""
 
 REPORT_S = 60.0
 
 
 class UpstreamWatch:
-    """Measures it again and again.
+    """Measures the progress of aggregate at intervals.
 
     Args:
-        broker: Where both groups are.
-        topics: Of the flow.
-        readings: Takes what was measured.
-        clock: Epoch seconds.
-        idle_s: Silence after which a partition is idle.
+        broker: The broker of the topics.
+        topics: The topics of the pipeline.
+        readings: Receives the measurements.
+        clock: Returns epoch seconds.
+        idle_s: Seconds of silence after which a partition is idle.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class UpstreamWatch:
         self._reported = -math.inf
 
     async def watch(self) -> None:
-        """Measure until cancelled; while that fails, the log says so."""
+        """Measure until cancelled; failures are logged."""
         while True:
             try:
                 await self.measure()
@@ -64,14 +64,17 @@ class UpstreamWatch:
         """
         now = self._clock()
         inputs = [self._topics[name] for name in COUNTED_TOPICS]
-        found = await group_reading(
+        reading = await group_reading(
             self._broker, self._topics.group("aggregate"), inputs, self._topics["windows"]
         )
         ends, committed = (
-            {(self._inputs[each.topic], each.partition): offset for each, offset in offsets.items()}
-            for offsets in (found.ends, found.committed)
+            {
+                (self._inputs[partition.topic], partition.partition): offset
+                for partition, offset in offsets.items()
+            }
+            for offsets in (reading.ends, reading.committed)
         )
-        self._readings.add(now, ends, committed, found.published)
+        self._readings.add(now, ends, committed, reading.published)
 
     def _report(self, error: SmidgenError) -> None:
         if time.monotonic() >= self._reported + REPORT_S:

@@ -1,4 +1,4 @@
-"""JSON and JSON lines as tables, in the shapes that programs write series in."""
+"""JSON and JSON lines as tables, in the shapes in which programs write series."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pipeline.model.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """What JSON of a known shape holds, as columns of one value a row."""
+    """The content of JSON of a known shape, as columns with one value per row."""
 
     columns: Mapping[str, Sequence[Any]]
-    sparse: bool = False  # whether a missing value is no point
+    sparse: bool = False  # True if a missing value is no point
     assumed: tuple[str, ...] = ()
 
 
@@ -36,15 +36,15 @@ def read_json(content: Content) -> Table:
     values, lines = _values(content)
     value = values if lines else values[0]
     try:
-        found = next((shaped for shape in SHAPES if (shaped := shape(value)) is not None), None)
+        table = next((shaped for shape in SHAPES if (shaped := shape(value)) is not None), None)
     except WrongShape as error:
         raise ConfigError(f"{content.name}: {error}") from None
-    if found is None:
+    if table is None:
         raise ConfigError(
             f"{content.name}: JSON in no shape that is read: should be records, an object of columns, pairs "
             "of time and value, numbers, or an answer of Prometheus or Graphite"
         )
-    columns = [(known_name(name), _cells(content.name, name, cells)) for name, cells in found.columns.items()]
+    columns = [(known_name(name), _cells(content.name, name, cells)) for name, cells in table.columns.items()]
     rows = len(columns[0][1]) if columns else 0
     in_lines = lines is not None and len(lines) == rows
     return Table(
@@ -52,13 +52,13 @@ def read_json(content: Content) -> Table:
         named(content.name, columns),
         lines if lines is not None and in_lines else range(1, rows + 1),
         "line" if in_lines else "row",
-        wide=found.sparse,
-        assumed=found.assumed,
+        wide=table.sparse,
+        assumed=table.assumed,
     )
 
 
 def _values(content: Content) -> tuple[list[Any], list[int] | None]:
-    """Return one value, or that of each line with the numbers of the lines."""
+    """Return one value and None, or the values of all lines and the numbers of the lines."""
     text = content.text()
     try:
         return [orjson.loads(text)], None
@@ -114,9 +114,9 @@ def _prometheus(value: Any) -> Shaped | None:
     result = data.get("result")
     if data.get("resultType") not in ("matrix", "vector") or not isinstance(result, list):
         raise WrongShape("an answer of Prometheus that holds no series; ask for query_range")
-    series = [(_labels(one), _samples(one)) for one in result]
+    series = [(_labels(entry), _samples(entry)) for entry in result]
     label = next(
-        (one for one in ("service", "job") if series and all(one in labels for labels, _ in series)), ""
+        (entry for entry in ("service", "job") if series and all(entry in labels for labels, _ in series)), ""
     )
     columns: dict[str, list[Any]] = {"service": [], "metric": [], "timestamp": [], "value": []}
     for labels, samples in series:
@@ -129,15 +129,15 @@ def _prometheus(value: Any) -> Shaped | None:
     return Shaped(columns, sparse=True, assumed=(f"service by the label {label}",) if label else ())
 
 
-def _labels(one: Any) -> dict[str, str]:
-    labels = one.get("metric") if isinstance(one, dict) else None
+def _labels(entry: Any) -> dict[str, str]:
+    labels = entry.get("metric") if isinstance(entry, dict) else None
     if not isinstance(labels, dict) or not all(isinstance(text, str) for text in labels.values()):
         raise WrongShape("an answer of Prometheus with a series without labels")
     return labels
 
 
-def _samples(one: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    samples = one.get("values", [one["value"]] if "value" in one else None)
+def _samples(entry: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    samples = entry.get("values", [entry["value"]] if "value" in entry else None)
     if samples is None:
         raise WrongShape("an answer of Prometheus with histograms; ask for a quantile or a rate of them")
     pairs = _pairs_of(samples)
@@ -147,48 +147,56 @@ def _samples(one: Mapping[str, Any]) -> list[tuple[Any, Any]]:
 
 
 def _selector(labels: Mapping[str, str], service: str) -> str:
-    """Write the labels of a series as PromQL does, without that of its service."""
-    others = ", ".join(
+    """Return the labels of a series in PromQL, without the label of its service."""
+    matchers = ", ".join(
         f'{name}="{text}"' for name, text in sorted(labels.items()) if name not in ("__name__", service)
     )
     name = labels.get("__name__", "")
-    return f"{name}{{{others}}}" if others else name or "value"
+    return f"{name}{{{matchers}}}" if matchers else name or "value"
 
 
 def _graphite(value: Any) -> Shaped | None:
     """Read an answer of Graphite: targets with pairs of value and time."""
     if not isinstance(value, list) or not value:
         return None
-    if not all(isinstance(one, dict) and {"target", "datapoints"} <= set(one) for one in value):
+    if not all(isinstance(target, dict) and {"target", "datapoints"} <= set(target) for target in value):
         return None
     columns: dict[str, list[Any]] = {"metric": [], "timestamp": [], "value": []}
-    for one in value:
-        pairs = _pairs_of(one["datapoints"])
+    for target in value:
+        pairs = _pairs_of(target["datapoints"])
         if pairs is None:
             raise WrongShape("an answer of Graphite with datapoints that are no pairs of value and time")
-        columns["metric"] += [one["target"]] * len(pairs)
+        columns["metric"] += [target["target"]] * len(pairs)
         columns["value"] += [number for number, _ in pairs]
         columns["timestamp"] += [time for _, time in pairs]
     return Shaped(columns, sparse=True)
 
 
 def _object_of_columns(value: Any) -> Shaped | None:
-    if not isinstance(value, dict) or not value or not all(isinstance(one, list) for one in value.values()):
+    if (
+        not isinstance(value, dict)
+        or not value
+        or not all(isinstance(column, list) for column in value.values())
+    ):
         return None
-    if len({len(one) for one in value.values()}) > 1:
-        sizes = ", ".join(f"{name[:40]} {len(one):,}" for name, one in list(value.items())[:4])
+    if len({len(column) for column in value.values()}) > 1:
+        sizes = ", ".join(f"{name[:40]} {len(column):,}" for name, column in list(value.items())[:4])
         raise WrongShape(f"columns of different lengths: {sizes}")
     return Shaped(value)
 
 
 def _records(value: Any) -> Shaped | None:
     records = [value] if isinstance(value, dict) else value
-    if not isinstance(records, list) or not records or not all(isinstance(one, dict) for one in records):
+    if (
+        not isinstance(records, list)
+        or not records
+        or not all(isinstance(record, dict) for record in records)
+    ):
         return None
-    if isinstance(value, dict) and any(isinstance(one, dict | list) for one in value.values()):
+    if isinstance(value, dict) and any(isinstance(record, dict | list) for record in value.values()):
         return None
-    names = dict.fromkeys(name for one in records for name in one)
-    return Shaped({name: [one.get(name) for one in records] for name in names})
+    names = dict.fromkeys(name for record in records for name in record)
+    return Shaped({name: [record.get(name) for record in records] for name in names})
 
 
 def _pairs(value: Any) -> Shaped | None:
@@ -200,14 +208,14 @@ def _pairs(value: Any) -> Shaped | None:
 
 
 def _numbers(value: Any) -> Shaped | None:
-    if not isinstance(value, list) or any(isinstance(one, dict | list) for one in value):
+    if not isinstance(value, list) or any(isinstance(number, dict | list) for number in value):
         return None
     return Shaped({"value": value})
 
 
 def _pairs_of(value: Any) -> list[tuple[Any, Any]] | None:
-    """Return a list of lists of two values; None if it is none."""
-    if not isinstance(value, list) or not all(isinstance(one, list) and len(one) == 2 for one in value):
+    """Return a list of lists of two values as pairs; None if the value is anything else."""
+    if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
         return None
     return [(first, second) for first, second in value]
 
@@ -220,4 +228,4 @@ SHAPES: Sequence[Callable[[Any], Shaped | None]] = (
     _pairs,
     _numbers,
 )
-"""Each returns the columns of a value, or None where it is of another shape; the first that does is taken."""
+"""Readers of one shape each: they return columns, or None for another shape; the first match is used."""

@@ -1,4 +1,4 @@
-"""Which column of a table is what: times under other names, and tables with a column for each series."""
+"""Roles of the columns of a table: times under other names, and tables with a column per series."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _USED = KNOWN - set(TIMES)
 
 
 def lay_out(table: Table, *, untimed: bool) -> Table:
-    """Return a table with one point a row, and the columns that its series need.
+    """Return a table with one point per row, and the columns that its series need.
 
     Args:
-        table: A file as it is.
-        untimed: Whether points may have no time, as those of a single column.
+        table: The table as in the file.
+        untimed: True if points may have no time, as in a file of a single column.
 
     Raises:
-        ConfigError: a column that is missing, or that may be that of times.
+        ConfigError: a column is missing, or may be the one of times.
     """
     table = _with_times(table, untimed=untimed)
     if "timestamp" in table.cells and not {"metric", "value", *COUNTS} & set(table.cells):
@@ -41,17 +41,17 @@ def lay_out(table: Table, *, untimed: bool) -> Table:
 
 
 def _with_times(table: Table, *, untimed: bool) -> Table:
-    """Give the column of times its name; a file that may have one under another name is refused."""
+    """Rename the column of times; refuse a file that may have one under an unknown name."""
     if "timestamp" in table.cells:
         return table
-    found = [name for name in table.cells if name in TIMES]
-    if len(found) == 1:
-        names = {found[0]: "timestamp"}
+    time_columns = [name for name in table.cells if name in TIMES]
+    if len(time_columns) == 1:
+        names = {time_columns[0]: "timestamp"}
         return replace(table, cells={names.get(name, name): cells for name, cells in table.cells.items()})
-    others = found or [name for name in table.cells if name not in KNOWN]
-    if untimed and others:
+    possible = time_columns or [name for name in table.cells if name not in KNOWN]
+    if untimed and possible:
         raise ConfigError(
-            f"{table.name}: no column 'timestamp', which {_either(others)} may be; "
+            f"{table.name}: no column 'timestamp', which {_either(possible)} may be; "
             "name it so, or leave such columns out if the points are in order of time"
         )
     return table
@@ -66,7 +66,7 @@ def _either(names: Sequence[str]) -> str:
 
 
 def _long(table: Table) -> Table:
-    """Return a table with a column for each series, as dashboards export it, with a row for each point."""
+    """Turn a table with a column per series, as dashboards export it, into one with a row per point."""
     names = [name for name in table.cells if name not in KNOWN]
     if not names:
         return table

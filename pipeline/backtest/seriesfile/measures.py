@@ -1,4 +1,4 @@
-"""Units in cells, and what it takes to write the values of a series in one of them."""
+"""Units in cells, and the conversion of the values of a series to one unit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SCALES: Mapping[str, Mapping[str, float]] = {
 
 
 def in_one_unit(found: Quantities, rows: IntArray) -> tuple[FloatArray, str, str]:
-    """Return the values of a series, their unit, and in words what was assumed of it.
+    """Return the values of a series, their unit, and the assumption about it in words.
 
     Values of one unit stay as they are; those of several of one kind, such as ms and s, are converted. A zero
     needs no unit.
@@ -68,8 +68,8 @@ def in_one_unit(found: Quantities, rows: IntArray) -> tuple[FloatArray, str, str
     for unit, (_, base) in zip(used, scales, strict=True):
         if base != scales[0][1]:
             odd = int(np.flatnonzero(~(free & bare) & (unit_of == found.units.index(unit)))[0])
-            others = f"where others of the series are {_worded(used[0])}"
-            raise WrongCell(int(rows[odd]), f"{values[odd]:g} is {_worded(unit)}, {others}")
+            hint = f"where others of the series are {_worded(used[0])}"
+            raise WrongCell(int(rows[odd]), f"{values[odd]:g} is {_worded(unit)}, {hint}")
     factor = {unit: scale for unit, (scale, _) in zip(used, scales, strict=True)}
     values = values * np.array([factor.get(unit, 1.0) for unit in found.units])[unit_of]
     base = scales[0][1]
@@ -77,7 +77,7 @@ def in_one_unit(found: Quantities, rows: IntArray) -> tuple[FloatArray, str, str
 
 
 def is_quantity(cell: str) -> bool:
-    """Return whether a cell is a number, perhaps of a known unit: ``99th percentile`` is rather a name."""
+    """Return whether a cell is a number, perhaps with a known unit; ``99th percentile`` is none."""
     try:
         (unit,) = read_quantities([cell], decimal_comma=True).units[-1:]
     except WrongCell:

@@ -33,7 +33,7 @@ class WrongCell(SmidgenError):
 
 @dataclass(frozen=True, slots=True)
 class Quantities:
-    """A column of numbers, and the unit that each was written with, as an index of ``units``."""
+    """A column of numbers, and the unit with which each was written, as an index into ``units``."""
 
     numbers: FloatArray  # (rows,) NaN where one is missing
     unit_of: IntArray  # (rows,)
@@ -43,35 +43,35 @@ class Quantities:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A cell that may be a quantity, taken apart."""
+    """The parts of a cell that may be a quantity."""
 
     sign: float
-    number: str  # digits and separators, of which spaces and apostrophes are the plain ones
+    number: str  # digits and separators, spaces and apostrophes as in ASCII
     exponent: str
     unit: str
 
     @property
     def shape(self) -> str:
-        """The number with 0 for every digit, but z for a 0 in front: that begins no group of thousands."""
+        """The number with 0 for every digit, but z for a leading 0, which begins no group of thousands."""
         shape = self.number.translate(_SHAPE)
         return f"z{shape[1:]}" if self.number[0] == "0" else shape
 
 
 @dataclass(frozen=True, slots=True)
 class _Notation:
-    """What separates decimals, and what separates thousands, if anything does."""
+    """The separators of decimals and of thousands; "" if thousands have none."""
 
     decimal: str
     thousands: str
 
     def reads(self, shape: str) -> bool:
-        """Return whether a number of this shape is one in this notation."""
+        """Return whether a number of this shape is valid in this notation."""
         decimal, group = re.escape(self.decimal), re.escape(self.thousands)
         grouped = rf"|0{{1,3}}(?:{group}0{{2,3}})*{group}000" if group else ""
         return bool(re.fullmatch(rf"(?:[z0]0*{grouped})(?:{decimal}0*)?|{decimal}0+", shape))
 
     def value(self, part: _Part) -> float:
-        """Return the number that a cell is in this notation."""
+        """Return the value of a cell in this notation."""
         plain = part.number.replace(self.thousands, "") if self.thousands else part.number
         return part.sign * float(plain.replace(self.decimal, ".") + part.exponent)
 
@@ -91,11 +91,11 @@ def is_number(text: str) -> bool:
 
 
 def read_quantities(cells: Sequence[str], *, decimal_comma: bool = False) -> Quantities:
-    """Read a column of numbers; what a comma, a point and a space mean is decided over all of its cells.
+    """Read a column of numbers; all its cells together determine the meaning of commas, points and spaces.
 
     Args:
         cells: (rows,) texts; NaN is written ``nan``.
-        decimal_comma: Whether a comma is taken for that of decimals where it may separate thousands as well.
+        decimal_comma: True if a comma that may separate decimals or thousands separates decimals.
 
     Raises:
         WrongCell: a cell holds no number, contradicts the others, or may be two numbers.
@@ -123,38 +123,38 @@ def _read_written(cells: Sequence[str], decimal_comma: bool) -> Quantities:
 
 
 def _part(row: int, cell: str) -> _Part | None:
-    """Take a cell apart; None of a number that only programs write, such as inf.
+    """Split a cell into its parts; None for a number that only programs write, such as inf.
 
     Raises:
-        WrongCell: it is neither.
+        WrongCell: the cell is neither.
     """
-    found = _QUANTITY.fullmatch(cell) if len(cell) <= _LONGEST else None
-    if not found:
+    quantity = _QUANTITY.fullmatch(cell) if len(cell) <= _LONGEST else None
+    if not quantity:
         if is_number(cell):
             return None
         raise WrongCell(row, f"not a number: {cell.strip()[:40]!r}" if cell.strip() else "missing")
-    number = found["number"].translate(_PLAIN)
-    unit = f"{found['unit'].strip()} {found['currency']}".strip()
-    return _Part(-1.0 if found["sign"] in ("-", "\u2212") else 1.0, number, found["exponent"], unit)
+    number = quantity["number"].translate(_PLAIN)
+    unit = f"{quantity['unit'].strip()} {quantity['currency']}".strip()
+    return _Part(-1.0 if quantity["sign"] in ("-", "\u2212") else 1.0, number, quantity["exponent"], unit)
 
 
 def _notation(cells: Sequence[str], shapes: Mapping[int, str], decimal_comma: bool) -> _Notation:
     """Return the notation that reads every number.
 
     Raises:
-        WrongCell: none does, or several that differ do.
+        WrongCell: no notation reads all numbers, or several read them differently.
     """
     fitting = _NOTATIONS
     first: dict[str, int] = {}
     for row, shape in shapes.items():
         first.setdefault(shape, row)
     for shape, row in first.items():
-        fitting = tuple(one for one in fitting if one.reads(shape))
+        fitting = tuple(notation for notation in fitting if notation.reads(shape))
         if not fitting:
-            others = " as the cells before it" if any(one.reads(shape) for one in _NOTATIONS) else ""
-            raise WrongCell(row, f"not a number{others}: {cells[row].strip()[:40]!r}")
+            hint = " as the cells before it" if any(notation.reads(shape) for notation in _NOTATIONS) else ""
+            raise WrongCell(row, f"not a number{hint}: {cells[row].strip()[:40]!r}")
     separators = {character for shape in first for character in shape} & set(",.")
-    with_comma = [one for one in fitting if one.decimal == ","]
+    with_comma = [notation for notation in fitting if notation.decimal == ","]
     if len(with_comma) in (0, len(fitting)) or "," not in separators:
         return fitting[0]
     if separators == {","} and decimal_comma:
@@ -169,9 +169,9 @@ def _notation(cells: Sequence[str], shapes: Mapping[int, str], decimal_comma: bo
 
 def _assumed(notation: _Notation, shapes: set[str]) -> tuple[str, ...]:
     used = {character for shape in shapes for character in shape}
-    found = []
+    assumptions = []
     if notation.decimal == "," and "," in used:
-        found.append("decimal commas")
+        assumptions.append("decimal commas")
     if notation.thousands and notation.thousands in used:
-        found.append(f"{_WRITTEN[notation.thousands]} between thousands")
-    return tuple(found)
+        assumptions.append(f"{_WRITTEN[notation.thousands]} between thousands")
+    return tuple(assumptions)

@@ -1,4 +1,4 @@
-"""The series of a table, each in order of time."""
+"""Series of a table, each in order of time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.backtest.seriesfile.times import read_times
 from pipeline.model import METRIC_KINDS, BoolArray, FloatArray, IntArray, MetricKind, MetricMetadata, is_gcpu
 
 Duplicates = Literal["mean", "last", "refuse"]
-"""What becomes of several points of a series at one time."""
+"""Handling of several points of a series at one time: their mean, the last one, or an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,14 @@ class Series:
 
     @property
     def levels(self) -> FloatArray:
-        """(points,) values, or shares where there are totals; NaN where nothing is known."""
+        """(points,) values, or shares if there are totals; NaN where a value is missing or a total is 0."""
         if self.totals is None:
             return self.values
-        known = self.totals > 0
-        found: FloatArray = np.divide(self.values, self.totals, out=np.full(len(known), np.nan), where=known)
-        return found
+        has_samples = self.totals > 0
+        shares: FloatArray = np.divide(
+            self.values, self.totals, out=np.full(len(has_samples), np.nan), where=has_samples
+        )
+        return shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +52,22 @@ class _Points:
     times: FloatArray | None  # (rows,)
     values: FloatArray  # (rows,)
     totals: FloatArray | None  # (rows,)
-    units: tuple[str, ...]  # (series,) of values; "" where their cells name none
+    units: tuple[str, ...]  # (series,) units of the values; "" if no cell names one
 
 
 def split_series(
     table: Table, *, service: str, plain: bool, duplicates: Duplicates
 ) -> tuple[tuple[Series, ...], tuple[str, ...]]:
-    """Check every cell, and put the rows of each series together, in order of time.
+    """Check every cell, and group the rows by series, in order of time.
 
     Args:
         table: As ``layout.lay_out`` leaves it.
-        service: Whose series they are where the table does not say so.
-        plain: Whether a value may be missing, and times may lie before 2000.
-        duplicates: What becomes of several points of a series at one time.
+        service: The service of the series if the table has no such column.
+        plain: True if values may be missing and times may lie before 2000.
+        duplicates: Handling of several points of a series at one time.
 
     Returns:
-        The series, sorted by service, kind and name, and what was assumed of cells.
+        The series, sorted by service, kind and name, and the assumptions about cells.
 
     Raises:
         ConfigError: the line and column of a wrong cell.
@@ -107,30 +109,34 @@ def _points(table: Table, service: str, plain: bool) -> tuple[_Points, tuple[str
     series_of: IntArray = np.array([position[key] for key in keys], dtype=np.int64)
     times, assumed = read_times(table, any_year=plain) if "timestamp" in table.cells else (None, ())
     missing = (plain or table.wide) and not counts
-    values, units, said = _numbers(table, "samples" if counts else "value", series_of, missing=missing)
+    values, units, assumptions = _numbers(table, "samples" if counts else "value", series_of, missing=missing)
     totals = None
     if counts:
-        totals, _, more = _numbers(table, "total", series_of, missing=False)
+        totals, _, total_assumptions = _numbers(table, "total", series_of, missing=False)
         _check_counts(table, values, totals)
-        said = (*said, *more)
-    return _Points(series, series_of, times, values, totals, units), (*assumed, *said)
+        assumptions = (*assumptions, *total_assumptions)
+    return _Points(series, series_of, times, values, totals, units), (*assumed, *assumptions)
 
 
 def _numbers(
     table: Table, column: str, series_of: IntArray, *, missing: bool
 ) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
-    """Return a column of numbers, the unit of each series, and what was assumed of both."""
+    """Return a column of numbers, the unit of each series, and the assumptions about both."""
     try:
-        found = _quantities(table, column, missing)
-        values, units, said = _in_one_unit(found, series_of)
+        quantities = _quantities(table, column, missing)
+        values, units, assumptions = _in_one_unit(quantities, series_of)
     except WrongCell as error:
         table.refuse(error.row, column, str(error))
     wrong = ~np.isfinite(values) & ~(missing & np.isnan(values))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
-        known = not (np.isnan(values[row]) and isinstance(table.cells[column], np.ndarray))
-        table.refuse(row, column, f"should be finite, not {values[row]}" if known else "missing")
-    return values, units, tuple(f"{column}: {one}" for one in dict.fromkeys((*found.assumed, *said)))
+        has_text = not (np.isnan(values[row]) and isinstance(table.cells[column], np.ndarray))
+        table.refuse(row, column, f"should be finite, not {values[row]}" if has_text else "missing")
+    return (
+        values,
+        units,
+        tuple(f"{column}: {assumption}" for assumption in dict.fromkeys((*quantities.assumed, *assumptions))),
+    )
 
 
 def _quantities(table: Table, column: str, missing: bool) -> Quantities:
@@ -142,49 +148,51 @@ def _quantities(table: Table, column: str, missing: bool) -> Quantities:
     return read_quantities(cells, decimal_comma=table.decimal_comma)
 
 
-def _in_one_unit(found: Quantities, series_of: IntArray) -> tuple[FloatArray, tuple[str, ...], Sequence[str]]:
-    """Return (rows,) values, the unit of each series, and what was assumed."""
+def _in_one_unit(
+    quantities: Quantities, series_of: IntArray
+) -> tuple[FloatArray, tuple[str, ...], Sequence[str]]:
+    """Return (rows,) values, the unit of each series, and the assumptions."""
     series = int(series_of.max()) + 1
-    if found.units == ("",):
-        return found.numbers, ("",) * series, ()
+    if quantities.units == ("",):
+        return quantities.numbers, ("",) * series, ()
     order = np.argsort(series_of, kind="stable")
     bounds = np.searchsorted(series_of[order], np.arange(1, series))
-    values = found.numbers.copy()
-    units, said = [], []
+    values = quantities.numbers.copy()
+    units, assumptions = [], []
     for rows in np.split(order, bounds):
-        values[rows], unit, words = in_one_unit(found, rows)
+        values[rows], unit, assumption = in_one_unit(quantities, rows)
         units.append(unit)
-        said.append(words)
-    return values, tuple(units), [words for words in dict.fromkeys(said) if words]
+        assumptions.append(assumption)
+    return values, tuple(units), [assumption for assumption in dict.fromkeys(assumptions) if assumption]
 
 
 def _one_a_time(
     values: FloatArray, totals: FloatArray | None, order: IntArray, same: BoolArray, duplicates: Duplicates
 ) -> tuple[FloatArray, FloatArray | None, IntArray]:
-    """Return values and totals with one point a time, and the order of the rows that are left.
+    """Return values and totals with one point per series and time, and the order of the remaining rows.
 
     Args:
         values: (rows,).
         totals: (rows,) or None.
         order: (rows,) by series, time and row.
-        same: (rows - 1,) whether a point of that order is of the time of the one before it.
-        duplicates: Which one is left.
+        same: (rows - 1,) True where a point of that order has the time of the point before it.
+        duplicates: "mean" or "last".
     """
     first = np.concatenate([[True], ~same])
-    kept = order[np.concatenate([~same, [True]])]
+    last_rows = order[np.concatenate([~same, [True]])]
     if duplicates == "last":
-        return values, totals, kept
+        return values, totals, last_rows
     of = np.cumsum(first) - 1
     sums = np.bincount(of, np.nan_to_num(values[order]))
     if totals is not None:
         values, totals = values.copy(), totals.copy()
-        values[kept], totals[kept] = sums, np.bincount(of, totals[order])
-        return values, totals, kept
-    known = np.bincount(of, ~np.isnan(values[order]))
-    means = np.divide(sums, known, out=np.full(len(sums), np.nan), where=known > 0)
+        values[last_rows], totals[last_rows] = sums, np.bincount(of, totals[order])
+        return values, totals, last_rows
+    present = np.bincount(of, ~np.isnan(values[order]))
+    means = np.divide(sums, present, out=np.full(len(sums), np.nan), where=present > 0)
     values = values.copy()
-    values[kept] = means
-    return values, totals, kept
+    values[last_rows] = means
+    return values, totals, last_rows
 
 
 def _texts(table: Table, column: str, default: str) -> list[str]:
@@ -206,12 +214,12 @@ def _kinds(table: Table, default: MetricKind) -> list[MetricKind]:
 
 
 def _metadata(table: Table, row: int, unit: str) -> MetricMetadata:
-    """Return what a row says of its metric: what the file says last counts, and before the unit of cells."""
-    said = {name: str(table.cells[name][row]).strip() for name in METADATA if name in table.cells}
-    said = {name: "" if text.lower() in MISSING else text for name, text in said.items()}
-    if (direction := said.get("direction", "")) not in ("", *DIRECTIONS):
+    """Return the metadata of a metric from its row; a unit in that row overrides the unit of cells."""
+    texts = {name: str(table.cells[name][row]).strip() for name in METADATA if name in table.cells}
+    texts = {name: "" if text.lower() in MISSING else text for name, text in texts.items()}
+    if (direction := texts.get("direction", "")) not in ("", *DIRECTIONS):
         table.refuse(row, "direction", f"should be {', '.join(DIRECTIONS)}, not {direction[:40]!r}")
-    metadata = MetricMetadata(**said)
+    metadata = MetricMetadata(**texts)
     return metadata if metadata.unit or not unit else replace(metadata, unit=as_ucum(unit))
 
 

@@ -1,4 +1,4 @@
-"""Outlines of names: arguments, type parameters, return types and lambdas taken away, bracket by bracket."""
+"""Outlines of names: names without arguments, type parameters, return types and lambdas."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ def outline(name: str, opening: str = "(<") -> str:
 
     ``void shop::Cart<Item>::add<int>(int) const`` is ``shop::Cart::add``, as is Rust's
     ``<shop::Cart as Add>::add``, and ``run()::{lambda(int)#1}::operator()(int) const`` is ``run``. Brackets
-    that are a name by themselves stay: Go's ``(*Cart)``, Python's ``<lambda>``, C++'s ``operator<`` and
-    anonymous namespace. A name whose brackets do not match comes back as it was.
+    that are part of a name stay: Go's ``(*Cart)``, Python's ``<lambda>``, C++'s ``operator<`` and anonymous
+    namespace. A name whose brackets do not match is returned unchanged.
 
     Args:
         name: A frame.
-        opening: Which brackets hold arguments where they follow a name.
+        opening: The brackets that hold arguments if they follow a name.
     """
     text = _QUALIFIERS.sub("", name)
     if text.startswith("<") and not _PYTHON.match(text):
         text = _without_trait(text)
-    kept: list[str] = []
-    last_space = -1  # where a return type ends in ``kept``
+    output: list[str] = []
+    last_space = -1  # the end of a return type in ``output``
     dropped = text != name
     index = 0
     while index < len(text):
         character = text[index]
-        if character == "o" and (found := _OPERATOR.match(text, index)):
-            kept += found[0]
-            index = found.end()
+        if character == "o" and (match := _OPERATOR.match(text, index)):
+            output += match[0]
+            index = match.end()
             if text.startswith(" <", index):  # operator<< <char>
                 index += 1
             while index < len(text) and text[index] in opening:
@@ -68,55 +68,55 @@ def outline(name: str, opening: str = "(<") -> str:
                 return name
             if text.startswith("(", end):
                 end = _matching(text, end) or end
-            if kept[-2:] == [":", ":"]:
-                del kept[-2:]
-                end = found.end() if (found := _CALL_OF_LAMBDA.match(text, end)) else end
+            if output[-2:] == [":", ":"]:
+                del output[-2:]
+                end = match.end() if (match := _CALL_OF_LAMBDA.match(text, end)) else end
             else:
-                kept += "{lambda}"
+                output += "{lambda}"
             index, dropped = end, True
             if text.startswith("(", index):
                 index = _matching(text, index) or index
-        elif character in opening and _follows_name(kept, text, index):
+        elif character in opening and _follows_name(output, text, index):
             end = _matching(text, index)
             if not end:
                 return name
-            if kept[-2:] == [":", ":"]:
-                kept = _in_impl(kept, text[index + 1 : end - 1])
+            if output[-2:] == [":", ":"]:
+                output = _in_impl(output, text[index + 1 : end - 1])
             index, dropped = end, True
         elif character == "(" and (whole := next((w for w in _KEPT_WHOLE if text.startswith(w, index)), "")):
-            kept += whole
+            output += whole
             index += len(whole)
         else:
             if character == " ":
-                last_space = len(kept)
-            kept.append(character)
+                last_space = len(output)
+            output.append(character)
             index += 1
     if not dropped:
         return name
-    outlined = "".join(kept)
+    outlined = "".join(output)
     after = outlined[last_space + 1 :].lstrip("*&")
     if last_space > 0 and (after[:1].isalpha() or after[:1] in "_~" or after.startswith(_KEPT_WHOLE)):
         outlined = after
     return _QUALIFIERS.sub("", outlined) or name
 
 
-def _follows_name(kept: list[str], text: str, index: int) -> bool:
-    """Return whether a bracket stands where arguments or type parameters do."""
-    if not kept:
+def _follows_name(output: list[str], text: str, index: int) -> bool:
+    """Return whether a bracket is at the position of arguments or type parameters."""
+    if not output:
         return False
-    if kept[-1].isalnum() or kept[-1] in "_$]~":
+    if output[-1].isalnum() or output[-1] in "_$]~":
         return True
     # Rust's ``add::<u32>`` and ``cart::<impl Cart>``.
-    return kept[-2:] == [":", ":"] and text[index] == "<" and not _PYTHON.match(text, index)
+    return output[-2:] == [":", ":"] and text[index] == "<" and not _PYTHON.match(text, index)
 
 
-def _in_impl(kept: list[str], inside: str) -> list[str]:
-    """Return what Rust's ``shop::cart::<impl shop::Cart>`` names: the type, where it is a path of its own."""
+def _in_impl(output: list[str], inside: str) -> list[str]:
+    """Return the type that Rust's ``shop::cart::<impl shop::Cart>`` names, if it is a path of its own."""
     if inside.startswith("impl "):
         path = outline(inside.removeprefix("impl ").rpartition(" for ")[2])
         if "::" in path and _PATH.fullmatch(path):
             return list(path)
-    return kept[:-2]
+    return output[:-2]
 
 
 def _without_trait(name: str) -> str:
@@ -129,7 +129,7 @@ def _without_trait(name: str) -> str:
 
 
 def _before_trait(inside: str) -> str:
-    """Return what stands before `` as `` outside of brackets."""
+    """Return the text before `` as `` outside of brackets."""
     depth = 0
     for index, character in enumerate(inside):
         if character in "<([":
@@ -147,8 +147,8 @@ def _matching(text: str, start: int) -> int:
     index = start + 1
     while index < len(text):
         character = text[index]
-        if character == "o" and (found := _OPERATOR.match(text, index)):
-            index = found.end()
+        if character == "o" and (operator := _OPERATOR.match(text, index)):
+            index = operator.end()
             continue
         if character == "-" and text.startswith("->", index):
             index += 2

@@ -14,38 +14,38 @@ from pipeline.model.frames import series_of
 
 
 class Symbols(Protocol):
-    """What names become: symbols by rules, or present names by renames."""
+    """A mapping of names: to symbols by rules, or to present names by renames."""
 
     def symbol(self, name: str, /) -> str:
-        """Return what a name becomes."""
+        """Return the new name of a name."""
 
     def changed(self, names: Collection[str], /) -> dict[str, str]:
-        """Return what each of the names becomes that does not stay."""
+        """Return the new name of each name that changes."""
 
 
 def merged_series(matrix: SeriesMatrix, naming: Symbols) -> SeriesMatrix:
     """Return gCPU series by symbols, sorted by kind and name; the same object if all names are symbols.
 
-    The series of names with one symbol are added up. A sample that holds two of them counts twice, as counts
-    no longer say which samples these were: so a sum is at most the total.
+    The series of names with one symbol are added up. A sample that holds two of them counts twice, since
+    counts do not show which samples they share: so sums are cut to the total.
     """
     subroutines = [
         name for kind, name in zip(matrix.kinds, matrix.names, strict=True) if kind == "subroutine"
     ]
     if not naming.changed(subroutines):  # for speed: a scan reads thousands of series, whose names mostly are
         return matrix
-    named, row = symbol_rows(list(map(SeriesKey, matrix.kinds, matrix.names)), naming)
-    samples = np.minimum(added_rows(matrix.samples, row, len(named)), matrix.totals)
-    kinds, names = tuple(kind for kind, _ in named), tuple(name for _, name in named)
+    merged, row = symbol_rows(list(map(SeriesKey, matrix.kinds, matrix.names)), naming)
+    samples = np.minimum(added_rows(matrix.samples, row, len(merged)), matrix.totals)
+    kinds, names = tuple(kind for kind, _ in merged), tuple(name for _, name in merged)
     return replace(matrix, kinds=kinds, names=names, samples=samples)
 
 
 def merged_strata(matrix: StrataMatrix, naming: Symbols) -> StrataMatrix:
     """Return counts by strata of series by symbols; the same object if all names are symbols."""
-    named, row = symbol_rows(list(matrix.series), naming)
-    if len(named) == len(matrix.series) and named == list(matrix.series):
+    merged, row = symbol_rows(list(matrix.series), naming)
+    if len(merged) == len(matrix.series) and merged == list(matrix.series):
         return matrix
-    return replace(matrix, series=tuple(named), samples=added_rows(matrix.samples, row, len(named)))
+    return replace(matrix, series=tuple(merged), samples=added_rows(matrix.samples, row, len(merged)))
 
 
 def merged_stacks(matrix: StackMatrix, naming: Symbols) -> StackMatrix:
@@ -58,9 +58,9 @@ def merged_stacks(matrix: StackMatrix, naming: Symbols) -> StackMatrix:
 
 
 def symbol_rows(series: list[SeriesKey], naming: Symbols) -> tuple[list[SeriesKey], IntArray]:
-    """Return the distinct series by symbols, sorted, and which of them each series is.
+    """Return the distinct series by symbols, sorted, and the index of each series among them.
 
-    The same list comes back if all names are symbols.
+    The same list is returned if all names are symbols.
     """
     changed = naming.changed([name for kind, name in series if kind == "subroutine"])
     if not changed:
@@ -68,9 +68,9 @@ def symbol_rows(series: list[SeriesKey], naming: Symbols) -> tuple[list[SeriesKe
     symbols = [
         SeriesKey(kind, changed.get(name, name) if kind == "subroutine" else name) for kind, name in series
     ]
-    named = sorted(set(symbols))
-    index = {key: number for number, key in enumerate(named)}
-    return named, np.array([index[key] for key in symbols], dtype=np.int64)
+    merged = sorted(set(symbols))
+    index = {key: number for number, key in enumerate(merged)}
+    return merged, np.array([index[key] for key in symbols], dtype=np.int64)
 
 
 def symbol_key(series: SeriesKey, naming: Symbols) -> SeriesKey:
@@ -82,9 +82,9 @@ def symbol_key(series: SeriesKey, naming: Symbols) -> SeriesKey:
 def symbol_stacks(
     stacks: tuple[tuple[str, ...], ...], naming: Symbols
 ) -> tuple[tuple[tuple[str, ...], ...], IntArray]:
-    """Return the distinct stacks by symbols, in the order in which they come, and which each stack is.
+    """Return the distinct stacks by symbols, in order of appearance, and the index of each stack among them.
 
-    The same tuple comes back if all elements are symbols.
+    The same tuple is returned if all elements are symbols.
     """
     changed = naming.changed(set().union(*stacks))
     if not changed:
@@ -97,7 +97,7 @@ def symbol_stacks(
 
 
 def added_rows(counts: FloatArray, row: IntArray, rows: int) -> FloatArray:
-    """Return the sums of the rows of ``counts`` that become one; each of ``rows`` has one at least."""
+    """Return the sums of the rows of ``counts`` by target row; each of ``rows`` targets has at least one."""
     if not rows:
         return np.zeros((0, *counts.shape[1:]))
     order = np.argsort(row, kind="stable")
@@ -108,10 +108,10 @@ def added_rows(counts: FloatArray, row: IntArray, rows: int) -> FloatArray:
 def overcounts(
     stacks: Sequence[Sequence[str]], stack_samples: FloatArray, naming: Naming
 ) -> dict[str, FloatArray]:
-    """Return by what sums over the names of a symbol have to be multiplied: (stack windows,) by symbol.
+    """Return factors for sums over the names of a symbol: (stack windows,) by symbol.
 
-    Of a symbol two names of which stand in one stack, a sum counts that stack's samples twice. It is
-    the share of the sum that is left if each sample counts once, 1 where there are no stacks.
+    If a stack holds two names of a symbol, the sum counts the stack's samples twice. The factor is the share
+    of the sum that remains if each sample counts once; it is 1 without stacks.
 
     Args:
         stacks: By their former names.
@@ -128,14 +128,14 @@ def overcounts(
                 seen[symbol] = seen.get(symbol, 0) + 1
         for symbol, names in seen.items():
             twice.setdefault(symbol, []).append((number, names))
-    found = {}
+    factors = {}
     for symbol, holders in twice.items():
         rows, times = np.array(holders, dtype=np.int64).T
         if times.max() > 1:
             once = stack_samples[rows].sum(axis=0)
             summed = times @ stack_samples[rows]
-            found[symbol] = np.divide(once, summed, out=np.ones(len(once)), where=summed > 0)
-    return found
+            factors[symbol] = np.divide(once, summed, out=np.ones(len(once)), where=summed > 0)
+    return factors
 
 
 def _merged_symbols(changed: dict[str, str], labels: Iterable[str]) -> set[str]:

@@ -15,13 +15,13 @@ from pipeline.model import Profile
 from pipeline.model.frames import series_of
 
 MOST_KEPT = 2**18
-"""Most symbols that are kept at hand; when there are more, all are made anew."""
+"""Most symbols that are cached; the cache is emptied when there are more."""
 
 LONGEST = 4096
-"""Longest name that is looked at, in characters: a longer one is no function's and stays as it is."""
+"""Longest name that rules apply to, in characters: a longer one is no function's and stays unchanged."""
 
 _CUT = re.compile(r"…#[0-9a-f]{16}$")
-"""How a name ends that was too long (``frames.cut_name``): what is left of it is no whole name."""
+"""End of a name that was cut (``frames.cut_name``), which is no whole name."""
 
 _MOST_PASSES = 20
 _MOST_ROUNDS = 8
@@ -29,7 +29,7 @@ _MOST_ROUNDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A substitution of a user's: a regular expression, and what becomes of what it matches."""
+    """A substitution of a user's: a regular expression and the replacement of its matches."""
 
     match: str
     replace: str = ""
@@ -39,7 +39,7 @@ def check_pattern(pattern: Pattern) -> None:
     """Check that a pattern can be used.
 
     Raises:
-        ValueError: it is no regular expression, or its replacement names a group that it has not.
+        ValueError: it is no regular expression, or its replacement names a missing group.
     """
     try:
         re.compile(pattern.match).sub(pattern.replace, "")
@@ -47,9 +47,9 @@ def check_pattern(pattern: Pattern) -> None:
         raise ValueError(f"{pattern.match[:200]!r} is no regular expression: {error}") from None
 
 
-@dataclass(frozen=True)  # without slots: what is derived of it is kept
+@dataclass(frozen=True)  # without slots: derived values are cached
 class Naming:
-    """What turns a service's frames into symbols.
+    """The rules and patterns that turn a service's frames into symbols.
 
     ``symbol`` is a pure function of the name, idempotent, and never empty. ``rules`` are those that run,
     ``patterns`` run after them.
@@ -62,7 +62,7 @@ class Naming:
 
     @cached_property  # asked at every read of series
     def version(self) -> str:
-        """Return what is stored of the naming in force: the rules' version, and a hash of what differs."""
+        """Return the stored version of the naming: the rules' version, and a hash of the differences."""
         if not self.rules and not self.patterns:
             return "0"
         own = [rule.key for rule in RULES if rule not in self.rules]
@@ -92,7 +92,7 @@ class Naming:
         return names if self._own.issuperset(names) else tuple(map(self.symbol, names))
 
     def changed(self, names: Collection[str]) -> dict[str, str]:
-        """Return the symbol of each name that is none itself."""
+        """Return the symbol of each name that differs from its symbol."""
         if self._own.issuperset(names):  # for speed: most are
             return {}
         return {name: symbol for name in names if (symbol := self.symbol(name)) != name}
@@ -113,7 +113,7 @@ class Naming:
         return self._patterned(ruled) if self.patterns else ruled
 
     def _ruled(self, name: str) -> str:
-        """Apply the rules until nothing changes; a name that never comes to rest stays."""
+        """Apply the rules until nothing changes; a name that never stops changing stays as it was."""
         symbol = name
         for _ in range(_MOST_PASSES):
             if not self._signs.search(symbol):
@@ -133,11 +133,11 @@ class Naming:
 
     @cached_property
     def _hints(self) -> list[tuple[str, int]]:
-        """What must be in a name for a rule to be tried, and the rule's index."""
+        """The text that a name must contain for a rule to be tried, and the rule's index."""
         return [(hint, index) for index, rule in enumerate(self.rules) for hint in rule.hints]
 
     def _patterned(self, ruled: str) -> str:
-        """Apply the user's patterns until nothing changes; without rest they change nothing."""
+        """Apply the user's patterns until nothing changes; if that never happens, the name stays."""
         symbol = ruled
         for _ in range(_MOST_ROUNDS):
             before = symbol
@@ -166,13 +166,13 @@ class Namings:
 
 
 def rules_without(keys: Sequence[str]) -> tuple[Rule, ...]:
-    """Return all rules but those of some keys.
+    """Return all rules except those with the given keys.
 
     Raises:
         ValueError: a key that no rule has.
     """
-    known = {rule.key for rule in RULES}
+    rule_keys = {rule.key for rule in RULES}
     for key in keys:
-        if key not in known:
-            raise ValueError(f"no rule {key!r}; rules are {', '.join(sorted(known))}")
+        if key not in rule_keys:
+            raise ValueError(f"no rule {key!r}; rules are {', '.join(sorted(rule_keys))}")
     return tuple(rule for rule in RULES if rule.key not in keys)

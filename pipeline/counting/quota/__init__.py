@@ -1,1 +1,1 @@
-"""How much a service may send: limits, admission, cardinality."""
+"""Quotas of a service: limits, admission, cardinality."""

@@ -1,15 +1,14 @@
-"""What a service may bring within its quota; what lies beyond it is refused or folded, and counted.
+"""Admission of messages within quotas: what exceeds a quota is refused or folded, and counted.
 
-Every decision is a function of the log up to the message, of nothing else: not of how the log was cut into
-batches, of the time of day, or of which process reads it. So what is repeated after a crash is decided as
-it was before.
+Every decision depends on the log up to the message alone: not on batch boundaries, the time of day, or the
+process that reads it. So a message that is repeated after a crash gets the same decision.
 
     too many messages or stacks in a period     the message is refused
     a service too many in a partition           its messages are refused, under the service ``(other)``
     a name too many on a day                    it becomes ``(other)``; known names and totals are unharmed
     a name too long                             it is cut, and ends in a hash of the whole
     a message whose id has come before          it is left out
-    a host too many on a day                    its samples are counted with those of its release and labels
+    a host too many on a day                    its samples are counted by release and labels, without host
     a release or label too many on a day        its samples belong to no stratum
 """
 
@@ -30,34 +29,34 @@ from pipeline.model.frames import MAX_LABEL, OTHER, cut_name, element
 from pipeline.model.units import DAY_S
 
 MAX_USAGE_DAYS = 2
-"""Days of a partition of which is kept at hand what was used, in every five minutes of every service."""
+"""Days per partition whose usage stays in memory, for each service and five minutes."""
 
 _SERVICES = ""
-"""Stands in the place of a service where the names are those of services."""
+"""Stands in for the service where the names are names of services."""
 
 _IDS = "/ids"
-"""What is kept under a partition's name beside the names: the ids of its messages."""
+"""Suffix of the log whose names are the ids of a partition's messages."""
 
 _HOSTS = "/hosts"
 _STRATA = "/strata"
-"""Likewise: hosts, and combinations of release and labels."""
+"""Suffixes of the logs of hosts, and of combinations of release and labels."""
 
 _KINDS: Mapping[type, tuple[str, ...]] = {
     Profile: ("", _HOSTS, _STRATA),
     MetricPoints: ("",),
     RequestCounts: ("", _STRATA),
 }
-"""What names a message brings."""
+"""Suffixes of the logs of names that a message of each type uses."""
 
 Counted = Profile | MetricPoints | RequestCounts
-"""What is counted."""
+"""The payloads that are counted."""
 
 _TopicPartition = tuple[str, int]  # topic, partition
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What is left of a message beyond a quota: enough to count it."""
+    """A message beyond a quota, reduced to what its count needs."""
 
     service: str
     start: float
@@ -67,7 +66,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class MissingUsage:
-    """Services of which it is not known yet what was counted of them on a day, in one partition."""
+    """Services whose usage on a day, in one partition, has not been loaded from the store."""
 
     topic: str
     partition: int
@@ -77,7 +76,7 @@ class MissingUsage:
 
 @dataclass(slots=True)
 class _Usages:
-    """What ``totals`` counted of a partition on a day; complete for the services that are loaded."""
+    """Usage of a partition on a day, as ``totals`` counted it; complete for the services that are loaded."""
 
     loaded: set[str] = field(default_factory=set)
     by_period: dict[tuple[str, float], Usage] = field(default_factory=dict)
@@ -86,7 +85,7 @@ class _Usages:
 class Admission:
     """Decides on messages in the order of their partitions.
 
-    What the store holds of names and usage has to be learnt before: see ``missing_names``, ``missing_usage``.
+    Stored names and usage must be loaded first: see ``missing_names`` and ``missing_usage``.
     """
 
     def __init__(self, streams: Mapping[str, str], quotas: Quotas, window_s: float) -> None:
@@ -96,10 +95,10 @@ class Admission:
         self._names: dict[tuple[_TopicPartition, str], KnownNames] = {}  # a partition's names, and its ids
         self._usage: dict[_TopicPartition, dict[float, _Usages]] = {}  # by day
         self.limited: dict[str, Counter[str]] = {}
-        """What was refused or folded since somebody last looked, by service and kind."""
+        """Number of refusals and foldings by service and kind; whoever reports them resets it."""
 
     def forget(self, topic: str, partitions: Sequence[int]) -> None:
-        """Forget what is known of partitions: another process may have gone on with them."""
+        """Forget the names and usage of partitions: another process may have handled them meanwhile."""
         for partition in partitions:
             for kind in ("", _IDS, _HOSTS, _STRATA):
                 self._names.pop(((topic, partition), kind), None)
@@ -115,10 +114,10 @@ class Admission:
                 days.setdefault(self._known(record, kind), set()).update((day, day - DAY_S))
             if _id_of(record):
                 days.setdefault(self._known(record, _IDS), set()).add(day)
-        return [(names.log, day) for names, asked in days.items() for day in names.missing(asked)]
+        return [(names.log, day) for names, needed_days in days.items() for day in names.missing(needed_days)]
 
     def learn_names(self, log: str, day: float, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Take over the rows of ``names`` that the store holds of a log and day."""
+        """Add the stored rows of ``names`` of a log and day."""
         next(names for names in self._names.values() if names.log == log).learn(day, rows)
 
     def missing_usage(self, records: Sequence[Record]) -> list[MissingUsage]:
@@ -126,26 +125,26 @@ class Admission:
         missing: dict[tuple[_TopicPartition, float], set[str]] = {}
         for record in records:
             topic_partition, day = (record.topic, record.partition), _day_of(self._window(record.payload))
-            known = self._usage.get(topic_partition, {}).get(day)
-            if known is None or record.payload.service not in known.loaded:
+            usages = self._usage.get(topic_partition, {}).get(day)
+            if usages is None or record.payload.service not in usages.loaded:
                 missing.setdefault((topic_partition, day), set()).add(record.payload.service)
         return [
-            MissingUsage(*topic_partition, day, tuple(sorted(asked)))
-            for (topic_partition, day), asked in missing.items()
+            MissingUsage(*topic_partition, day, tuple(sorted(services)))
+            for (topic_partition, day), services in missing.items()
         ]
 
     def learn_usage(self, missing: MissingUsage, used: Mapping[tuple[str, float], Usage]) -> None:
-        """Take over what the store counted, by service and start of the period."""
+        """Add the usage that the store counted, by service and start of the period."""
         days = self._usage.setdefault((missing.topic, missing.partition), {})
-        known = days.setdefault(missing.day, _Usages())
-        known.by_period.update(used)
-        known.loaded.update(missing.services)
+        usages = days.setdefault(missing.day, _Usages())
+        usages.by_period.update(used)
+        usages.loaded.update(missing.services)
 
     def profiles(self, records: Sequence[Record]) -> list[Record]:
-        """Return profiles with the names that they may bring, Refused in the place of some; no copies.
+        """Return profiles with their admitted names, Refused instead of refused ones, without copies.
 
         The records must be those that ``totals`` does not cover yet. Until ``use`` is called with them,
-        the same call gives the same answer.
+        the same call returns the same answer.
         """
         self._drop_usage_but(records)
         spent: dict[tuple[_TopicPartition, str, float], Usage] = {}
@@ -167,7 +166,7 @@ class Admission:
         return decided
 
     def metrics(self, records: Sequence[Record]) -> list[Record]:
-        """Return records of metric points, Refused in the place of those of one metric too many."""
+        """Return records of metric points, Refused instead of those whose metric exceeds the quota."""
         decided = []
         for record in records:
             points: MetricPoints = record.payload
@@ -193,13 +192,13 @@ class Admission:
             if self._repeats(record):
                 self._note(counts.service, "repeated_messages")
                 continue
-            known: set[str] = set()
+            kept_types: set[str] = set()
             if self.knows(record):
-                types = [each.type for each in counts.types]
+                types = [request_type.type for request_type in counts.types]
                 admitted = self._admits(record, counts.service, counts.start, types)
-                known = {name for name, there in zip(types, admitted, strict=True) if there}
-                if len(known) < len(types):
-                    self._note(counts.service, "folded_names", len(types) - len(known))
+                kept_types = {name for name, is_admitted in zip(types, admitted, strict=True) if is_admitted}
+                if len(kept_types) < len(types):
+                    self._note(counts.service, "folded_names", len(types) - len(kept_types))
                 if not self._admits(record, counts.service, counts.start, [counts.release], _STRATA)[0]:
                     self._note(counts.service, "folded_strata")
                     counts = replace(counts, release="")
@@ -207,17 +206,17 @@ class Admission:
             else:
                 self._note(OTHER, "refused_messages")
                 counts = replace(counts, service=OTHER, release="")
-            counts = replace(counts, types=folded_types(counts.types, known))
+            counts = replace(counts, types=folded_types(counts.types, kept_types))
             decided.append(replace(record, payload=counts))
         return decided
 
     def knows(self, record: Record) -> bool:
-        """Return whether the service of a message is one that its partition takes."""
+        """Return whether the service of a message is within the quota of its partition."""
         payload: Counted = record.payload
         return self._admits(record, _SERVICES, _start_of(payload), [payload.service])[0]
 
     def unsaved(self) -> Mapping[str, Sequence[Any]]:
-        """Return rows of ``names`` that have to be stored before anything that was decided is counted."""
+        """Return the rows of ``names`` to store before messages with these decisions are counted."""
         parts = [names.unsaved() for names in self._names.values()]
         return {column: [v for part in parts for v in part[column]] for column in parts[0]} if parts else {}
 
@@ -239,15 +238,15 @@ class Admission:
     def _admits(
         self, record: Record, service: str, moment: float, names: Sequence[str], kind: str = ""
     ) -> list[bool]:
-        known, day, reach = self._known(record, kind), _day_of(moment), record.offset
-        if known.spelled(service, day, reach).issuperset(names):
+        known_names, day, offset = self._known(record, kind), _day_of(moment), record.offset
+        if known_names.spelled(service, day, offset).issuperset(names):
             return [True] * len(names)
         quota = self._quotas.of(service)
         most = {"": quota.names, _HOSTS: quota.hosts, _STRATA: quota.strata}[kind]
         if service == _SERVICES:
             most = self._quotas.partition.services
-        return known.admit(
-            service, day, names, record.offset, reach, most=most, most_in_all=self._quotas.partition.names
+        return known_names.admit(
+            service, day, names, record.offset, offset, most=most, most_in_all=self._quotas.partition.names
         )
 
     def note_shortened(self, records: Sequence[Record], shortened: Sequence[int]) -> None:
@@ -305,12 +304,12 @@ class Admission:
         if profile is not record.payload:
             self._note(profile.service, "cut_names")
         labels = [*profile.frames, *(element(a.kind, a.value) for a in profile.annotations)]
-        known = self._known(record).spelled(profile.service, _day_of(profile.start), record.offset)
-        if known.issuperset(labels):
+        known_labels = self._known(record).spelled(profile.service, _day_of(profile.start), record.offset)
+        if known_labels.issuperset(labels):
             return profile
-        unsure = _by_weight(profile, labels, known)
-        admitted = self._admits(record, profile.service, profile.start, unsure)
-        folded = {label for label, there in zip(unsure, admitted, strict=True) if not there}
+        candidates = _by_weight(profile, labels, known_labels)
+        admitted = self._admits(record, profile.service, profile.start, candidates)
+        folded = {label for label, is_admitted in zip(candidates, admitted, strict=True) if not is_admitted}
         if not folded:
             return profile
         self._note(profile.service, "folded_names", len(folded))
@@ -338,7 +337,7 @@ class Admission:
         return profile
 
     def _drop_usage_but(self, records: Sequence[Record]) -> None:
-        """Drop the days that none of these records is of, but for the last ones."""
+        """Drop all days but the last ``MAX_USAGE_DAYS`` and those that the records need."""
         needed = {_day_of(self._window(record.payload)) for record in records}
         for days in self._usage.values():
             for day in sorted(days.keys() - needed)[: max(len(days) - MAX_USAGE_DAYS, 0)]:
@@ -353,7 +352,7 @@ class Admission:
 
 
 def _id_of(record: Record) -> str:
-    """Return what copies of a message have in common: its sender's id, or that of the replay that sent it."""
+    """Return the id that copies of a message share: its sender's, or that of the replay that sent it."""
     return getattr(record.payload, "id", "") or record.id
 
 
@@ -378,8 +377,8 @@ def _cut(profile: Profile) -> Profile:
     )
 
 
-def _by_weight(profile: Profile, labels: Sequence[str], known: set[str] | frozenset[str]) -> list[str]:
-    """Return the labels of samples that are not known, those of the most samples first."""
+def _by_weight(profile: Profile, labels: Sequence[str], known_labels: set[str] | frozenset[str]) -> list[str]:
+    """Return the unknown labels that samples hold, those with the most samples first."""
     depth = np.diff(profile.stack_starts)
     weights = np.bincount(
         profile.stack_frames, np.repeat(profile.counts, depth), minlength=len(profile.frames)
@@ -387,6 +386,6 @@ def _by_weight(profile: Profile, labels: Sequence[str], known: set[str] | frozen
     weights += [weights[a.frame] for a in profile.annotations]
     heaviest: dict[str, float] = {}
     for label, weight in zip(labels, weights, strict=True):
-        if weight and label not in known:  # what no sample holds leaves no trace
+        if weight and label not in known_labels:  # what no sample holds leaves no trace
             heaviest[label] = max(heaviest.get(label, 0.0), weight)
     return sorted(heaviest, key=lambda label: (-heaviest[label], label))

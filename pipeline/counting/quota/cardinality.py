@@ -1,9 +1,9 @@
-"""Which names a partition of the log has brought, by day and service, and at which offset first.
+"""Names in a partition of the log, by day and service, each with the offset that admitted it.
 
-A name is admitted or not by the log alone: whether it is among the first so many of its day. So what is
-known can be thrown away and read again from the store at any time, even from rows that another process
-wrote further along the log: whoever goes through the log again comes to the same decisions. A name that was
-admitted further along had been refused before, since there was no room, and is refused there again.
+The log alone decides whether a name is admitted: it must be among the first names of its day, up to the
+quota. So the names may be dropped and read again from the store at any time, even from rows that another
+process wrote further along the log: reading the log again gives the same decisions. A name that was admitted
+further along had been refused earlier, for lack of room, and is refused there again.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pipeline.model import IntArray
 from pipeline.model.units import DAY_S
 
 MAX_DAYS = 3
-"""Most days of a partition that are kept at hand: today, what comes late, and the day before that."""
+"""Days of a partition that stay in memory: today, the day of late data, and the day before that."""
 
 _MOST_RECENT = 4096
 _MOST_SPELLED = 20_000
 
 
 def hash_name(name: str) -> int:
-    """Return the 64-bit hash by which a name is known."""
+    """Return the 64-bit hash that stands for a name."""
     return xxhash.xxh3_64_intdigest(name.encode("utf-8", "surrogatepass"))
 
 
@@ -43,12 +43,12 @@ class NameSet:
         self._offsets: IntArray = np.empty(0, dtype=np.int64)
         self._recent: dict[int, int] = {}
         self.first: int | None = None
-        """The lowest offset of any name: where the day begins in the log."""
+        """The lowest offset of any name: the beginning of the day in the log."""
         self._spelled: set[str] = set()
         self._spelled_at = -1
         self.old = 0
         self.new = 0
-        """How many were known the day before, and how many were not."""
+        """Number of names that the day before had, and that it had not."""
 
     def __len__(self) -> int:
         return len(self._hashes) + len(self._recent)
@@ -63,28 +63,28 @@ class NameSet:
         return None
 
     def add(self, key: int, offset: int) -> None:
-        """Add a name that is not there yet."""
+        """Add a name that is not in the set."""
         self._recent[key] = offset
         self.first = offset if self.first is None else min(self.first, offset)
         if len(self._recent) > _MOST_RECENT:
             self._settle()
 
     def add_all(self, hashes: Sequence[int], offsets: Sequence[int]) -> None:
-        """Add many; of one that is there already the lower offset counts."""
+        """Add names; a name that is in the set already keeps the lower offset."""
         for key, offset in zip(hashes, offsets, strict=True):
-            known = self.offset_of(key)
-            if known is None or offset < known:
+            earlier = self.offset_of(key)
+            if earlier is None or offset < earlier:
                 self.add(key, offset)
 
     def spell(self, offsets: Mapping[str, int]) -> None:
-        """Remember, within bounds, how names are spelt, by the offset at which each was admitted."""
+        """Remember the text of names, up to a bound, with the offset at which each was admitted."""
         if len(self._spelled) > _MOST_SPELLED:
             self._spelled.clear()
         self._spelled.update(offsets)
         self._spelled_at = max(self._spelled_at, *offsets.values(), -1)
 
     def spelled(self, reach: float) -> set[str] | frozenset[str]:
-        """Return some names that were admitted up to an offset, for a quick look."""
+        """Return some of the names that were admitted up to an offset, as a cheap first test."""
         return self._spelled if reach >= self._spelled_at else frozenset()
 
     def known_before(self, offset: int) -> NDArray[np.uint64]:
@@ -93,12 +93,12 @@ class NameSet:
         return self._hashes[self._offsets < offset]
 
     def compact(self) -> None:
-        """Keep no more than what says of each name whether and when it was admitted: 16 bytes."""
+        """Keep only the hash and offset of each name: 16 bytes."""
         self._settle()
         self._spelled, self._spelled_at = set(), -1
 
     def classify(self, before: NameSet) -> None:
-        """Count how many of the names the day before knew when this day began."""
+        """Count the names that the day before had when this day began."""
         self._settle()
         if self.first is not None:
             self.old = int(np.isin(self._hashes, before.known_before(self.first)).sum())
@@ -129,7 +129,7 @@ class _Day:
 class KnownNames:
     """The names of one partition of the log, by day.
 
-    A day has to be learnt, from the rows that the store holds of it, before anything is asked of it.
+    A day has to be loaded from its stored rows with ``learn`` before it is used.
     """
 
     def __init__(self, log: str) -> None:
@@ -148,36 +148,36 @@ class KnownNames:
         most: int,
         most_in_all: int,
     ) -> list[bool]:
-        """Say which names the service may bring on a day, in their order; those become known at ``offset``.
+        """Return for each name whether it is admitted on a day; new ones are noted at ``offset``.
 
-        Those that were admitted up to the offset ``reach`` may come. Of others, ``most`` names that were
-        not known the day before, while there are not ``most_in_all`` of all services, and ``most`` of those
-        that were.
+        Names that were admitted up to the offset ``reach`` are admitted again. A name that the day before
+        had is admitted if fewer than ``most`` such names of the service were. A name that it had not is
+        admitted if fewer than ``most`` of those were, and fewer than ``most_in_all`` of all services.
         """
         today, before = self._day(day), self._day(day - DAY_S)
-        known = self._classified(today, before, service)
+        names_today = self._classified(today, before, service)
         offsets: dict[str, int] = {}
         fresh: list[tuple[int, int]] = []
         for name in names:
             key = hash_name(name)
-            since = known.offset_of(key)
+            since = names_today.offset_of(key)
             if since is None:
-                begins = offset if known.first is None else min(known.first, offset)
+                begins = offset if names_today.first is None else min(names_today.first, offset)
                 earlier = before.of(service).offset_of(key)
                 if earlier is not None and earlier < begins:
-                    room = known.old < most
-                    known.old += room
+                    room = names_today.old < most
+                    names_today.old += room
                 else:
-                    room = known.new < most and today.new < most_in_all
-                    known.new += room
+                    room = names_today.new < most and today.new < most_in_all
+                    names_today.new += room
                     today.new += room
                 if room:
-                    known.add(key, offset)
+                    names_today.add(key, offset)
                     fresh.append((key, offset))
                     offsets[name] = offset
             elif since <= reach:
                 offsets[name] = since
-        known.spell(offsets)
+        names_today.spell(offsets)
         if fresh:
             self._unsaved.setdefault((service, day), []).extend(fresh)
         return [name in offsets for name in names]
@@ -187,10 +187,10 @@ class KnownNames:
         return self._day(day).of(service).offset_of(hash_name(name))
 
     def note(self, service: str, day: float, name: str, offset: int) -> None:
-        """Admit a name, unless it has been, whatever else there is."""
-        known, key = self._day(day).of(service), hash_name(name)
-        if known.offset_of(key) is None:
-            known.add(key, offset)
+        """Admit a name without a quota, unless it has been admitted."""
+        admitted, key = self._day(day).of(service), hash_name(name)
+        if admitted.offset_of(key) is None:
+            admitted.add(key, offset)
             self._unsaved.setdefault((service, day), []).append((key, offset))
 
     def spelled(self, service: str, day: float, reach: float) -> set[str] | frozenset[str]:
@@ -198,7 +198,7 @@ class KnownNames:
         return self._day(day).of(service).spelled(reach)
 
     def unsaved(self) -> Mapping[str, Sequence[Any]]:
-        """Return the rows that the store has to hold before anything is counted by these decisions."""
+        """Return the rows to store before messages with these decisions are counted."""
         items = list(self._unsaved.items())
         return {
             "log": [self.log] * len(items),
@@ -207,7 +207,7 @@ class KnownNames:
             "first": [min(offset for _, offset in fresh) for _, fresh in items],
             "hashes": [[key for key, _ in fresh] for _, fresh in items],
             "offsets": [[offset for _, offset in fresh] for _, fresh in items],
-            # Two owners of a partition begin at one offset and get differently far: their rows are two.
+            # Two owners of a partition may begin at one offset and end at different ones: two rows.
             "digest": [_digest(fresh) for _, fresh in items],
         }
 
@@ -222,8 +222,8 @@ class KnownNames:
         return sorted({day for day in days if day not in self._days})
 
     def learn(self, day: float, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Take over the rows of ``names`` that the store holds of a day."""
-        for former in self._days.values():  # they are hardly asked for any more
+        """Load the stored rows of ``names`` of a day."""
+        for former in self._days.values():  # they are rarely used from now on
             for names in former.services.values():
                 names.compact()
         learnt = _Day()
@@ -232,16 +232,16 @@ class KnownNames:
         self._days[day] = learnt
 
     def _day(self, day: float) -> _Day:
-        known = self._days.pop(day)
-        self._days[day] = known  # the last one used is the last to go
-        return known
+        names_of_day = self._days.pop(day)
+        self._days[day] = names_of_day  # the most recently used day is dropped last
+        return names_of_day
 
     def _classified(self, today: _Day, before: _Day, service: str) -> NameSet:
-        known = today.of(service)
+        names_of_service = today.of(service)
         if service not in today.classified:
-            for name, other in today.services.items():  # all at once: ``new`` is of all services
+            for name, name_set in today.services.items():  # all services: ``new`` counts their names together
                 if name not in today.classified:
-                    other.classify(before.of(name))
+                    name_set.classify(before.of(name))
                     today.classified.add(name)
-                    today.new += other.new
-        return known
+                    today.new += name_set.new
+        return names_of_service

@@ -12,18 +12,18 @@ from pipeline.model.frames import OTHER
 
 
 def folded_types(types: Sequence[TypeCounts], known: Collection[str]) -> tuple[TypeCounts, ...]:
-    """Return the types that are known as they are, and one for all others together."""
-    kept = [each for each in types if each.type in known]
-    folded = [each for each in types if each.type not in known]
+    """Return the known types unchanged, and one type for all others together."""
+    admitted = [counts for counts in types if counts.type in known]
+    folded = [counts for counts in types if counts.type not in known]
     if not folded:
-        return tuple(kept)
+        return tuple(admitted)
     times: Counter[int] = Counter()
-    for each in folded:
-        times.update(dict(each.times))
-    other = TypeCounts(
+    for counts in folded:
+        times.update(dict(counts.times))
+    rest = TypeCounts(
         type=OTHER,
-        requests=sum(each.requests for each in folded),
-        responses=tuple(np.sum([each.responses for each in folded], axis=0).tolist()),
+        requests=sum(counts.requests for counts in folded),
+        responses=tuple(np.sum([counts.responses for counts in folded], axis=0).tolist()),
         times=tuple(sorted(times.items())),
     )
-    return (*kept, other)
+    return (*admitted, rest)

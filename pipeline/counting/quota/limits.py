@@ -1,4 +1,4 @@
-"""How much a service may send before the rest is refused or folded."""
+"""Quotas: the amounts that a service may send before the rest is refused or folded."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ Usage = tuple[int, int]
 
 
 class Quota(StrictModel):
-    """What one service may bring to one partition; far more than any host's agents send.
+    """Quota of one service in one partition, far more than any host's agents send.
 
-    Of trials what one service may bring at all.
+    Quotas of trials are for a service in all.
     """
 
     names: int = Field(default=200_000, ge=0)  # new ones a day, beside as many known from the day before
     messages: int = Field(default=300_000, ge=0)  # in PERIOD_S of event time
     stacks: int = Field(default=30_000_000, ge=0)  # in the messages of PERIOD_S
-    hosts: int = Field(default=16, ge=0)  # that are kept apart in a day, beside as many known from before
-    strata: int = Field(default=100, ge=0)  # combinations of release and labels, likewise
+    hosts: int = Field(default=16, ge=0)  # counted separately in a day, beside as many from the day before
+    strata: int = Field(default=100, ge=0)  # combinations of release and labels, in the same way
     trial_sides: int = Field(default=5_000, ge=0)  # messages of trials in a day of event time
     trial_points: int = Field(default=20_000_000, ge=0)  # points in them
     experiment_points: int = Field(default=2_000_000, ge=0)  # points of one experiment in all
 
 
 class PartitionQuota(StrictModel):
-    """What all services together may bring to one partition in a day."""
+    """Quota of all services together in one partition and day."""
 
     services: int = Field(default=5_000, ge=0)
     names: int = Field(default=1_000_000, ge=0)  # new ones

@@ -1,4 +1,4 @@
-"""Quotas of trials: how many sides a service may send in a day, and how many points."""
+"""Quotas of trials: bounds on the sides and points that a service may send in a day."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DAY_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message of trials of one service, as far as quotas ask."""
+    """The properties of a message of trials that quotas need."""
 
     experiment: str
     time: float
@@ -28,22 +28,22 @@ Message = TypeVar("Message")
 def admit_trials(
     messages: Sequence[tuple[Sent, Message]], stored: Iterable[Sent], quota: Quota
 ) -> tuple[list[Message], int]:
-    """Return the messages that are new and within a service's quota, and how many are refused.
+    """Return the messages that are new and within a service's quota, and the number of refused ones.
 
-    What is stored is neither: it has come before, and counts. A day is one of event time.
+    Messages that are stored already are neither, but count against the quota. Days are of event time.
 
     Args:
-        messages: In the order in which they came.
-        stored: What the store has of the service.
-        quota: Of the service.
+        messages: Messages in the order of arrival.
+        stored: The service's messages in the store.
+        quota: The service's quota.
     """
-    known: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     sides: Counter[float] = Counter()
     points: Counter[float] = Counter()
     of_experiment: Counter[str] = Counter()
 
     def count(sent: Sent) -> None:
-        known.add((sent.experiment, sent.digest))
+        seen.add((sent.experiment, sent.digest))
         sides[sent.time // DAY_S] += 1
         points[sent.time // DAY_S] += sent.points
         of_experiment[sent.experiment] += sent.points
@@ -53,7 +53,7 @@ def admit_trials(
     admitted: list[Message] = []
     refused = 0
     for sent, message in messages:
-        if (sent.experiment, sent.digest) in known:
+        if (sent.experiment, sent.digest) in seen:
             continue
         day = sent.time // DAY_S
         if (

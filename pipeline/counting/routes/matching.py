@@ -1,4 +1,4 @@
-"""The route that a type of request found in logs belongs to."""
+"""Matching of types of requests in logs with routes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Protocol, TypeVar
 
 
 class Route(Protocol):
-    """What of a route says which requests it answers; see ``NamedRoute``."""
+    """The methods and pattern of a route; see ``NamedRoute``."""
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """In capitals; empty where any is answered."""
+        """Methods in capitals; empty if the route answers any."""
 
     @property
     def pattern(self) -> str:
@@ -21,25 +21,25 @@ class Route(Protocol):
 R = TypeVar("R", bound=Route)
 
 _NAME = ":name"
-"""How logs spell a segment where names were too many: it may stand for a name that a route has in full."""
+"""Segment in logs for too many names: it may stand for a name that is literal in a route."""
 
 _CUT = "…"
 """Stands for the rest of a path that is too deep."""
 
 _EXACT, _FOLDED, _ONE_OF_FEW, _REST, _NAMED = range(5)
-"""How a segment fits, best first: the same text; a parameter that logs folded; a parameter of which logs have
-each value; a part of a parameter over several segments; a name that logs folded."""
+"""Kinds of fit of a segment, best first: the same text; a parameter that logs folded; a parameter whose
+values logs list; a part of a parameter over several segments; a name that logs folded."""
 
 
 def match_type(request_type: str, routes: Iterable[R]) -> R | None:
-    """Return the route that answers a type such as ``GET /orders/:id``; None where there is none.
+    """Return the route that answers a type such as ``GET /orders/:id``; None without one.
 
-    Of several the one that says most from the left on, as routers decide: its own text before parameters,
-    those before parameters of several segments. Trailing slashes do not count, and HEAD is answered by GET.
+    Of several routes, the most specific from the left wins, as in routers: text before parameters, and these
+    before parameters of several segments. Trailing slashes are ignored, and GET answers HEAD.
 
     Args:
         request_type: Method and path, as ``smidgen agent logs`` names types.
-        routes: In the order of the source, of which the first wins where two fit as well.
+        routes: Routes in the order of the source; the first wins if two fit equally well.
     """
     method, _, path = request_type.partition(" ")
     if not path.startswith("/"):
@@ -64,25 +64,23 @@ def _segments(path: str) -> tuple[str, ...]:
 
 
 def _fit(segments: Sequence[str], pattern: Sequence[str]) -> tuple[int, ...] | None:
-    """Return how each segment fits, None if one does not."""
-    found: list[int] = []
+    """Return the kind of fit of each segment; None if one does not fit."""
+    fits: list[int] = []
     for index, segment in enumerate(segments):
         if segment == _CUT:
-            return tuple(found) if index <= len(pattern) or _takes_rest(pattern[-1:]) else None
+            return tuple(fits) if index <= len(pattern) or _takes_rest(pattern[-1:]) else None
         if index < len(pattern) and not _takes_rest(pattern[index : index + 1]):
-            how = _how(segment, pattern[index])
-            if how is None:
+            kind = _how(segment, pattern[index])
+            if kind is None:
                 return None
-            found.append(how)
+            fits.append(kind)
             continue
-        return _fit_rest(segments[index:], pattern[index:], found)
-    return tuple(found) if len(pattern) == len(segments) else None
+        return _fit_rest(segments[index:], pattern[index:], fits)
+    return tuple(fits) if len(pattern) == len(segments) else None
 
 
-def _fit_rest(
-    segments: Sequence[str], pattern: Sequence[str], found: Sequence[int]
-) -> tuple[int, ...] | None:
-    """Fit what begins with a parameter of several segments; what follows it has to end the path."""
+def _fit_rest(segments: Sequence[str], pattern: Sequence[str], fits: Sequence[int]) -> tuple[int, ...] | None:
+    """Fit a pattern that begins with a parameter of several segments; its rest must match the path's end."""
     if not pattern:
         return None
     after = len(pattern) - 1
@@ -90,7 +88,7 @@ def _fit_rest(
     if taken < 1:
         return None
     ends = _fit(segments[taken:], pattern[1:]) if after else ()
-    return None if ends is None else (*found, *[_REST] * taken, *ends)
+    return None if ends is None else (*fits, *[_REST] * taken, *ends)
 
 
 def _how(segment: str, pattern: str) -> int | None:
@@ -104,7 +102,7 @@ def _how(segment: str, pattern: str) -> int | None:
 
 
 def _could_be(segment: str, pattern: str) -> bool:
-    """Return whether a text begins and ends as a pattern does around its parameter: ``{name}.json``."""
+    """Return whether a text has the prefix and suffix of a pattern such as ``{name}.json``."""
     before, _, rest = pattern.partition("{")
     after = rest.rpartition("}")[2]
     return len(segment) > len(before) + len(after) and segment.startswith(before) and segment.endswith(after)

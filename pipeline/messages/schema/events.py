@@ -1,4 +1,4 @@
-"""What leaves: CloudEvents 1.0 in structured mode. docs/events.md says how to use them."""
+"""Published events: CloudEvents 1.0 in structured mode; docs/events.md shows their use."""
 
 from __future__ import annotations
 

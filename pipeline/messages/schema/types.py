@@ -1,4 +1,4 @@
-"""What the fields of messages are made of."""
+"""Types of the fields of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What admission has to know of a batch's partitions: the names they brought, and what they have used."""
+"""State that admission needs for the partitions of a batch: their names and usage."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def gather_admission(
     batch: Sequence[Record],
     fresh: Sequence[Record],
 ) -> None:
-    """Let admission learn what it does not know yet; in the middle of a day that is nothing.
+    """Load the names and usage that admission lacks; in the middle of a day it lacks none.
 
     Args:
-        store: Where names and usage are.
+        store: Holds names and usage.
         streams: By topic, the name of its log.
-        admission: Is going to decide.
+        admission: Will decide on the batch.
         batch: Records of one topic.
-        fresh: Those of them that are not counted yet.
+        fresh: The records of the batch that are not counted yet.
     """
     for log, day in admission.missing_names(batch):
         admission.learn_names(

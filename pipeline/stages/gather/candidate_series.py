@@ -1,4 +1,4 @@
-"""What the filters ask for: the series of a scan's candidates, and what earlier scans passed on."""
+"""Evidence for the filters: the series of a scan's candidates, and candidates of earlier scans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.storage.interface import SeriesQuery, Store
 
 
 def filter_config(workload: Workload, without: Without = NOTHING) -> FilterConfig:
-    """Return what a workload says of filters."""
+    """Return the configuration of filters of a workload."""
     return FilterConfig(
         resolution_s=workload.resolution_s,
         analysis_s=workload.analysis_s,
@@ -28,17 +28,17 @@ def filter_config(workload: Workload, without: Without = NOTHING) -> FilterConfi
 def gather_filters(
     store: Store, stage: str, scan: Scan, workloads: Mapping[str, Workload], without: Without = NOTHING
 ) -> FilterEvidence:
-    """Return what the filters of a scan decide on.
+    """Return the evidence for the filters of a scan.
 
     Args:
-        store: Where series are, and what ``stage`` passed on in earlier scans.
+        store: Holds series, and the candidates that ``stage`` passed on in earlier scans.
         stage: Name of the filter stage.
-        scan: With candidates; its workload is among ``workloads``.
-        workloads: All that are known.
+        scan: The scan with its candidates; its workload is in ``workloads``.
+        workloads: All workloads, by name.
         without: Steps to leave out.
     """
     workload = workloads[scan.workload].as_scanned(scan)
-    # What grows for longer than a scan sees began before it, and was reported when it was in sight.
+    # A rise that lasts longer than a scan's windows began before them: an earlier scan reported it.
     memories = read_history(store, stage, scan, workloads, same_workload=True, back_s=scan.end - scan.start)
     return FilterEvidence(
         scan=scan,

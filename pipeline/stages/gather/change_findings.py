@@ -1,4 +1,4 @@
-"""Findings on changes: what trials decided of them, and the reported regressions that they caused."""
+"""Findings on changes: verdicts of trials, and the reported regressions that changes caused."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from pipeline.stages.gather.reported import Answered, gather_answered
 from pipeline.storage.interface import RowQuery, Store
 
 _UNKNOWN_FALSE_NEGATIVES = 0.5
-"""Of a model that was not chosen by A/A experiments; its false positives are alpha then."""
+"""Share of false negatives of a model not chosen by A/A experiments, whose false positives are alpha."""
 
 _DECIDED = {Decision.PASS.value: False, Decision.FAIL.value: True}
 """Decision → whether it failed."""
 
 
 def trial_findings(store: Store, service: str, start: float, end: float) -> tuple[TrialFinding, ...]:
-    """Return what the last verdicts on the experiments of a service found, those with a time in [start, end).
+    """Return the findings of the last verdict on each experiment of a service, with a time in [start, end).
 
-    Only whole experiments count, and of these the metrics that passed or failed.
+    Only complete experiments have findings, for the metrics that passed or failed.
     """
-    return tuple(one for one in all_findings(store, service, start, end) if one.metrics)
+    return tuple(finding for finding in all_findings(store, service, start, end) if finding.metrics)
 
 
 def all_findings(store: Store, service: str, start: float, end: float) -> tuple[TrialFinding, ...]:
-    """Return as ``trial_findings`` does every experiment, without metrics where none is decided."""
+    """Return ``trial_findings`` with all experiments; those without a decided metric have no metrics."""
     latest: dict[str, Mapping[str, Any]] = {}
     columns = ("experiment", "revision", "event")
     rows = store.rows(RowQuery("trial_verdicts", service, start, end, columns=columns))
-    for row in sorted(rows, key=lambda one: one["revision"]):
+    for row in sorted(rows, key=lambda verdict_row: verdict_row["revision"]):
         latest[row["experiment"]] = row
     return tuple(_finding(orjson.loads(row["event"])["data"]) for row in latest.values())
 
@@ -43,19 +43,19 @@ def _finding(data: Mapping[str, Any]) -> TrialFinding:
     metrics = data["metrics"] if data["complete"] else ()
     return TrialFinding(
         (*data["releases_b"], data["experiment"]),
-        tuple(_metric(one) for one in metrics if one["decision"] in _DECIDED),
+        tuple(_metric(metric) for metric in metrics if metric["decision"] in _DECIDED),
     )
 
 
-def _metric(one: Mapping[str, Any]) -> MetricFinding:
-    score = next((score for score in one["scores"] if score["model"] == one["model"]), None)
+def _metric(raw: Mapping[str, Any]) -> MetricFinding:
+    score = next((score for score in raw["scores"] if score["model"] == raw["model"]), None)
     return MetricFinding(
-        one["metric"],
-        _DECIDED[one["decision"]],
-        one["threshold"],
-        score["false_positives"] if score else one["alpha"],
+        raw["metric"],
+        _DECIDED[raw["decision"]],
+        raw["threshold"],
+        score["false_positives"] if score else raw["alpha"],
         score["false_negatives"] if score else _UNKNOWN_FALSE_NEGATIVES,
-        one["model"],
+        raw["model"],
     )
 
 
@@ -66,18 +66,20 @@ MIN_SCORE = 0.5
 def caused_regressions(store: Store, service: str, since: float, until: float) -> list[Caused]:
     """Return the regressions of a service with a known cause, that changed and were detected in a span.
 
-    Of each event it is the cause that a person named, or else the first suspect if it is likelier than not.
-    Events that people call false, a cost shift or a duplicate have none.
+    The cause is the one that a person named, or else the first suspect if it is likelier than not. Events
+    with a verdict of false, cost shift or duplicate have none.
     """
-    found: list[Caused] = []
-    for one in gather_answered(store, service, since, all_events=True):
-        if one.reported.detected_time < until and (caused := caused_by(one, orjson.loads(one.event))):
-            found.append(caused)
-    return found
+    regressions: list[Caused] = []
+    for answered in gather_answered(store, service, since, all_events=True):
+        if answered.reported.detected_time < until and (
+            caused := caused_by(answered, orjson.loads(answered.event))
+        ):
+            regressions.append(caused)
+    return regressions
 
 
 def caused_by(one: Answered, event: Mapping[str, Any]) -> Caused | None:
-    """Return a reported regression with its cause, None if that is not known; ``event`` is its event."""
+    """Return a reported regression with its cause; None if it is unknown. ``event`` is the CloudEvent."""
     if one.cause:
         cause = one.cause.subject
     elif one.state is not None and one.state.verdict in WRONG:
@@ -92,7 +94,7 @@ def caused_by(one: Answered, event: Mapping[str, Any]) -> Caused | None:
 
 
 def causes_of(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the change that each event most likely has as its root cause, if one is likelier than not."""
+    """Yield the likeliest root cause of each event, if it is likelier than not."""
     for event in events:
         for suspect in list(event["data"].get("root_causes") or ())[:1]:
             if suspect["score"] >= MIN_SCORE:

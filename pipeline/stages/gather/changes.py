@@ -1,4 +1,4 @@
-"""The changes that were deployed to a service in the last weeks before a scan's end, and their words."""
+"""Changes deployed to a service in the last weeks before a scan's end, and their words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.settings.workloads import RELEASE_COSTS
 from pipeline.storage.interface import RowQuery, Store
 
 HISTORY_S = 30 * DAY_S
-"""How far back changes are read: for the code behind a gate, and for what the service's texts are like."""
+"""Seconds back to which changes are read: for the code behind a gate, and for the service's usual words."""
 
 _WITHOUT_ROUTES = tuple(each.name for each in fields(Change) if each.name != "routes")
 
@@ -21,7 +21,7 @@ _WITHOUT_ROUTES = tuple(each.name for each in fields(Change) if each.name != "ro
 def recent_changes(store: Store, scan: Scan) -> tuple[Change, ...]:
     """Return every announcement of a change to a scan's service, oldest first, diffs included.
 
-    Routes are read for requests that cost more alone: they are as large as diffs, and nothing else asks.
+    Routes are read only for requests that cost more: they are as large as diffs, and used for nothing else.
 
     Raises:
         StoreUnavailable: the same call is to be repeated.
@@ -40,7 +40,7 @@ MOST_KEPT = 2 * MOST_WORDS
 and are read again when they are asked for again."""
 
 _OVERHEAD = 40
-"""What it costs to keep one change besides its words, in words."""
+"""Memory of one change besides its words, in words."""
 
 
 class ChangeWords:
@@ -53,27 +53,27 @@ class ChangeWords:
 
     @property
     def kept(self) -> int:
-        """How much is kept, in words; each change counts for 40 besides its own."""
+        """Words in memory; each change counts for 40 besides its own."""
         return sum(self._sizes.values())
 
     def texts(self, service: str, history: Sequence[Change]) -> ChangeTexts:
         """Return the texts of a service's changes (oldest first), in their order."""
-        known = self._known.pop(service, {})
+        former = self._known.pop(service, {})
         words: dict[tuple[str, float], Words] = {}
         left = self._most_words
         for change in reversed(history):
             key = (change.id, change.time)
-            one = known.get(key) or compact(change_words(change))
-            left -= len(one) + _OVERHEAD
+            own_words = former.get(key) or compact(change_words(change))
+            left -= len(own_words) + _OVERHEAD
             if left < 0:
                 break
-            words[key] = one
+            words[key] = own_words
         self._keep(service, words)
         return ChangeTexts([words.get((change.id, change.time), NO_WORDS) for change in history])
 
     def _keep(self, service: str, words: dict[tuple[str, float], Words]) -> None:
         self._known[service] = words
-        self._sizes[service] = sum(len(one) + _OVERHEAD for one in words.values())
+        self._sizes[service] = sum(len(own_words) + _OVERHEAD for own_words in words.values())
         while self.kept > self._most_kept:
             oldest = next(iter(self._known))
             del self._known[oldest], self._sizes[oldest]

@@ -1,8 +1,7 @@
-"""The store at a constant mix: series as if the senders of their samples had stayed in one mix.
+"""The store at a constant mix: series as if the mix of their senders had stayed the same.
 
-What strata differ in is learnt over the span of a scan, so every stage that judges the scan, whenever it
-does, reads the same. What releases change the detector finds and its candidates carry. Stacks stay as they
-were counted.
+The differences between strata are learnt from the span of a scan, so every stage reads the same series at
+any time. The detector finds the effects of releases, and candidates carry them. Stacks stay as counted.
 """
 
 from __future__ import annotations
@@ -55,46 +54,46 @@ class ConstantMixStore(StoreView):
     def fit(
         self, matrix: SeriesMatrix, names: Sequence[SeriesKey] | None = None
     ) -> tuple[Mix | None, StrataMatrix]:
-        """Return how the series of a matrix differ between strata, and totals of these by its windows.
+        """Return the differences of series between strata, and the totals of strata by the matrix's windows.
 
         Args:
             matrix: gCPU series of the service, as they were counted.
-            names: Those that were asked for; None if all were.
+            names: The requested series; None for all.
         """
         end = matrix.start + len(matrix.totals) * matrix.resolution_s
         windows = self._store.counts(StrataQuery(self._service, matrix.start, end, matrix.resolution_s, []))
         if len(windows.strata) < 2:
             return None, windows
-        asked = None if names is None else list(matrix.series)
-        strata, blocks = self._counts(self._span, self._block_s, asked)
+        requested = None if names is None else list(matrix.series)
+        strata, blocks = self._counts(self._span, self._block_s, requested)
         return fit_mix(strata, blocks), windows
 
     def find_effects(
         self, mix: Mix | None, series: Sequence[SeriesKey], since: float
     ) -> tuple[Effects, list[Compared]]:
-        """Return what the releases that came after a time make of series, and what says so.
+        """Return the effects on series of releases that began after ``since``, and the comparisons made.
 
         Args:
-            mix: How series differ between strata.
-            series: That are asked about: all of the service.
+            mix: Differences of series between strata.
+            series: All series of the service.
             since: Epoch seconds.
         """
-        found: dict[SeriesKey, list[ReleaseEffect]] = {}
+        by_series: dict[SeriesKey, list[ReleaseEffect]] = {}
         compared: list[Compared] = []
         for rollout in self._rollouts:
             if rollout.start < since:
                 continue
             strata, blocks = self._around(rollout)
-            side = releases.side_by_side(strata, blocks, mix, self._starts, rollout, found)
+            side = releases.side_by_side(strata, blocks, mix, self._starts, rollout, by_series)
             compared.append(Compared(rollout, strata.series, *releases.compare(side)))
             for key, effect in compared[-1].changed(among=len(series)).items():
-                found.setdefault(key, []).append(effect)
-        return {key: tuple(effects) for key, effects in found.items()}, compared
+                by_series.setdefault(key, []).append(effect)
+        return {key: tuple(effects) for key, effects in by_series.items()}, compared
 
     def projected(
         self, matrix: SeriesMatrix, mix: Mix | None, strata: StrataMatrix, effects: Effects
     ) -> SeriesMatrix:
-        """Return series as if each release that changes them had come at once, with its first host."""
+        """Return series as if each release that changes them had reached all hosts with the first one."""
         if effects.keys().isdisjoint(matrix.series):
             return matrix
         rollouts = {rollout.release: rollout for rollout in self._rollouts}
@@ -107,24 +106,24 @@ class ConstantMixStore(StoreView):
 
     @cached_property
     def _starts(self) -> dict[str, float]:
-        """When each release was first seen, or deployed."""
+        """The time at which each release was first seen, or deployed."""
         rollouts = {rollout.release: rollout.start for rollout in self._rollouts}
         return releases.release_starts(self._senders) | rollouts
 
     @cached_property
     def _rollouts(self) -> list[Rollout]:
-        """The releases that rolled out within the span, in the order in which they came."""
-        found = releases.find_rollouts(self._senders, self._span[0])
-        if not found:
+        """The releases that rolled out within the span, in order of time."""
+        rollouts = releases.find_rollouts(self._senders, self._span[0])
+        if not rollouts:
             return []
         changes = self._store.rows(RowQuery("changes", self._service, *self._span))
         deployed = [float(row["time"]) for row in changes]
-        return releases.since_deployed(self._senders, found, deployed)
+        return releases.since_deployed(self._senders, rollouts, deployed)
 
     def _around(self, rollout: Rollout) -> tuple[StrataMatrix, FloatArray]:
-        """Return counts by stratum of a rollout, and by windows of the same time: (series, windows).
+        """Return counts by stratum around a rollout, and (series, windows) counts of the same time.
 
-        As counts of strata are of whole coarse windows, it begins a little earlier and ends later.
+        Counts by stratum are of whole coarse windows, so that time begins a little earlier and ends later.
         """
         outer = (max(rollout.start - MARGIN_S, self._span[0]), min(rollout.end + MARGIN_S, self._span[1]))
         counts = self._store.counts(StrataQuery(self._service, *outer, self._resolution_s, None))

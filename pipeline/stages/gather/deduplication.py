@@ -1,4 +1,4 @@
-"""The evidence of deduplication, read from the store: stacks, changes, levels, what was reported before."""
+"""Evidence for deduplication, read from the store: stacks, changes, levels, earlier reports."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from pipeline.storage.interface import RowQuery, SeriesQuery, SeriesSource, Stor
 
 
 def dedup_config(workload: Workload, without: frozenset[str] = frozenset()) -> DedupConfig:
-    """Return what a workload says of deduplication, without some steps."""
+    """Return a workload's configuration of deduplication, without some steps."""
     return DedupConfig(
         resolution_s=workload.resolution_s,
         analysis_s=workload.analysis_s,
@@ -59,7 +59,7 @@ def gather_dedup(
     workloads: Mapping[str, Workload],
     config: DedupConfig,
 ) -> DedupEvidence:
-    """Read all that deduplication looks at in one scan, each thing once.
+    """Read the evidence for deduplication of one scan, each part once.
 
     Raises:
         StoreUnavailable: nothing was decided.
@@ -88,7 +88,7 @@ def gather_dedup(
 
 
 def _history(store: Store, scan: Scan, workloads: Mapping[str, Workload], config: DedupConfig) -> History:
-    """Return what earlier scans reported, from before this scan's own windows too."""
+    """Return what earlier scans reported, including times before this scan's windows."""
     if not config.runs("pairwise_dedup"):
         return History()
     back_s = scan.end - scan.start
@@ -118,18 +118,20 @@ def _stacks(
 
 
 def _in_reach(history: History, clusters: Sequence[Cluster], config: DedupConfig) -> list[Candidate]:
-    """Return the reported candidates, and members of their groups, that a cluster may be part of."""
-    found = []
+    """Return the reported candidates and group members with which a cluster may be merged."""
+    candidates = []
     for cluster in clusters:
         labels = cluster.stacks.index.labels
         reach = find_reach(history.regressions, cluster.candidates, labels, config)
-        found += [known.candidate for known in reach]
-        found += [member.candidate for member in find_reach(history.members, cluster.candidates, {}, config)]
-    return found
+        candidates += [reported.candidate for reported in reach]
+        candidates += [
+            member.candidate for member in find_reach(history.members, cluster.candidates, {}, config)
+        ]
+    return candidates
 
 
 def _deployed(store: Store, scan: Scan, known: Sequence[Candidate], config: DedupConfig) -> Deployed:
-    """Return the changes deployed before any change point that is asked about."""
+    """Return the changes deployed before any of the change points."""
     groups = [member for candidate in scan.candidates for member in candidate.group]
     every = (*scan.candidates, *groups, *known)
     times = [candidate.change_time for candidate in every]
@@ -138,18 +140,18 @@ def _deployed(store: Store, scan: Scan, known: Sequence[Candidate], config: Dedu
         earliest = min(earliest, scan.start - (scan.end - scan.start))
     latest = max(times) + EARLY_WINDOWS * config.resolution_s + 1e-3
     rows = store.rows(RowQuery("changes", scan.service, earliest, latest))
-    # Diffs and routes are large; only the ranking of suspects reads those.
+    # Diffs and routes are large, and only the ranking of suspects reads them: they are left out.
     return Deployed([change_from_row({**row, "content": "", "routes": ""}) for row in rows])
 
 
 def _levels(store: Store, scan: Scan, known: Sequence[Candidate], config: DedupConfig) -> Levels:
-    """Return levels of the series that are compared: reported ones, and candidates if a rule asks for it."""
-    asked = [candidate for candidate in known if is_gcpu(candidate.metric_kind)]
+    """Return levels of the compared series: reported ones, and candidates if a rule needs them."""
+    compared = [candidate for candidate in known if is_gcpu(candidate.metric_kind)]
     features = asked_features(config.pairwise, [*scan.candidates, *known])
     if "correlation" in features or config.grouping == "som":
-        asked = [*known, *scan.candidates]
+        compared = [*known, *scan.candidates]
     by_source: dict[SeriesSource, set[SeriesKey]] = {}
-    for candidate in asked:
+    for candidate in compared:
         source: SeriesSource = "gcpu" if is_gcpu(candidate.metric_kind) else "service"
         by_source.setdefault(source, set()).add(candidate.series)
     span = (scan.service, scan.start, scan.end, config.resolution_s)

@@ -1,4 +1,4 @@
-"""The stacks around change points, which deduplication and root-cause analysis reason about."""
+"""Stacks around change points, as evidence for deduplication and root-cause analysis."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def stacks_around(
 ) -> StackMatrix:
     """Return the service's stacks just before the first and just after the last of the change points.
 
-    Before is as long as after, and an analysis window at least: against a longer past, the mix of a
-    service's load, which changes by the hour, would pass for what the change did. The windows next to the
-    change point are left out: they may hold both regimes.
+    The span before is as long as the span after, and at least an analysis window. A longer span before would
+    attribute hourly changes of the load's mix to the change. The windows next to a change point are left
+    out: they may hold samples of both regimes.
     """
     return _stacks_of(store, scan, *_spans(scan, candidates, workload))
 
 
 def stacks_near(store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload) -> StackMatrix:
-    """Return the same as ``stacks_around`` as if the scan had ended half-way after the last change point."""
+    """Return ``stacks_around`` for a scan that ends halfway between the last change point and its end."""
     last = max(candidate.change_time for candidate in candidates)
     return stacks_around(store, replace(scan, end=(last + scan.end) / 2), candidates, workload)
 
@@ -42,21 +42,22 @@ def stacks_on_earlier_days(
     *,
     known: Sequence[Stack] = (),
 ) -> list[StackMatrix]:
-    """Return the same as ``stacks_around`` at the same hours of each day of the week before.
+    """Return ``stacks_around`` at the same hours of each day of the week before.
 
-    Of a workload whose history is shorter than that, none: there the hour of the day plays no part.
+    Days before the scan's start are left out: a workload with a short history has none, and does not depend
+    on the hour of the day.
 
     Args:
-        store: Of the stacks.
-        scan: Whose history is asked.
-        candidates: Whose change points.
-        workload: How long its spans are.
-        known: Stacks held already: for equal ones, a day holds the same object.
+        store: Holds the stacks.
+        scan: The scan.
+        candidates: The candidates with the change points.
+        workload: Determines the length of the spans.
+        known: Stacks in memory: days share these objects instead of holding equal ones.
     """
-    found: list[StackMatrix] = []
-    held = {stack: stack for stack in known}
+    days: list[StackMatrix] = []
+    shared = {stack: stack for stack in known}
     (_, first), (_, end) = _spans(scan, candidates, workload)
-    # A day on which the same hours reach beyond the change would take it for usual.
+    # On a day whose same hours reach beyond the change, the change would look usual.
     for day in range(max(1, math.ceil((end - first) / DAY_S)), _EARLIER_DAYS + 1):
         spans = [
             (first - day * DAY_S, last - day * DAY_S) for first, last in _spans(scan, candidates, workload)
@@ -65,38 +66,38 @@ def stacks_on_earlier_days(
             break
         matrix = _stacks_of(store, scan, *spans)
         if matrix.total_before and matrix.total_after:
-            stacks = tuple(held.setdefault(stack, stack) for stack in matrix.stacks)
-            found.append(replace(matrix, stacks=stacks))
-    return found
+            stacks = tuple(shared.setdefault(stack, stack) for stack in matrix.stacks)
+            days.append(replace(matrix, stacks=stacks))
+    return days
 
 
 def stacks_just_before(
     store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload
 ) -> list[StackMatrix]:
-    """Return the same as ``stacks_around`` as if the change had been earlier, by one span after the other.
+    """Return ``stacks_around`` as if the change had been earlier, at successive earlier times.
 
-    Spans follow each other without overlap, the nearest first, as far back as the scan sees. Nothing is left
-    out between before and after, where nothing is known to have changed.
+    Spans do not overlap, the nearest comes first, and they reach back to the scan's start. No window is left
+    out between before and after, as no change is known there.
     """
     (_, first), (last, end) = _spans(scan, candidates, workload)
     span_s = max(end - last, workload.resolution_s)
-    found = []
+    earlier = []
     while first - 2 * span_s >= scan.start - 1e-6:
         matrix = store.counts(
             StackQuery(scan.service, (first - 2 * span_s, first - span_s), (first - span_s, first))
         )
         if matrix.total_before and matrix.total_after:
-            found.append(matrix)
+            earlier.append(matrix)
         first -= 2 * span_s
-    return found
+    return earlier
 
 
 def _stacks_of(
     store: Store, scan: Scan, before: tuple[float, float], after: tuple[float, float]
 ) -> StackMatrix:
-    """Return the stacks of two spans, of which the first reaches as far back as it must to hold samples.
+    """Return the stacks of two spans; the first is extended into the past until it holds samples.
 
-    A service that runs in office hours has none just before what changed in the morning.
+    A service that runs in office hours has no samples just before a change in the morning.
     """
     first, last = before
     matrix = store.counts(StackQuery(scan.service, before, after))
@@ -112,6 +113,6 @@ def _spans(
     first = min(candidate.change_time for candidate in candidates) - workload.resolution_s
     last = max(candidate.change_time for candidate in candidates) + workload.resolution_s
     span_s = max(scan.end - last, workload.analysis_s)
-    # What began with the scan's windows still has to be held against an analysis window before it.
+    # A change at the start of the scan's windows still needs an analysis window before it.
     earliest = min(scan.start, first - workload.analysis_s)
     return (max(first - span_s, earliest), first), (last, scan.end)

@@ -1,7 +1,7 @@
-"""What a stage passed on in earlier scans, kept in the store so that a restart changes nothing.
+"""Candidates that a stage passed on in earlier scans, stored so that a restart changes nothing.
 
-A stage remembers before it publishes, and leaves out what the present scan and later ones remembered. Scans
-follow each other by the watermark that each of them waited for, as detect runs them.
+A stage stores them before it publishes, and ignores those of the present scan and of later ones. Scans are
+ordered by the watermark that each of them waited for, as detect runs them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import RowQuery, Store
 
 MemoryRows = tuple[tuple[str, Mapping[str, Sequence[Any]]], ...]
-"""Rows of the table ``memory`` as part of a scan's outcome; empty without any."""
+"""Rows of the table ``memory`` that a scan adds; may be empty."""
 
 MEMBERS = "dedup members"
-"""Stage under which the members of groups are kept, besides the regressions that stand for them."""
+"""Stage under which the members of groups are stored, besides the regressions that lead the groups."""
 
 
 def read_history(
@@ -34,24 +34,24 @@ def read_history(
     same_workload: bool,
     back_s: float = 0.0,
 ) -> list[Reported]:
-    """Return what ``stage`` passed on in earlier scans and this scan still sees, oldest first.
+    """Return what ``stage`` passed on in earlier scans within this scan's windows, oldest first.
 
     Args:
-        store: Where it is kept.
+        store: Holds it.
         stage: Name of the stage.
         scan: The present scan.
-        workloads: What is known of how long each workload waits for late data.
-        same_workload: Whether to leave other workloads out.
-        back_s: For how long before the scan's own windows as well.
+        workloads: By name, for the time that each one waits for late data.
+        same_workload: True to leave other workloads out.
+        back_s: Seconds before the scan's own windows that are included.
     """
 
     def turn(workload: str, end: float) -> tuple[float, str]:
-        known = workloads.get(workload)
-        return end + (known.wait_s if known else 0.0), workload
+        config = workloads.get(workload)
+        return end + (config.wait_s if config else 0.0), workload
 
     def seen_until(workload: str, end: float) -> float:
-        known = workloads.get(workload)
-        return end - known.extended_s if known else math.inf
+        config = workloads.get(workload)
+        return end - config.extended_s if config else math.inf
 
     def reported_of(row: Mapping[str, Any]) -> Reported:
         candidate = Candidate(
@@ -64,7 +64,7 @@ def read_history(
             p_value=0.0,
             statistic=0.0,
         )
-        # Its id is of the name under which it was reported.
+        # The id is derived from the name under which it was reported.
         named = replace(candidate, metric=row.get("stored_metric", row["metric"]))
         own = regression_id(scan.service, row["workload"], named, row["scan_end"])
         seen = seen_until(row["workload"], row["scan_end"])
@@ -81,7 +81,7 @@ def read_history(
 
 
 def memory_rows(stage: str, scan: Scan, passed: Sequence[Reported]) -> MemoryRows:
-    """Return the rows of ``memory`` by which later scans know what ``stage`` passes on of a scan."""
+    """Return the rows of ``memory`` from which later scans read what ``stage`` passed on in a scan."""
     if not passed:
         return ()
     columns = columns_of(

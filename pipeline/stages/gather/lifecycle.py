@@ -1,7 +1,7 @@
-"""What a scan has to know of the regressions that earlier scans reported.
+"""The evidence about regressions that earlier scans reported.
 
-All of it is in the store, and a scan leaves out what it and later scans have reported; so a scan that comes
-again after a crash reports the same again, under the same ids.
+All evidence is in the store, and a scan leaves out what it and later scans have reported. So a scan that is
+repeated after a crash reports the same events, under the same ids.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 log = logging.getLogger(__name__)
 
 FOLLOW_S = 30 * DAY_S
-"""How long after its change point a regression is followed; the series of 45 days ago are gone."""
+"""Seconds after its change point for which a regression is followed; series are stored for 45 days."""
 
 _MOST_PEERS = 1000  # regressions whose peers are remembered
 
 
 def lifecycle_config(workload: Workload) -> LifecycleConfig:
-    """Return what a workload says of lifecycle."""
+    """Return the lifecycle configuration of a workload."""
     return LifecycleConfig(workload.resolution_s, workload.historical_s, **workload.threshold.model_dump())
 
 
@@ -58,26 +58,30 @@ def gather_lifecycle(
     config: LifecycleConfig,
     silenced: Sequence[Silenced] = (),
 ) -> LifecycleEvidence:
-    """Return the regressions that a scan may have news of, and the courses of their own metrics.
+    """Return the regressions that a scan may update or resolve, and the courses of their own metrics.
 
-    Those that silences keep from being reported are followed as if they had been. What somebody called a
-    duplicate is followed as part of the other.
+    Silenced regressions are followed as if they had been reported. A regression that a verdict calls a
+    duplicate is followed as part of its original.
     """
     followed = open_regressions(store, scan) if workload.follows else []
     if followed:
         states = states_before(store, scan)
-        followed = [one for one in followed if not is_resolved_with_original(store, scan, one.id, states)]
+        followed = [
+            entry for entry in followed if not is_resolved_with_original(store, scan, entry.id, states)
+        ]
         scan = follow_originals(scan, followed, states)
         followed = merge_duplicates(followed, states)
-    own = [one.regression for one in silenced if one.workload == scan.workload]
+    own = [entry.regression for entry in silenced if entry.workload == scan.workload]
     silent = own if workload.follows else []
     if silent:
-        followed = sorted([*silent, *followed], key=lambda one: -one.candidate.change_time)
-    missing = {joined.regression for joined in scan.joined} - {one.id for one in followed}
+        followed = sorted([*silent, *followed], key=lambda entry: -entry.candidate.change_time)
+    missing = {joined.regression for joined in scan.joined} - {entry.id for entry in followed}
     elsewhere = [
-        one for regression in sorted(missing) for one in open_regressions(store, scan, regression=regression)
+        entry
+        for regression in sorted(missing)
+        for entry in open_regressions(store, scan, regression=regression)
     ]
-    elsewhere += [one.regression for one in silenced if one.regression.id in missing]
+    elsewhere += [entry.regression for entry in silenced if entry.regression.id in missing]
     start = courses_start(scan, followed, config)
     if silent:
         start = scan.analysis_start if start is None else min(scan.analysis_start, start)
@@ -86,7 +90,7 @@ def gather_lifecycle(
 
 
 class FallbackContext:
-    """Reads what else may explain that a series has fallen back. It keeps only what it would read again."""
+    """Reader of what else may explain that a series has fallen back; remembers the peers of regressions."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -100,31 +104,38 @@ class FallbackContext:
         Args:
             found: From ``find_fallbacks``.
             scan: The scan that found them.
-            workload: How it was scanned.
-            config: What that says of lifecycle.
+            workload: The scan's workload.
+            config: The workload's lifecycle configuration.
         """
         since = judged_since(scan, config)
-        return [replace(one, share_factor=self._share_factor(scan, workload, one, since)) for one in found]
+        return [
+            replace(fallback, share_factor=self._share_factor(scan, workload, fallback, since))
+            for fallback in found
+        ]
 
     def _share_factor(self, scan: Scan, workload: Workload, fallback: Fallback, since: float) -> float:
         """Return the factor by which all shares of a service have moved since before a regression.
 
-        It is that of the service's largest subroutines, as they were in a span just before the regression.
+        The factor is that of the subroutines that were the service's largest just before the regression.
         """
         if workload.series == "service":
             return 1.0
         store = as_scanned(self._store, scan, workload)
-        one, span_s = fallback.regression, scan.end - since
-        before = (one.candidate.change_time - span_s, one.candidate.change_time)
-        if one.id in self._peers:
-            then = store.series(SeriesQuery("gcpu", scan.service, *before, span_s, self._peers[one.id]))
+        regression, span_s = fallback.regression, scan.end - since
+        before = (regression.candidate.change_time - span_s, regression.candidate.change_time)
+        if regression.id in self._peers:
+            then = store.series(
+                SeriesQuery("gcpu", scan.service, *before, span_s, self._peers[regression.id])
+            )
         else:
             whole = store.series(SeriesQuery("gcpu", scan.service, *before, span_s))
             if len(self._peers) >= _MOST_PEERS:
                 self._peers.clear()
-            self._peers[one.id] = largest_subroutines(whole)
-            then = select_series(whole, frozenset(self._peers[one.id]))
-        now = store.series(SeriesQuery("gcpu", scan.service, since, scan.end, span_s, self._peers[one.id]))
+            self._peers[regression.id] = largest_subroutines(whole)
+            then = select_series(whole, frozenset(self._peers[regression.id]))
+        now = store.series(
+            SeriesQuery("gcpu", scan.service, since, scan.end, span_s, self._peers[regression.id])
+        )
         return share_factor(then, now)
 
 
@@ -135,31 +146,33 @@ def with_changes(
 
     Args:
         confirmed: From ``confirm_fallbacks``.
-        workload: How the scan that found them was made.
-        changes: Returns the service's changes of the last weeks; called only if there is need.
+        workload: The workload of the scan that found them.
+        changes: Returns the service's changes of the last weeks; called only if there is a fallback.
     """
     lookback_s, tolerance_s = workload.lookback_s, TOLERANCE_WINDOWS * workload.resolution_s
     return [
         replace(
-            one,
-            changes=candidate_changes(changes(), one.time, lookback_s=lookback_s, tolerance_s=tolerance_s),
+            fallback,
+            changes=candidate_changes(
+                changes(), fallback.time, lookback_s=lookback_s, tolerance_s=tolerance_s
+            ),
         )
-        for one in confirmed
+        for fallback in confirmed
     ]
 
 
 def open_regressions(store: Store, scan: Scan, *, regression: str = "") -> list[OpenRegression]:
-    """Return the regressions that scans before this one reported and that none resolved, newest first.
+    """Return the regressions that earlier scans reported and no other scan resolved, newest first.
 
-    They are those of the scan's workload, or the one of the id given, whatever its workload. A scan that is
-    handled late may find that a later one has resolved a regression: nothing comes after that. What cannot be
-    read, as it was written by another version, is left out and logged.
+    The regressions are those of the scan's workload, or the one with the id ``regression``, of any workload.
+    A regression that a later scan has resolved is left out too: no event may follow its resolution. A stored
+    event that cannot be read, as another version wrote it, is left out and logged.
     """
     since = scan.end - FOLLOW_S
-    whose = {"id": regression} if regression else {"workload": scan.workload}
-    rows = store.rows(RowQuery("regressions", scan.service, since, scan.end, equal=whose))
-    of_them = {"regression": regression} if regression else whose
-    updates = store.rows(RowQuery("updates", scan.service, since, equal=of_them)) if rows else []
+    reported_by = {"id": regression} if regression else {"workload": scan.workload}
+    rows = store.rows(RowQuery("regressions", scan.service, since, scan.end, equal=reported_by))
+    updates_of = {"regression": regression} if regression else reported_by
+    updates = store.rows(RowQuery("updates", scan.service, since, equal=updates_of)) if rows else []
     this = (scan.workload, scan.end)
     resolved = {
         row["regression"]
@@ -170,7 +183,7 @@ def open_regressions(store: Store, scan: Scan, *, regression: str = "") -> list[
     for row in updates:
         if row["time"] < scan.end:
             by_regression.setdefault(row["regression"], []).append(row)
-    # Of scans of two workloads that end together, the later one knows what the earlier one reported.
+    # Of scans that end together, those of other workloads count as earlier, those of this one do not.
     rows = [
         row
         for row in rows
@@ -178,21 +191,21 @@ def open_regressions(store: Store, scan: Scan, *, regression: str = "") -> list[
         and row["id"] not in resolved
     ]
     rows.sort(key=lambda row: (-row["detected_time"], row["id"]))
-    found = []
+    open_events = []
     for row in rows:
         try:
-            found.append(open_regression(row, by_regression.get(row["id"], ())))
+            open_events.append(open_regression(row, by_regression.get(row["id"], ())))
         except InvalidMessage as error:
             log.warning("regression %s is not followed: its stored event is unreadable: %s", row["id"], error)
-    return found
+    return open_events
 
 
 def _courses(
     store: Store, scan: Scan, workload: Workload, followed: Sequence[OpenRegression], start: float
 ) -> Courses:
-    """Read the own metrics of regressions by windows that end with the scan."""
+    """Read the metrics of regressions in windows of which the last ends with the scan."""
     windows = math.ceil((scan.end - start) / workload.resolution_s - 1e-6)
-    names = {one.candidate.series for one in followed}
+    names = {regression.candidate.series for regression in followed}
     matrix = store.series(
         SeriesQuery(
             workload.series,

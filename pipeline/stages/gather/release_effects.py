@@ -1,4 +1,4 @@
-"""What releases make of candidates, as their decisions carry it from the detector to the stages after it."""
+"""Effects of releases on candidates, carried in decisions from the detector to later stages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SEEN, _BROUGHT = "side_by_side", "brought"
 
 
 def release_decision(effect: ReleaseEffect, since: float | None = None) -> Decision:
-    """Return what says that a release changes a candidate's series.
+    """Return the decision that a release changes a candidate's series.
 
     Args:
-        effect: Of the release.
-        since: When the first host had it, where the candidate is dated when others did.
+        effect: Effect of the release.
+        since: Time at which the first host had the release, if the candidate is dated later.
     """
     if since is None:
         return Decision(KEY, True, effect.ratio, effect.p_value, _SEEN, (effect.release,))
@@ -25,34 +25,34 @@ def release_decision(effect: ReleaseEffect, since: float | None = None) -> Decis
 
 
 def effects_of(scan: Scan) -> Effects:
-    """Return what releases make of a scan's candidates that are dated as if each had come at once."""
-    found = {}
+    """Return the effects of releases on the candidates whose decisions have no time of a first host."""
+    by_series = {}
     for candidate in scan.candidates:
         effects = tuple(
-            ReleaseEffect(one.subjects[0], one.statistic, one.bound)
-            for one in candidate.passed
-            if one.step == KEY and one.code == _SEEN
+            ReleaseEffect(decision.subjects[0], decision.statistic, decision.bound)
+            for decision in candidate.passed
+            if decision.step == KEY and decision.code == _SEEN
         )
         if effects:
-            found[candidate.series] = effects
-    return found
+            by_series[candidate.series] = effects
+    return by_series
 
 
 def dated_by_releases(scan: Scan, resolution_s: float) -> Scan:
-    """Return a scan whose candidates are dated when the first host had the release that brought them.
+    """Return a scan whose candidates are dated by the first host with the release that brought them.
 
-    Those who look for change points and those who ask whether they last need the time at which the series
-    of all hosts rose; those who look for causes, and for regressions that are one, the first host's.
+    Detectors and the went-away step need the time at which the series of all hosts rose; deduplication and
+    root-cause analysis need the time of the first host.
     """
     return replace(scan, candidates=tuple(_dated(one, resolution_s) for one in scan.candidates))
 
 
 def _dated(candidate: Candidate, resolution_s: float) -> Candidate:
-    for number, one in enumerate(candidate.passed):
-        if one.step == KEY and one.code == _BROUGHT:
-            start = from_iso(one.subjects[1])
+    for number, decision in enumerate(candidate.passed):
+        if decision.step == KEY and decision.code == _BROUGHT:
+            start = from_iso(decision.subjects[1])
             passed = [*candidate.passed]
-            passed[number] = replace(one, code=_SEEN, subjects=one.subjects[:1])
+            passed[number] = replace(decision, code=_SEEN, subjects=decision.subjects[:1])
             around = (start - resolution_s, start + resolution_s)
             return replace(candidate, change_time=start, change_time_interval=around, passed=tuple(passed))
     return candidate

@@ -1,4 +1,4 @@
-"""Reported regressions with what people said of them: for commands and pages, and as truth of backtests.
+"""Reported regressions with the verdicts of people, for commands and pages, and as truth of backtests.
 
 Truth files let backtests try other settings (KDD 2018 §3.2).
 """
@@ -35,7 +35,7 @@ from pipeline.storage.interface import RowQuery, Store
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A reported regression, its state, and the cause that was confirmed of it."""
+    """A reported regression with its state and its confirmed cause."""
 
     reported: Reported
     state: Verdict | None
@@ -44,9 +44,9 @@ class Answered:
 
     @property
     def judged(self) -> Judged | None:
-        """The event with what people found and the steps before, None where they did not say.
+        """The event with the verdict of people and the decisions of steps; None without a verdict.
 
-        What steps said of an event that another version wrote may be unknown.
+        The decisions may be unknown if another version wrote the event.
         """
         right = is_right(self.state, self.cause)
         if right is None:
@@ -59,7 +59,7 @@ class Answered:
 
 
 def reported_of_row(row: Mapping[str, Any], resolved: float | None = None) -> Reported:
-    """Return a reported regression of a row of ``regressions``; ``resolved`` is when it was."""
+    """Return the reported regression of a row of ``regressions``; ``resolved`` is the time of that."""
     return Reported(
         id=row["id"],
         service=row["service"],
@@ -75,7 +75,7 @@ def reported_of_row(row: Mapping[str, Any], resolved: float | None = None) -> Re
 
 
 def find_reported(store: Store, prefix: str) -> list[Reported]:
-    """Return the reported regressions whose id begins so; the one that is it, if one is."""
+    """Return the reported regressions whose id begins with ``prefix``, or only the one whose id it is."""
     rows = store.rows(RowQuery("regressions", None, id_prefix=prefix))
     exact = [row for row in rows if row["id"] == prefix]
     return [reported_of_row(row) for row in exact or rows]
@@ -84,13 +84,13 @@ def find_reported(store: Store, prefix: str) -> list[Reported]:
 def gather_answered(
     store: Store, service: str | None = None, since: float = EARLIEST_S, *, all_events: bool = False
 ) -> list[Answered]:
-    """Return the regressions with a change time from ``since`` on that somebody answered, oldest first.
+    """Return the regressions with a change time from ``since`` on that have a verdict, oldest first.
 
-    Of one service or of all; with ``all_events`` those that nobody answered, too.
+    They are of one service, or of all with None; ``all_events`` adds those without a verdict.
     """
-    said = gather_verdicts(store, service)
-    states, causes = latest_verdicts(said), confirmed_causes(said)
-    if not said and not all_events:
+    verdicts = gather_verdicts(store, service)
+    states, causes = latest_verdicts(verdicts), confirmed_causes(verdicts)
+    if not verdicts and not all_events:
         return []
     resolved = {
         row["regression"]: row["time"]
@@ -109,27 +109,27 @@ def gather_answered(
 
 
 def gather_answers(store: Store, service: str | None = None, since: float = EARLIEST_S) -> dict[str, Answers]:
-    """Return what people wrote and did about each event, by its id, oldest event first."""
+    """Return the comments, verdict and repairs of each event, by its id, oldest event first."""
     comments: dict[str, list[str]] = {}
-    for one in gather_verdicts(store, service):
-        if one.comment:
-            comments.setdefault(one.event, []).append(one.comment)
+    for entry in gather_verdicts(store, service):
+        if entry.comment:
+            comments.setdefault(entry.event, []).append(entry.comment)
     repairs = gather_repairs(store, service, since)
     return {
-        one.reported.id: Answers(
-            tuple(comments.get(one.reported.id, ())),
-            one.state.verdict if one.state else None,
-            repairs.get(one.reported.id, ()),
-            one.reported.resolved_time is not None,
+        entry.reported.id: Answers(
+            tuple(comments.get(entry.reported.id, ())),
+            entry.state.verdict if entry.state else None,
+            repairs.get(entry.reported.id, ()),
+            entry.reported.resolved_time is not None,
         )
-        for one in gather_answered(store, service, since, all_events=True)
+        for entry in gather_answered(store, service, since, all_events=True)
     }
 
 
 def gather_repairs(
     store: Store, service: str | None = None, since: float = EARLIEST_S
 ) -> dict[str, tuple[str, ...]]:
-    """Return the changes that ended each resolved regression, as far as they are known, by the event's id."""
+    """Return the known changes that ended each resolved regression, by the event's id."""
     return {
         row["regression"]: _repaired_by(row["event"])
         for row in store.rows(RowQuery("updates", service, since, equal={"type": "resolved"}))
@@ -137,7 +137,7 @@ def gather_repairs(
 
 
 def _repaired_by(event: str) -> tuple[str, ...]:
-    """Return the changes that a resolution names, none of one that cannot be read."""
+    """Return the changes that a resolution names; none if it cannot be read."""
     try:
         named = orjson.loads(event)["data"].get("resolved_by") or ()
         return tuple(change["id"] for change in named)
@@ -146,7 +146,7 @@ def _repaired_by(event: str) -> tuple[str, ...]:
 
 
 def due_s(workload: Workload) -> float:
-    """Return how long after a repair scans of a workload must have seen that a regression is gone."""
+    """Return the seconds after a repair by which scans of a workload must have seen the regression gone."""
     return (
         span_s(workload.analysis_s + workload.extended_s, workload.historical_s) + workload.rerun_interval_s
     )
@@ -155,36 +155,36 @@ def due_s(workload: Workload) -> float:
 def gather_fixes(
     store: Store, answered: Sequence[Answered], workloads: Mapping[str, Workload]
 ) -> dict[str, FixState]:
-    """Return what became of each regression whose state is ``fixed``, by the event's id.
+    """Return the state of the fix of each regression whose verdict is ``fixed``, by the event's id.
 
-    One of a workload that is not known waits.
+    Regressions of an unknown workload are left out.
     """
-    fixed = [one for one in answered if one.state and one.state.verdict == "fixed"]
+    fixed = [entry for entry in answered if entry.state and entry.state.verdict == "fixed"]
     last_scans: dict[tuple[str, str], float] = {}
-    found: dict[str, FixState] = {}
-    for one in fixed:
-        reported, said = one.reported, one.state
+    states: dict[str, FixState] = {}
+    for entry in fixed:
+        reported, verdict = entry.reported, entry.state
         workload = workloads.get(reported.workload)
-        if workload is None or said is None:
+        if workload is None or verdict is None:
             continue
         key = (reported.service, reported.workload)
         if key not in last_scans:
             rows = store.rows(RowQuery("scans", reported.service, equal={"workload": reported.workload}))
             last_scans[key] = max((row["time"] for row in rows), default=EARLIEST_S)
-        found[reported.id] = fix_state(said, reported, last_scans[key], due_s(workload))
-    return found
+        states[reported.id] = fix_state(verdict, reported, last_scans[key], due_s(workload))
+    return states
 
 
 _KINDS = {"false": "transient", "cost-shift": "cost_shift"}
-"""Verdict → kind of truth, of what is not to be reported. A duplicate has the truth of the other event."""
+"""Verdict → kind of truth, for events that are not to be reported. A duplicate has its original's truth."""
 
 
 def truth_of(answered: Sequence[Answered]) -> list[dict[str, Any]]:
-    """Return what people answered of gCPU series as rows of a truth file, one an event."""
+    """Return the verdicts on gCPU series as rows of a truth file, one per event."""
     rows = []
-    for one in answered:
-        reported, state = one.reported, one.state
-        right = is_right(state, one.cause)
+    for entry in answered:
+        reported, state = entry.reported, entry.state
+        right = is_right(state, entry.cause)
         kind = "regression" if right else _KINDS.get(state.verdict) if state else None
         if right is None or kind is None or not is_gcpu(reported.metric_kind):
             continue
@@ -193,7 +193,7 @@ def truth_of(answered: Sequence[Answered]) -> list[dict[str, Any]]:
                 **{"id": reported.id, "kind": kind, "service": reported.service},
                 **{"subroutines": [reported.metric], "metric_kind": reported.metric_kind},
                 **{"start": to_iso(reported.change_time), "end": None, "delta": reported.delta},
-                "change": one.cause.subject if one.cause else None,
+                "change": entry.cause.subject if entry.cause else None,
             }
         )
     return rows

@@ -1,6 +1,6 @@
-"""The store at a constant mix of requests: series as if types of requests had stayed at their usual numbers.
+"""The store at a constant mix of requests: series as if types of requests had kept their usual numbers.
 
-Shares of types are learnt over the history of a scan, so every stage that judges the scan reads the same.
+Shares of types are learnt from the history of a scan, so all stages of a scan read the same series.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from pipeline.storage.view import StoreView
 
 @dataclass(frozen=True, slots=True)
 class RequestSpan:
-    """What shares of types are learnt from, and of which series."""
+    """The span from which shares of types are learnt."""
 
     service: str
     start: float  # of the history, epoch seconds
     analysis: float  # its end
     end: float  # of the scan
     resolution_s: float
-    least: float  # change of gCPU that is reported
+    least: float  # least change of gCPU that is reported
 
 
 @dataclass(frozen=True, slots=True)
 class MovedByRequests:
-    """Series with what the mix of requests made of them."""
+    """The mix of requests that moved series, and the traffic."""
 
     mix: RequestMix
     traffic: Traffic
 
 
 def find_request_mix(store: Store, span: RequestSpan, matrix: SeriesMatrix) -> MovedByRequests | None:
-    """Return what the mix of requests made of series in a scan; None where it moved none.
+    """Return the effect of the mix of requests on the series of a scan; None if it moved none.
 
     Args:
-        store: Of the requests; of a service without them it is asked one cheap thing.
-        span: Of the scan.
-        matrix: Series, as they are to be judged, that hold all of the span's windows.
+        store: Holds the requests; for a service without requests it gets one cheap query.
+        span: Span of the scan.
+        matrix: Series to judge, over all windows of the span.
     """
     return _moved(store, span, matrix) if _has_requests(store, span) else None
 
 
 def _moved(store: Store, span: RequestSpan, matrix: SeriesMatrix) -> MovedByRequests | None:
-    """Return the same of a service that has requests."""
+    """Return the result of ``find_request_mix`` for a service with requests."""
     end = matrix.start + len(matrix.totals) * matrix.resolution_s
     every = store.counts(RequestQuery(span.service, matrix.start, end, step_s=end - matrix.start))
     releases = sorted(set(every.releases))
@@ -79,16 +79,16 @@ class RequestMixStore(StoreView):
         span = self._span
         if query.source != "gcpu" or query.service != span.service or not matrix.names or not self._served:
             return matrix
-        asked = replace(query, start=span.start, end=span.end, resolution_s=span.resolution_s)
-        whole = self._store.series(asked)
-        found = _moved(self._store, span, whole)
-        if found is None:
+        of_span = replace(query, start=span.start, end=span.end, resolution_s=span.resolution_s)
+        whole = self._store.series(of_span)
+        moved = _moved(self._store, span, whole)
+        if moved is None:
             return matrix
-        return standardise(matrix, found.mix.series, factors_at(found.mix.factors, whole, matrix))
+        return standardise(matrix, moved.mix.series, factors_at(moved.mix.factors, whole, matrix))
 
     @cached_property
     def _served(self) -> bool:
-        """Whether any request of the service was counted where change points are looked for."""
+        """True if requests of the service were counted in the analysis or extended window."""
         return _has_requests(self._store, self._span)
 
 

@@ -1,4 +1,4 @@
-"""How far candidates rose within those who send their samples: the counts by stratum around each."""
+"""Rises of candidates within strata, from the counts by stratum around each change point."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ Span = tuple[float, float]
 
 
 def read_rises(store: Store, scan: Scan, workload: Workload) -> dict[Candidate, RiseWithin]:
-    """Return the rises of a scan's candidates, as far as counts by stratum say it.
+    """Return the rises of a scan's candidates for which counts by stratum determine them.
 
-    Nothing is asked of those that a release changes while others run beside it: that is the better evidence.
-    Slow rises have no change point to be held around.
+    Candidates with an effect of a release are left out: the releases beside it are the better evidence. Slow
+    rises are left out too, as they have no change point.
 
     Args:
-        store: As the scan is to see it.
-        scan: With candidates.
-        workload: Of the scan.
+        store: The view of the store that the scan reads.
+        scan: The scan with its candidates.
+        workload: Workload of the scan.
     """
-    asked = [candidate for candidate in scan.candidates if _is_asked(candidate, workload)]
-    if not asked:
+    sudden_rises = [candidate for candidate in scan.candidates if _is_asked(candidate, workload)]
+    if not sudden_rises:
         return {}
     resolution_s = scan.resolution_s or workload.resolution_s
     usual = store.counts(StrataQuery(scan.service, scan.start, scan.end, resolution_s, []))
     if len(usual.strata) < 2:
         return {}
-    names = sorted({candidate.series for candidate in asked})
+    names = sorted({candidate.series for candidate in sudden_rises})
     levels = store.series(SeriesQuery("gcpu", scan.service, scan.start, scan.end, resolution_s, names))
-    # Counts by stratum are of whole hours or so: candidates of one hour have the same.
+    # Counts by stratum cover about whole hours: candidates of one hour share them.
     by_hour: dict[float, list[Candidate]] = {}
-    for candidate in asked:
+    for candidate in sudden_rises:
         by_hour.setdefault(candidate.change_time // HOUR_S, []).append(candidate)
-    found: dict[Candidate, RiseWithin] = {}
+    by_candidate: dict[Candidate, RiseWithin] = {}
     for candidates in by_hour.values():
         spans = _spans(scan, candidates, workload)
         series = sorted({candidate.series for candidate in candidates})
@@ -52,8 +52,8 @@ def read_rises(store: Store, scan: Scan, workload: Workload) -> dict[Candidate, 
             if candidate.series in rises:
                 whole = rise_of_all(levels, candidate.series, before[0].counted, after.counted)
                 if math.isfinite(whole):
-                    found[candidate] = RiseWithin(*rises[candidate.series], whole)
-    return found
+                    by_candidate[candidate] = RiseWithin(*rises[candidate.series], whole)
+    return by_candidate
 
 
 def _is_asked(candidate: Candidate, workload: Workload) -> bool:

@@ -1,4 +1,4 @@
-"""What the comparison of releases asks for: requests and metrics around a new release, and earlier looks."""
+"""Evidence for the comparison of releases: requests and metrics around a new release, and earlier looks."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from pipeline.settings.workloads import RELEASE_COSTS
 from pipeline.storage.interface import RequestQuery, RowQuery, SeriesQuery, Store
 
 SPAN_S = 2 * DAY_S
-"""How long a new release is looked at."""
+"""Seconds after its start in which a new release is looked at."""
 
 HISTORY_S = DAY_S
-"""How long before the new release the one before is looked at: all hours of a day."""
+"""Seconds before the new release in which the former one is looked at: all hours of a day."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRuns:
-    """The releases of a service that ran of late.
+    """The recent releases of a service.
 
     Args:
-        succession: The latest after the one before; None where none has come within SPAN_S.
-        begun: In how many periods a later one has run so far.
+        succession: The latest release and the one before; None if none has begun within SPAN_S.
+        begun: Number of periods in which a later release has run so far.
         width_s: Length of a period; 0 without requests.
     """
 
@@ -46,12 +46,16 @@ class ReleaseRuns:
 
 
 def gather_releases(store: Store, service: str, end: float) -> ReleaseRuns:
-    """Return the releases of a service up to a time, all types together: that is all that most calls need."""
+    """Return the releases of a service up to ``end``, without types of requests: most calls need none."""
     totals = store.counts(RequestQuery(service, end - SPAN_S - HISTORY_S, end))
-    found = find_succession(totals)
-    if found is not None:
-        found = found.between(found.begun - HISTORY_S, end) if found.begun >= end - SPAN_S else None
-    return ReleaseRuns(found, periods_begun(totals), totals.width_s)
+    succession = find_succession(totals)
+    if succession is not None:
+        succession = (
+            succession.between(succession.begun - HISTORY_S, end)
+            if succession.begun >= end - SPAN_S
+            else None
+        )
+    return ReleaseRuns(succession, periods_begun(totals), totals.width_s)
 
 
 def gather_rollout(store: Store, service: str, succession: Succession) -> Rollout:
@@ -62,32 +66,32 @@ def gather_rollout(store: Store, service: str, succession: Succession) -> Rollou
 
 
 def gather_run(store: Store, service: str, end: float) -> Run | None:
-    """Return the release of a service that runs alone, in the last HISTORY_S; None without requests."""
-    found = find_run(store.counts(RequestQuery(service, end - HISTORY_S, end)))
-    if found is None:
+    """Return the release that runs alone in the last HISTORY_S before ``end``; None without requests."""
+    run = find_run(store.counts(RequestQuery(service, end - HISTORY_S, end)))
+    if run is None:
         return None
-    release, starts = found
+    release, starts = run
     return build_run(release, starts, store.counts(RequestQuery(service, end - HISTORY_S, end, (release,))))
 
 
 def gather_metrics(
     store: Store, service: str, periods: Rollout | Run, chosen: ReleaseMetrics
 ) -> SeriesMatrix:
-    """Return the metrics by which releases of a service are compared, in some periods."""
+    """Return the metrics by which releases of a service are compared, in the given periods."""
     start, end = float(periods.starts[0]), float(periods.starts[-1]) + periods.width_s
     matrix = store.series(SeriesQuery("service", service, start, end, periods.width_s))
     rows = store.rows(RowQuery("metric_metadata", service)) if matrix.names else []
-    said = {row["metric"]: MetricMetadata(row["unit"], row["kind"], row["direction"]) for row in rows}
-    every = [said.get(name, MetricMetadata()) for name in matrix.names]
+    by_metric = {row["metric"]: MetricMetadata(row["unit"], row["kind"], row["direction"]) for row in rows}
+    all_metadata = [by_metric.get(name, MetricMetadata()) for name in matrix.names]
     taken = [
-        chosen.takes(service, name, one, worse_direction(one))
-        for name, one in zip(matrix.names, every, strict=True)
+        chosen.takes(service, name, metadata, worse_direction(metadata))
+        for name, metadata in zip(matrix.names, all_metadata, strict=True)
     ]
     return select_rows(matrix, [row for row, is_taken in enumerate(taken) if is_taken])
 
 
 def gather_looks(store: Store, service: str, succession: Succession) -> LooksMade:
-    """Return the looks at a new release so far; those that compared have series."""
+    """Return the looks at a new release so far; a look that compared anything has series."""
     columns = ("series", "candidates")
     rows = store.rows(
         RowQuery(
@@ -103,7 +107,7 @@ def gather_release(
 ) -> tuple[Rollout, FloatArray] | None:
     """Return the periods of a release and of the one before up to a look, and a metric in them: (periods,).
 
-    It is None where the store no longer has them; the metric is NaN in periods without points.
+    The result is None if the store no longer has them; the metric is NaN in periods without points.
 
     Raises:
         StoreUnavailable: the store did not answer.

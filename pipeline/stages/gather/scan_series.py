@@ -1,4 +1,4 @@
-"""The series that a scan looks at: windows fitted to the data, metrics chosen by what is known of them."""
+"""The series of a scan: windows fitted to the data, metrics chosen by direction and name."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from pipeline.settings.workloads import Workload, unknown_direction
 from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 
 ROLLED_WINDOWS = 5
-"""Counted windows in a window of scans from which on rollups are kept: of fewer they would be copies."""
+"""Least number of counted windows per window of scans for which rollups are stored: fewer save too little."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanSeries:
-    """What one scan looks at."""
+    """The series and windows of one scan."""
 
     workload: Workload  # with the windows of this scan
     matrix: SeriesMatrix  # all series, from the lead before the history on
-    windows: Windows  # where those of the scan lie in the matrix
-    undirected: tuple[str, ...] = ()  # metrics left out: nobody knows in which direction they get worse
+    windows: Windows  # the scan's windows as indexes into the matrix
+    undirected: tuple[str, ...] = ()  # metrics left out, as the direction in which they get worse is unknown
 
     @property
     def is_empty(self) -> bool:
-        """Whether the service has no metrics for a workload of them."""
+        """True if the workload scans metrics and the service has none for it."""
         return self.workload.series == "service" and not (self.matrix.names or self.undirected)
 
 
 class ScanReader:
-    """Reads what scans look at.
+    """Reader of the series of scans.
 
     Args:
-        store: With the counts of all services.
-        workloads: All that scan, by name.
+        store: Holds the counts of all services.
+        workloads: All workloads that scan, by name.
         window_s: Width of the windows in which samples are counted.
     """
 
@@ -47,7 +47,7 @@ class ScanReader:
         self._window_s = window_s
 
     def gather_series(self, service: str, workload: Workload, end: float, *, with_lead: bool) -> ScanSeries:
-        """Return the series of a workload's scan of a service that ends at a time.
+        """Return the series of a workload's scan of a service that ends at ``end``.
 
         ``with_lead`` adds the time before the history that steps are compared with.
         """
@@ -68,7 +68,7 @@ class ScanReader:
 
 
 def _windows(workload: Workload, matrix: SeriesMatrix, lead_s: float) -> Windows:
-    """Return where the windows of a scan lie among those of a matrix, which begins with the lead."""
+    """Return the windows of a scan as indexes into a matrix, which begins with the lead."""
     columns = (workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s)
     analysis, extended, last = (round((lead_s + c) / workload.resolution_s) for c in columns)
     lead = round(lead_s / workload.resolution_s)
@@ -76,21 +76,21 @@ def _windows(workload: Workload, matrix: SeriesMatrix, lead_s: float) -> Windows
 
 
 def fit_workload(store: Store, service: str, workload: Workload, end: float) -> Workload:
-    """Return a workload with the windows of the scan of a service that ends at a time.
+    """Return a workload with the windows of the scan of a service that ends at ``end``.
 
-    They widen where data come less often, all spans with them, so that a scan has as many windows with data
-    as the workload asks for. The history is as long as there is data, from the workload's up to its most.
+    Windows and all spans widen if data come less often, so that a scan has as many windows with data as the
+    workload requires. The history is as long as the data, between the workload's least and most.
     """
     longest = _longest(workload)
     most = round((workload.resolution_most_s or workload.resolution_s) / workload.resolution_s)
-    known = _known(store, service, longest, end)
-    times = widening(known, most)
+    has_data = _known(store, service, longest, end)
+    times = widening(has_data, most)
     if times > 1:
         workload = workload.widened(times)
         longest = _longest(workload)
-        known = _known(store, service, longest, end)
+        has_data = _known(store, service, longest, end)
     spare_s = longest.historical_s - workload.historical_s
-    begin = history_start(known, round(spare_s / workload.resolution_s))
+    begin = history_start(has_data, round(spare_s / workload.resolution_s))
     return workload.with_history(longest.historical_s - begin * workload.resolution_s)
 
 
@@ -101,9 +101,9 @@ def _longest(workload: Workload) -> Workload:
 
 
 def _known(store: Store, service: str, workload: Workload, end: float) -> BoolArray:
-    """Return which windows of a scan have data: (windows,)."""
+    """Return (windows,) whether each window of a scan has data."""
     start = end - workload.span_s
-    # Of gCPU the totals say so, of whatever series.
+    # For gCPU the totals show it, so no series is read.
     names: list[SeriesKey] | None = [] if workload.series == "gcpu" else None
     matrix = store.series(SeriesQuery(workload.series, service, start, end, workload.resolution_s, names))
     return known_windows(matrix)
@@ -112,14 +112,14 @@ def _known(store: Store, service: str, workload: Workload, end: float) -> BoolAr
 def choose_metrics(
     store: Store, service: str, matrix: SeriesMatrix, workload: Workload, workloads: Sequence[Workload]
 ) -> tuple[SeriesMatrix, tuple[str, ...]]:
-    """Return the metrics that a workload looks at, and those of which nobody knows when they get worse.
+    """Return the metrics that a workload looks at, and those whose direction is unknown.
 
     Args:
-        store: With what is said of metrics.
-        service: Whose metrics.
-        matrix: All of them.
+        store: Holds the metadata of metrics.
+        service: The service.
+        matrix: All metrics of the service.
         workload: One of ``workloads``.
-        workloads: All that run.
+        workloads: All workloads that run.
     """
     if not matrix.names:
         return matrix, ()
@@ -141,10 +141,10 @@ def choose_metrics(
 
 
 def direction_unknown(metrics: Sequence[str]) -> Unjudged:
-    """Return that some metrics are not judged: nothing says whether a rise or a drop is worse."""
+    """Return the reason why metrics are not judged: it is unknown whether a rise or a drop is worse."""
     return Unjudged("direction_unknown", len(metrics), 0.0, 1.0)
 
 
 def _says_so(workload: Workload, workloads: Sequence[Workload]) -> bool:
-    """Return whether it is this workload that says what is judged by none: the first that guesses."""
-    return workload == next((one for one in workloads if one.opposite), None)
+    """Return whether this workload reports the metrics that none judges: the first that guesses does."""
+    return workload == next((candidate for candidate in workloads if candidate.opposite), None)

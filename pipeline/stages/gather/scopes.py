@@ -1,4 +1,4 @@
-"""Where the candidates of a scan hold: the counts by stratum before and after each of them."""
+"""Scopes of candidates: the label or host with which alone they hold, by counts by stratum."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.storage.interface import Store, StrataQuery
 def with_scopes(
     store: Store, scan: Scan, candidates: Sequence[Candidate], workload: Workload
 ) -> tuple[Candidate, ...]:
-    """Return candidates, with the one label or host where they hold of those that hold there alone.
+    """Return candidates; one that holds with a single label or host only gets a decision with it.
 
     The windows next to the change point are left out: they may hold both levels.
     """

@@ -1,4 +1,4 @@
-"""What root-cause analysis asks for: series, stacks and set-up metrics around the regressions of a scan."""
+"""Evidence for root-cause analysis: series, stacks and set-up metrics around the regressions of a scan."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pipeline.storage.interface import SeriesQuery, Store
 def cause_config(
     workload: Workload, ranking: RankingConfig | None = None, without: frozenset[str] = frozenset()
 ) -> CauseConfig:
-    """Return what a workload says of causes, without some steps."""
+    """Return a workload's configuration of root-cause analysis, without some steps."""
     return CauseConfig(
         resolution_s=workload.resolution_s,
         lookback_s=workload.lookback_s,
@@ -39,9 +39,9 @@ def cause_config(
 
 
 class CauseEvidence:
-    """Gathers the evidence against the changes of a service, for all regressions of a scan at once.
+    """Reader of the evidence against the changes of a service, for all regressions of a scan together.
 
-    It keeps the words of changes from scan to scan, which it would read again.
+    It keeps the words of changes from scan to scan.
     """
 
     def __init__(self, store: Store, gates: Gates | None = None) -> None:
@@ -50,21 +50,21 @@ class CauseEvidence:
         self._words = ChangeWords()
 
     def gather(self, scan: Scan, workload: Workload, changes: Sequence[Change]) -> Iterator[ClusterEvidence]:
-        """Yield the evidence about a scan's candidates, those of one time together.
+        """Yield the evidence about a scan's candidates, grouped by time.
 
         One cluster's stacks are in memory at a time: those of a large service take hundreds of MB.
 
         Args:
-            scan: With the candidates.
-            workload: How it was scanned.
-            changes: Those of ``recent_changes``.
+            scan: The scan with its candidates.
+            workload: The scan's workload.
+            changes: The changes from ``recent_changes``.
         """
         store = as_scanned(self._store, scan, workload)
         common = self._common(store, scan, workload, changes)
         for cluster in cluster_by_time(scan.candidates, TOLERANCE_WINDOWS * workload.resolution_s):
             if workload.series == "service":
-                asked = any(request_types(one) for one in cluster)
-                served = stacks_around(store, scan, cluster, workload) if asked else None
+                has_requests = any(request_types(candidate) for candidate in cluster)
+                served = stacks_around(store, scan, cluster, workload) if has_requests else None
                 yield ClusterEvidence(common, tuple(cluster), None, served=served)
                 continue
             stacks = stacks_around(store, scan, cluster, workload)
@@ -72,7 +72,7 @@ class CauseEvidence:
             yield ClusterEvidence(common, tuple(cluster), stacks, days)
 
     def servers(self, scan: Scan) -> float | None:
-        """Return how many servers a service ran on when a scan ended, where a set-up metric says so."""
+        """Return the number of servers of a service at the end of a scan, from a set-up metric; else None."""
         span_s = max(scan.end - scan.start, 1.0)
         return latest_value(
             self._store.series(
@@ -86,16 +86,16 @@ class CauseEvidence:
         self, store: Store, scan: Scan, workload: Workload, announced: Sequence[Change]
     ) -> ScanEvidence:
         history = first_announcements(announced)
-        asked = sorted({c.series for c in scan.candidates})
+        candidate_series = sorted({c.series for c in scan.candidates})
         span = (scan.service, scan.start, scan.end, workload.resolution_s)
         return ScanEvidence(
             scan=scan,
             announced=tuple(announced),
             history=history,
-            # What many hosts announced is one text: as many copies would make its own words common.
+            # A change that many hosts announced is one text: copies would make its words look common.
             texts=self._words.texts(scan.service, history),
             gates=self._gates,
-            series=store.series(SeriesQuery(workload.series, *span, asked)),
+            series=store.series(SeriesQuery(workload.series, *span, candidate_series)),
             setup=store.series(SeriesQuery("setup", *span)),
             trials=trial_findings(store, scan.service, scan.end - HISTORY_S, scan.end),
         )

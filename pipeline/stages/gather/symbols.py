@@ -1,4 +1,4 @@
-"""The store by symbols: what was counted under former names is read as if it had been named by today's rules.
+"""The store by symbols: counts under former names are read as if today's rules had named them.
 
 An upgrade of the rules makes no series new: the history under former names continues in that of its symbol.
 Aggregate notes in ``naming`` from when on a service is counted by which rules. What is asked of a time after
@@ -41,7 +41,7 @@ _NAMED = {"changes": frozenset({"subroutines"}), "memory": frozenset({"metric"})
 
 
 class SymbolStore(StoreView):
-    """A Store whose names are symbols; it passes on what holds none."""
+    """A Store whose names are symbols; queries without names pass through."""
 
     def __init__(self, store: Store, namings: Namings) -> None:
         super().__init__(store)
@@ -50,7 +50,7 @@ class SymbolStore(StoreView):
         self._plain: dict[str, tuple[float, float]] = {}  # spans of services in which no name changes
 
     def series(self, query: SeriesQuery) -> SeriesMatrix:
-        """Return series by symbols; see Store.series. Those that are asked for keep the names they have."""
+        """Return series by symbols; see Store.series. Series of the query's ``names`` keep those names."""
         naming, names = self._namings.of(query.service), query.names
         if query.source != "gcpu" or (names is not None and not names):
             return self._store.series(query)
@@ -144,22 +144,22 @@ class SymbolStore(StoreView):
 
 
 def as_asked(matrix: SeriesMatrix, names: Sequence[SeriesKey], symbols: Sequence[SeriesKey]) -> SeriesMatrix:
-    """Return the series that were asked for, under the names by which they were, sorted by these."""
+    """Return the requested series under the names of the request, sorted by them."""
     if list(names) == list(symbols):
         return select_series(matrix, frozenset(symbols))
     row_of = rows_by_series(matrix)
-    asked = sorted(dict(zip(names, symbols, strict=True)).items())
-    found = [(name, row_of[symbol]) for name, symbol in asked if symbol in row_of]
-    selected = select_rows(matrix, [row for _, row in found])
+    pairs = sorted(dict(zip(names, symbols, strict=True)).items())
+    present = [(name, row_of[symbol]) for name, symbol in pairs if symbol in row_of]
+    selected = select_rows(matrix, [row for _, row in present])
     return replace(
         selected,
-        kinds=tuple(kind for (kind, _), _ in found),
-        names=tuple(name for (_, name), _ in found),
+        kinds=tuple(kind for (kind, _), _ in present),
+        names=tuple(name for (_, name), _ in present),
     )
 
 
 def _naming_since(store: Store, service: str, version: str) -> float:
-    """Return from when on a service was counted by nothing but a version of names; infinite if it is not."""
+    """Return the time since which only ``version`` of names counts a service; infinite without one."""
     since = math.inf
     for row in store.rows(RowQuery("naming", service)):
         if row["version"] != version:

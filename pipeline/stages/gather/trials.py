@@ -1,4 +1,4 @@
-"""What the store has of a service's trials: experiments, their points, and A/A trials of two weeks."""
+"""A service's trials in the store: experiments, their points, and A/A trials of two weeks."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from pipeline.stages.gather.change_findings import caused_regressions, trial_fin
 from pipeline.storage.interface import RowQuery, Store
 
 ALPHA = 0.05
-"""Share of false ones among metrics that differ."""
+"""False discovery rate among metrics that differ."""
 
 HISTORY_POINTS = 4_000_000
-"""Most points of A/A trials that are read, all metrics together: the latest count."""
+"""Most points of A/A trials to read, over all metrics; the latest trials are read."""
 
 CHOICE_S = DAY_S
-"""How long a choice of a model holds, in event time."""
+"""Seconds of event time for which a choice of a model is valid."""
 
 FORMER_S = 30 * DAY_S
-"""How far back the choice before is looked for."""
+"""Seconds back to which the former choice of a model is searched for."""
 
 MISSED_S = 90 * DAY_S
-"""How far back regressions are looked for whose changes had passed."""
+"""Seconds back to which regressions are searched for whose changes had passed their trials."""
 
 _INSTANT_S = 0.001
 """The store's times have milliseconds."""
@@ -51,23 +51,23 @@ ChoiceKey = tuple[str, int, float, float]
 
 @dataclass(frozen=True, slots=True)
 class ExperimentEvidence:
-    """All that is known of an experiment whose time has come."""
+    """The evidence for a verdict on an experiment."""
 
     standing: Standing
     metrics: Mapping[str, Sides]
     marked: Mapping[str, tuple[int, ...]]
-    """By metric, points of each trial that the sender marks as warm-up."""
+    """By metric, the number of points of each trial that the sender marks as warm-up."""
     bounds: Mapping[str, Bounds]
     history: Mapping[str, Sides]
     kept: Mapping[str, Choice]
     former: Mapping[str, str]
-    """By metric, the model that was chosen last; empty where none held its errors."""
+    """By metric, the model that was chosen last; empty if none kept its error rate."""
     missed: Mapping[str, Mapping[str, int]]
-    """By metric and model, regressions that passed and production found."""
+    """By metric and model, the number of regressions that passed trials and were found in production."""
 
 
 def gather_experiments(store: Store, service: str) -> tuple[Experiment, ...]:
-    """Return everything that came of a service's experiments, as long as it is kept."""
+    """Return a service's experiments, with every side that the store still keeps."""
     sides: dict[str, list[Side]] = defaultdict(list)
     for row in store.rows(RowQuery("trials", service)):
         sides[row["experiment"]].append(side_of_row(row))
@@ -75,20 +75,20 @@ def gather_experiments(store: Store, service: str) -> tuple[Experiment, ...]:
 
 
 def gather_verdicts(store: Store, service: str) -> list[dict[str, Any]]:
-    """Return the verdicts on a service's experiments, each in every state that it was in, oldest first."""
+    """Return the verdicts on a service's experiments, one row per state of each, oldest first."""
     return store.rows(RowQuery("trial_verdicts", service))
 
 
 def gather_differences(store: Store, standing: Standing, metric: str) -> dict[str, float]:
     """Return the relative difference of one metric by trial; see ``differences_by_trial``.
 
-    Trials whose points the store has forgotten, or that did not measure it, are absent.
+    Trials whose points the store has deleted, or that did not measure the metric, are absent.
     """
     service, name = standing.experiment.service, standing.experiment.name
     rows = store.rows(RowQuery("trial_points", service, equal={"experiment": name, "metric": metric}))
     measured = _measured(rows)
     whole = [
-        trial for trial in standing.whole if all((one.digest, metric) in measured for one in trial.sides)
+        trial for trial in standing.whole if all((side.digest, metric) in measured for side in trial.sides)
     ]
     if not whole:
         return {}
@@ -100,13 +100,13 @@ def gather_differences(store: Store, standing: Standing, metric: str) -> dict[st
 def gather_evidence(
     store: Store, standing: Standing, experiments: Iterable[Experiment], models: Mapping[str, Model]
 ) -> ExperimentEvidence:
-    """Return what a verdict on an experiment is made of.
+    """Return the evidence for a verdict on an experiment.
 
     Args:
-        store: Has all of it.
-        standing: Of the experiment.
-        experiments: Of its service: those that are A/A are its history.
-        models: That may be chosen, by name.
+        store: Holds the trials.
+        standing: The experiment's trials and progress.
+        experiments: The experiments of its service: A/A trials among them are its history.
+        models: The models to choose from, by name.
     """
     service, name = standing.experiment.service, standing.experiment.name
     rows = store.rows(RowQuery("trial_points", service, equal={"experiment": name}))
@@ -114,24 +114,24 @@ def gather_evidence(
     bounds = {metric: bounds_of(own, ALPHA) for metric, own in pairs.items()}
     prepared = {metric: sides_of(own) for metric, own in pairs.items()}
     sizes = {metric: len(own) // 2 for metric, own in pairs.items()}
-    kept, former = _choices(store, standing, bounds, sizes, models)
+    choices, former = _choices(store, standing, bounds, sizes, models)
     return ExperimentEvidence(
         standing,
         metrics={metric: sides for metric, (sides, _) in prepared.items()},
         marked={metric: marked for metric, (_, marked) in prepared.items()},
         bounds=bounds,
         history=_history(store, standing, experiments, pairs),
-        kept=kept,
+        kept=choices,
         former=former,
-        missed={} if len(kept) == len(pairs) else _missed(store, service, standing.last_time),
+        missed={} if len(choices) == len(pairs) else _missed(store, service, standing.last_time),
     )
 
 
 def _missed(store: Store, service: str, last: float) -> dict[str, dict[str, int]]:
-    """Return the regressions up to a time whose changes passed their trials."""
+    """Return the number of regressions, up to ``last``, whose changes passed their trials."""
     since, until = last - MISSED_S, last + _INSTANT_S
     findings = trial_findings(store, service, since, until)
-    if not any(not metric.failed for one in findings for metric in one.metrics):
+    if not any(not metric.failed for finding in findings for metric in finding.metrics):
         return {}
     return missed_regressions(findings, caused_regressions(store, service, since, until))
 
@@ -142,10 +142,10 @@ def _history(
     experiments: Iterable[Experiment],
     pairs: Mapping[str, Sequence[TrialMetric]],
 ) -> dict[str, Sides]:
-    """Return A/A trials of the last two weeks, of metrics that are judged; the latest, if they are many."""
+    """Return A/A trials of the last two weeks for the metrics in ``pairs``; the latest if there are many."""
     service, name = standing.experiment.service, standing.experiment.name
-    others = [one for one in experiments if one.name != name]
-    return gather_history(store, service, others, standing.last_time, of=pairs)
+    other_experiments = [experiment for experiment in experiments if experiment.name != name]
+    return gather_history(store, service, other_experiments, standing.last_time, of=pairs)
 
 
 def gather_history(
@@ -156,15 +156,15 @@ def gather_history(
     *,
     of: Container[str] | None = None,
 ) -> dict[str, Sides]:
-    """Return A/A trials of a service in two weeks up to a time, by metric; the latest, if they are many.
+    """Return A/A trials of a service in two weeks up to ``last``, by metric; the latest if there are many.
 
-    ``of`` says which metrics; by default all.
+    ``of`` has the metrics to return; by default all.
     """
     trials: list[WholeTrial] = []
     for experiment in experiments:
-        other = standing_of(experiment, last)
-        if other.kind == "A/A":
-            trials += [trial for trial in other.whole if last - HISTORY_S <= trial.time <= last]
+        standing = standing_of(experiment, last)
+        if standing.kind == "A/A":
+            trials += [trial for trial in standing.whole if last - HISTORY_S <= trial.time <= last]
     trials.sort(key=lambda trial: (trial.time, trial.name))
     room, first = HISTORY_POINTS, len(trials)
     while first and (room := room - sum(side.points for side in trials[first - 1].sides)) >= 0:
@@ -175,8 +175,8 @@ def gather_history(
     since = min(side.time for trial in chosen for side in trial.sides)
     rows = store.rows(RowQuery("trial_points", service, since, last + _INSTANT_S, equal={"kind": "A/A"}))
     wanted = {side.digest for trial in chosen for side in trial.sides}
-    past = metrics_of(chosen, _measured(row for row in rows if row["digest"] in wanted))
-    return {metric: sides_of(own)[0] for metric, own in past.items() if of is None or metric in of}
+    by_metric = metrics_of(chosen, _measured(row for row in rows if row["digest"] in wanted))
+    return {metric: sides_of(own)[0] for metric, own in by_metric.items() if of is None or metric in of}
 
 
 def _choices(
@@ -186,7 +186,7 @@ def _choices(
     sizes: Mapping[str, int],
     models: Mapping[str, Model],
 ) -> tuple[dict[str, Choice], dict[str, str]]:
-    """Return the choices that still hold by metric, and the models that were chosen last."""
+    """Return, by metric, the choices that are still valid and the models that were chosen last."""
     last = standing.last_time
     rows = store.rows(
         RowQuery("trial_models", standing.experiment.service, last - FORMER_S, last + _INSTANT_S)
@@ -194,7 +194,7 @@ def _choices(
     latest: dict[ChoiceKey, dict[str, Any]] = {
         (row["metric"], int(row["trials"]), row["threshold"], row["alpha"]): row for row in rows
     }
-    kept: dict[str, Choice] = {}
+    choices: dict[str, Choice] = {}
     former: dict[str, str] = {}
     for metric, own in bounds.items():
         row = latest.get((metric, sizes[metric], own.threshold, own.alpha))
@@ -202,8 +202,8 @@ def _choices(
             continue
         former[metric] = row["model"]
         if row["time"] > last - CHOICE_S and (not row["model"] or row["model"] in models):
-            kept[metric] = choice_of_row(row)
-    return kept, former
+            choices[metric] = choice_of_row(row)
+    return choices, former
 
 
 def _measured(rows: Iterable[Mapping[str, Any]]) -> Measured:

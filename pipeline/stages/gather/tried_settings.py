@@ -1,4 +1,4 @@
-"""What two settings are compared on: the ledger's candidates of a span, with what people said of events."""
+"""Input of the comparison of two settings: the ledger's candidates in a span, and verdicts on events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.stages.gather.reported import gather_answered
 from pipeline.storage.interface import RowQuery, Store
 
 AFTER = ("", *FUNNEL[FUNNEL.index(TRIED[0]) :])
-"""Steps of the ledger's rows that a bound of threshold or significance could change; empty: reported."""
+"""Steps of the ledger whose rows a bound of threshold or significance could change; "" is reported ones."""
 
 _COLUMNS = (
     *("id", "service", "workload", "time", "scan_start", "analysis_start", "analysis_end", "metric_kind"),
@@ -28,12 +28,12 @@ _COLUMNS = (
 
 
 def setting_of(workload: Workload, threshold: float | None = None, by_chance: float | None = None) -> Setting:
-    """Return a workload's setting, with another bound where one is given."""
-    asked = workload.threshold
+    """Return a workload's setting, with the given bounds instead of its own."""
+    bounds = workload.threshold
     setting = (
-        Setting("relative", asked.relative or 0.0)
-        if asked.absolute is None
-        else Setting("absolute", asked.absolute)
+        Setting("relative", bounds.relative or 0.0)
+        if bounds.absolute is None
+        else Setting("absolute", bounds.absolute)
     )
     return Setting(
         setting.measure,
@@ -49,17 +49,17 @@ def gather_comparison(
     span: tuple[float, float],
     settings: tuple[Setting, Setting],
 ) -> tuple[Line, ...]:
-    """Return what two settings report of the scans that end in a span [start, end).
+    """Return what each of two settings reports of the scans that end in a span [start, end).
 
     Args:
-        store: With the ledger.
-        workload: Whose scans.
-        service: Of one service; None of all.
+        store: Holds the ledger.
+        workload: Workload of the scans.
+        service: One service; None for all.
         span: Epoch seconds.
-        settings: The setting on the left, and that on the right.
+        settings: The left and the right setting.
 
     Raises:
-        InvalidMessage: a row that a version which is not known wrote.
+        InvalidMessage: an unknown version wrote a row.
         StoreUnavailable: the store did not answer.
     """
     return compare_settings(
@@ -77,30 +77,30 @@ def _candidates(
         (row["service"], row["time"]): int(row["series"])
         for row in store.rows(RowQuery("scans", service, *span, equal={"workload": workload}))
     }
-    found = []
+    candidates = []
     for step in AFTER:
         for row in store.rows(
             RowQuery("ledger", service, *span, columns=_COLUMNS, equal={"workload": workload, "step": step})
         ):
             entry = entry_from_row(row)
             series = scanned.get((row["service"], row["time"]), 0)
-            found.append(
+            candidates.append(
                 LedgerCandidate(
                     entry.id, row["service"], workload, entry.candidate, row["time"], series, row["step"]
                 )
             )
-    return found
+    return candidates
 
 
 def _answers(store: Store, service: str | None) -> list[Answer]:
     return [
         Answer(
-            one.reported.id,
-            one.reported.service,
-            SeriesKey(one.reported.metric_kind, one.reported.metric),
-            one.reported.change_time,
-            one.state,
-            one.cause,
+            answered.reported.id,
+            answered.reported.service,
+            SeriesKey(answered.reported.metric_kind, answered.reported.metric),
+            answered.reported.change_time,
+            answered.state,
+            answered.cause,
         )
-        for one in gather_answered(store, service)
+        for answered in gather_answered(store, service)
     ]

@@ -1,4 +1,4 @@
-"""Verdicts of people on events, and the causes that they confirmed, from which the ranking learns."""
+"""Verdicts of people on events, and the causes they confirmed, from which the ranking learns."""
 
 from __future__ import annotations
 
@@ -28,57 +28,63 @@ log = logging.getLogger(__name__)
 def gather_verdicts(store: Store, service: str | None = None, event: str = "") -> tuple[Verdict, ...]:
     """Return the latest verdict of each author and aspect, oldest first.
 
-    Of one service or of all; of one event or of all. ``pipeline.analysis.feedback.latest_verdicts`` gives
-    states.
+    None as the service and "" as the event select all. ``pipeline.analysis.feedback.latest_verdicts`` turns
+    verdicts into states.
     """
     equal = {"event": event} if event else {}
     return tuple(verdict_of_row(row) for row in store.rows(RowQuery("verdicts", service, equal=equal)))
 
 
 def states_before(store: Store, scan: Scan) -> dict[str, Verdict]:
-    """Return the states of a service's events by what was said before a scan ended.
+    """Return the states of a service's events by the verdicts given before a scan ended.
 
-    Of what an author said twice only the latest is kept: what a later verdict replaced is not known any more.
+    The store keeps only the latest verdict of an author: one that a later verdict replaced is lost.
     """
-    return latest_verdicts(one for one in gather_verdicts(store, scan.service) if one.time < scan.end)
+    return latest_verdicts(
+        verdict for verdict in gather_verdicts(store, scan.service) if verdict.time < scan.end
+    )
 
 
 def is_resolved_with_original(store: Store, scan: Scan, event: str, states: Mapping[str, Verdict]) -> bool:
-    """Return whether an event is a duplicate of one that was resolved since that was said."""
+    """Return whether an event is a duplicate whose original was resolved since that verdict."""
     original = original_of(event, states)
     if original == event:
         return False
-    said = states[event].time
+    verdict_time = states[event].time
     return bool(
         store.rows(
             RowQuery(
-                "updates", scan.service, said, scan.end, equal={"regression": original, "type": "resolved"}
+                "updates",
+                scan.service,
+                verdict_time,
+                scan.end,
+                equal={"regression": original, "type": "resolved"},
             )
         )
     )
 
 
 def gather_expected(store: Store, scan: Scan) -> list[Silence]:
-    """Return the expectations that verdicts make of a service's events."""
-    found = []
-    for event, said in states_before(store, scan).items():
-        if said.verdict != "expected":
+    """Return the expectations that follow from verdicts on a service's events."""
+    expectations = []
+    for event, verdict in states_before(store, scan).items():
+        if verdict.verdict != "expected":
             continue
         for row in store.rows(RowQuery("regressions", scan.service, equal={"id": event})):
             try:
-                one = expectation_of(said, open_regression(row, ()).candidate)
+                expectation = expectation_of(verdict, open_regression(row, ()).candidate)
             except InvalidMessage as error:
                 log.warning("event %s makes no expectation: it is unreadable: %s", event, error)
                 continue
-            found += [one] if one else []
-    return found
+            expectations += [expectation] if expectation else []
+    return expectations
 
 
 _Evidence = Mapping[str, Mapping[str, float]]
 
 
 class ConfirmedCauses:
-    """Gathers what people confirmed, of every service of the store; an event is read once."""
+    """Reader of the causes that people confirmed, of all services; reads every event once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -86,13 +92,16 @@ class ConfirmedCauses:
 
     def gather(self, scan: Scan) -> list[Confirmation]:
         """Return the confirmations made before a scan ended, oldest first."""
-        said = [one for one in gather_verdicts(self._store) if one.time < scan.end]
-        causes = sorted(confirmed_causes(said).values(), key=lambda one: (one.time, one.event))
-        kept = causes[-LearningConfig().most :]
+        verdicts = [verdict for verdict in gather_verdicts(self._store) if verdict.time < scan.end]
+        causes = sorted(
+            confirmed_causes(verdicts).values(), key=lambda verdict: (verdict.time, verdict.event)
+        )
+        latest = causes[-LearningConfig().most :]
         self._known = {
-            one.event: self._known.get(one.event) or self._evidence(one.service, one.event) for one in kept
+            verdict.event: self._known.get(verdict.event) or self._evidence(verdict.service, verdict.event)
+            for verdict in latest
         }
-        return [Confirmation(self._known[one.event], one.subject) for one in kept]
+        return [Confirmation(self._known[verdict.event], verdict.subject) for verdict in latest]
 
     def _evidence(self, service: str, event: str) -> _Evidence:
         rows = self._store.rows(RowQuery("regressions", service, equal={"id": event}))
@@ -100,8 +109,8 @@ class ConfirmedCauses:
 
 
 def evidence_of(event: Mapping[str, Any]) -> _Evidence:
-    """Return the evidence on each suspect of an event; empty of one that an earlier version wrote."""
+    """Return the evidence on each suspect of an event; empty if an earlier version wrote the event."""
     suspects = event.get("data", {}).get("root_causes") or ()
-    if not all("evidence" in one for one in suspects):
+    if not all("evidence" in suspect for suspect in suspects):
         return {}
-    return {one["change"]["id"]: one["evidence"] for one in suspects}
+    return {suspect["change"]["id"]: suspect["evidence"] for suspect in suspects}

@@ -1,4 +1,4 @@
-"""Dead letters as they stand on their topic, and the receipts that say which of them were replayed.
+"""Dead letters on their topic, and the receipts that note which of them were replayed.
 
 A receipt is a message of the same partition, with the header ``receipt``: ``claim`` before dead letters are
 sent, ``sent`` once they are on their topics, ``refused`` if the broker will never take them. Receipts come
@@ -44,13 +44,13 @@ _SETTLED = ("claimed", "replayed", "refused")
 
 @dataclass(frozen=True, slots=True)
 class ReceiptKey:
-    """Signs receipts on one topic, the broker's name; a receipt counts in the partition it was made for."""
+    """Key that signs receipts on one topic (broker's name); a receipt is valid in one partition only."""
 
     secret: bytes = field(repr=False)
     topic: str
 
     def signature(self, partition: int, kind: bytes, value: bytes) -> bytes:
-        """Return the header of a receipt that says who made it."""
+        """Return the header of a receipt that proves its origin."""
         where = f"{self.topic}/{partition}/".encode()
         return hmac.digest(self.secret, where + kind + b"/" + value, "sha256").hex().encode()
 
@@ -122,7 +122,7 @@ class Receipts:
     key: ReceiptKey | None = None
 
     def status(self, position: Position) -> Status:
-        """Return what became of a dead letter."""
+        """Return the status of a dead letter."""
         if position in self.sent:
             return "replayed"
         if position in self.refused:
@@ -134,18 +134,18 @@ class Receipts:
     def interrupted(self) -> dict[tuple[int, str], list[int]]:
         """Return the dead letters that were claimed and never noted as sent.
 
-        By partition and replay: their offsets, in the order of their numbers.
+        The offsets are by partition and replay, in the order of their numbers.
         """
-        found: dict[tuple[int, str], list[int]] = {}
+        offsets_by_replay: dict[tuple[int, str], list[int]] = {}
         for (partition, offset), claim in sorted(self.claims.items(), key=lambda item: item[1].number):
             if self.status((partition, offset)) == "claimed":
-                found.setdefault((partition, claim.replay), []).append(offset)
-        return found
+                offsets_by_replay.setdefault((partition, claim.replay), []).append(offset)
+        return offsets_by_replay
 
     def add(self, entry: Entry) -> bool:
-        """Take in a message if it is a receipt; False if it is a dead letter.
+        """Add a message if it is a receipt; return False if it is a dead letter.
 
-        Of several claims of a dead letter the first one holds.
+        Of several claims of a dead letter the first one is valid.
 
         Raises:
             ConfigError: it is a receipt that says nothing: nobody can know what was replayed.
@@ -179,7 +179,7 @@ class Receipts:
 
 
 def _offsets(entry: Entry) -> list[int]:
-    """Return the dead letters that a receipt speaks of, whoever wrote it; none if it cannot be read."""
+    """Return the dead letters that a receipt names, whoever wrote it; none if it cannot be read."""
     try:
         raw = orjson.loads(entry.value or b"")
         rows = raw["letters"] if "letters" in raw else [[offset] for offset in raw["offsets"]]
@@ -200,7 +200,7 @@ def outcome_value(replay: str, offsets: Iterable[int]) -> bytes:
 
 
 def dead_letter_of(entry: Entry) -> DeadLetter:
-    """Read a dead letter; whatever a header lacks is left empty, for nothing may be hidden by a bad one."""
+    """Read a dead letter; missing headers are left empty, so that a bad one hides no dead letter."""
     headers = {name: printable(value.decode(errors="replace")) for name, value in entry.headers}
     try:
         time = from_iso(headers.get("time", ""))
@@ -223,19 +223,21 @@ def dead_letter_of(entry: Entry) -> DeadLetter:
 
 
 def without_copies(dead_letters: Iterable[DeadLetter], receipts: Receipts) -> list[DeadLetter]:
-    """Return dead letters in order, and of those of one message in the log only one.
+    """Return dead letters in order, only one for each message in the log.
 
-    A worker that was killed before it committed has written some of them twice, and a replay of both would
-    count the message twice. The one that stays is the one that a receipt speaks of, or the first.
+    A worker that is killed before it commits writes some dead letters twice, and a replay of both would count
+    the message twice. The copy that a receipt names stays, or else the first one.
     """
-    kept: dict[tuple[object, ...], DeadLetter] = {}
-    for one in sorted(dead_letters, key=lambda dead_letter: dead_letter.position):
-        made_here = one.origin[1] < 0
-        message = (one.position,) if made_here else (one.topic, one.origin, one.digest)
-        known = kept.setdefault(message, one)
-        if _weight(receipts.status(known.position)) < _weight(receipts.status(one.position)):
-            kept[message] = one
-    return sorted(kept.values(), key=lambda dead_letter: dead_letter.position)
+    by_message: dict[tuple[object, ...], DeadLetter] = {}
+    for candidate in sorted(dead_letters, key=lambda dead_letter: dead_letter.position):
+        made_here = candidate.origin[1] < 0
+        message = (
+            (candidate.position,) if made_here else (candidate.topic, candidate.origin, candidate.digest)
+        )
+        chosen = by_message.setdefault(message, candidate)
+        if _weight(receipts.status(chosen.position)) < _weight(receipts.status(candidate.position)):
+            by_message[message] = candidate
+    return sorted(by_message.values(), key=lambda dead_letter: dead_letter.position)
 
 
 def _weight(status: Status) -> int:

@@ -1,8 +1,8 @@
 """Dead-letter limit: a stage stops when most of its sources send nothing usable.
 
-A flood of garbage from one sender must stop nothing, while a broken deploy, after which nothing can be used
-any more, must not drain a topic into the dead letters. So sources have votes, not messages: a source is the
-service that a message's key names, and it has one vote however much it sends.
+Garbage from one sender must not stop a stage, but a broken deployment, after which no message is usable,
+must not turn a whole topic into dead letters. So sources have votes, not messages: a source is the service
+that a message's key names, and has one vote however much it sends.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 MAX_KNOWN = 10_000
 MAX_STRANGERS = 1_000
-"""How many sources of each sort are remembered; those heard longest ago go first."""
+"""Most sources of each sort that are remembered; those heard longest ago are dropped first."""
 
 MAX_SOURCE = 200
 REMEMBERED = 4.0
-"""A source is forgotten after a silence of so many times ``after_s``."""
+"""Silence after which a source is forgotten, in multiples of ``after_s``."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitConfig:
-    """When a stage stops.
+    """Limits beyond which a stage stops.
 
     A source is bad once it has sent nothing usable for ``after_s``. The stage stops when more than
     ``share`` of the sources are bad, at least ``sources`` of them, with ``least`` refused messages.
@@ -33,7 +33,7 @@ class LimitConfig:
     sources: int = 3
 
     def within(self) -> LimitConfig:
-        """Return the limit for topics that only Smidgen writes: nobody else is there, so nobody waits."""
+        """Return the limit for topics that only Smidgen writes."""
         return LimitConfig(share=self.share, least=self.least, after_s=0.0, sources=1)
 
 
@@ -49,11 +49,11 @@ class _Source:
 
 
 class DeadLetterLimit:
-    """What the sources of one topic have sent, and whether that is reason enough to stop.
+    """The sources of one topic, with the decision whether they are reason to stop.
 
     Sources that have sent something usable to this process, and those in ``expected``, are known; all others
-    are strangers. Strangers vote only while nobody is known: else a sender could make up as many of them as
-    it likes.
+    are strangers. Strangers vote only while no source is known: otherwise a sender could invent any number
+    of them.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class DeadLetterLimit:
 
     @property
     def bad(self) -> int:
-        """How many sources with a vote are bad at present."""
+        """Number of sources with a vote that are bad at present."""
         return len(self._bad(self._voters(self._clock())))
 
     def note(self, usable: Iterable[bytes | None], refused: Iterable[bytes | None]) -> None:
-        """Note the keys of a batch: those of messages that can be used, and of those that cannot."""
+        """Note the keys of the usable and of the refused messages of a batch."""
         now = self._clock()
         good = {source_of(key) for key in usable}
         for source in good:
@@ -97,21 +97,21 @@ class DeadLetterLimit:
         return f"{len(bad)} of {len(voters)} sources ({few}) send nothing usable: {refused} messages refused"
 
     def _refuse(self, source: str, now: float) -> None:
-        known = source in self._known or source in self._expected
-        where = self._known if known else self._strangers
-        found = where.pop(source, None) or _Source(now)
-        found.last = now
-        found.bad_since = now if found.bad_since is None else found.bad_since
-        found.refused += 1
-        where[source] = found
+        is_known = source in self._known or source in self._expected
+        where = self._known if is_known else self._strangers
+        source_state = where.pop(source, None) or _Source(now)
+        source_state.last = now
+        source_state.bad_since = now if source_state.bad_since is None else source_state.bad_since
+        source_state.refused += 1
+        where[source] = source_state
 
     def _voters(self, now: float) -> dict[str, _Source]:
         forgotten = now - max(1.0, REMEMBERED * self._limit.after_s) if self._limit.after_s else float("-inf")
-        known = {name: source for name, source in self._known.items() if source.last >= forgotten}
+        heard = {name: source for name, source in self._known.items() if source.last >= forgotten}
         if self._limit.after_s and (self._known or self._expected):
-            return known
+            return heard
         strangers = {name: source for name, source in self._strangers.items() if source.last >= forgotten}
-        return {**strangers, **known}
+        return {**strangers, **heard}
 
     def _bad(self, voters: dict[str, _Source]) -> list[str]:
         return [
@@ -122,12 +122,12 @@ class DeadLetterLimit:
 
 
 def source_of(key: bytes | None) -> str:
-    """Return the service that a key names: what stands before its first slash, cut to a bound, printable."""
+    """Return the service that a key names: the text before its first slash, cut to a bound, printable."""
     return printable((key or b"").partition(b"/")[0][:MAX_SOURCE].decode(errors="replace"))
 
 
 def printable(text: str) -> str:
-    """Take out what could steer a terminal or break a line: the text quotes what anybody may have sent."""
+    """Remove control characters and line breaks from a text that quotes untrusted input."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

@@ -1,11 +1,11 @@
 """Replay of dead letters: each is sent to its topic exactly once, however often the replay is killed.
 
-Before some are sent, a claim on the dead-letters topic says which ones, under which replay and number,
-and from where on their topics they would be found; afterwards a receipt says that they are there. A replay
-first finishes what an earlier one has claimed without a receipt: it looks for what was sent, and sends the
-rest under the same numbers. Replay and number travel along as the id of the message, and aggregate counts
-two copies of one id once. So not even a copy that the client library makes, or one from a replay that had
-hung for minutes, is counted twice.
+Before dead letters are sent, a claim on their topic records which ones, the replay, their numbers in it, and
+the offsets from which they would be found on their target topics. Afterwards a receipt records that they are
+there. A replay first finishes claims of an earlier one without a receipt: it searches for the messages that
+were sent, and sends the rest under the same numbers. Replay and number are the id of the message, and
+aggregate counts two copies of one id once. So a copy made by the client library, or by a replay that hung
+for minutes, is not counted twice either.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from pipeline.worker.dlq.dead_letter import (
 from pipeline.worker.dlq.writer import REPLAY, REPLAYED_FROM, TOPIC
 
 GROUP = "dlq-replay"
-"""A consumer group whose one member is the replay at work; it commits nothing."""
+"""A consumer group whose only member is the running replay; it commits nothing."""
 
 MAX_DEAD_LETTERS = 200
 MAX_BYTES = 8 * 1024**2
@@ -64,7 +64,7 @@ SESSION_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Every dead letter that is kept, without its value and without copies, and what its receipts say."""
+    """All dead letters on the topic, without values and copies, and their receipts."""
 
     dead_letters: tuple[DeadLetter, ...]
     receipts: Receipts
@@ -72,7 +72,7 @@ class Survey:
 
 
 async def survey(broker: Broker, topics: Topics, secret: str | None = None) -> Survey:
-    """Read the whole dead-letters topic. With a secret only those receipts count that were signed with it.
+    """Read the whole dead-letters topic. With a secret, only receipts signed with it count.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
@@ -89,7 +89,7 @@ async def survey(broker: Broker, topics: Topics, secret: str | None = None) -> S
 
 
 def alone(broker: Broker, topics: Topics) -> AbstractAsyncContextManager[SoleMember]:
-    """Be the only replay at work; raises what ``sole_member`` does."""
+    """Be the only running replay; raises the errors of ``sole_member``."""
     taken = "another replay is at work"
     return sole_member(broker, [topics[TOPIC]], topics.group(GROUP), taken=taken, session_s=SESSION_S)
 
@@ -99,9 +99,9 @@ Batch = list[tuple[DeadLetter, bytes]]
 
 
 class Replay:
-    """One run of ``smidgen dlq replay``: ``name`` is its identity, random so that nobody can foretell it.
+    """One run of ``smidgen dlq replay``: ``name`` is its identity, random so that nobody can predict it.
 
-    ``progress`` is called with every batch: how many dead letters are on their topics again.
+    ``progress`` is called after every batch with the number of dead letters on their topics again.
     """
 
     def __init__(
@@ -126,10 +126,10 @@ class Replay:
         self._options = ProducerOptions(idempotent=idempotent)
 
     async def run(self, wanted: Iterable[DeadLetter]) -> int:
-        """Finish an interrupted replay, send what was not sent yet of these, and return how many.
+        """Finish an interrupted replay, send those of ``wanted`` that were not sent, return their number.
 
         Raises:
-            BrokerUnavailable: the broker does not answer; a further run goes on from here.
+            BrokerUnavailable: the broker does not answer; the next run continues from here.
             ConfigError: another replay has claimed dead letters meanwhile.
         """
         largest = largest_message_bytes(self._topics)
@@ -145,17 +145,17 @@ class Replay:
                 await self._producer.close()
 
     async def _finish(self) -> int:
-        """Bring to their topics what an earlier replay had claimed when it ended; return how many."""
+        """Send the dead letters that an earlier replay had claimed when it ended; return their number."""
         left = self._receipts.interrupted()
         claimed = {(partition, offset) for (partition, _), offsets in left.items() for offset in offsets}
-        kept = {
+        values = {
             dead_letter.position: (dead_letter, value) async for dead_letter, value in self._kept(claimed)
         }
         sent = 0
         for (partition, replay), offsets in left.items():
-            batch = [kept[partition, offset] for offset in offsets if (partition, offset) in kept]
-            there = await self._already_there(batch)
-            sent += await self._send(replay, batch, there)
+            batch = [values[partition, offset] for offset in offsets if (partition, offset) in values]
+            present = await self._already_there(batch)
+            sent += await self._send(replay, batch, present)
         return sent
 
     async def _kept(self, wanted: set[Position]) -> AsyncIterator[tuple[DeadLetter, bytes]]:
@@ -196,12 +196,12 @@ class Replay:
         await self._confirm(partition, offset, claims)
         return await self._send(self._name, batch, set())
 
-    async def _send(self, replay: str, batch: Batch, there: set[Position]) -> int:
-        """Send and note one batch that is claimed; return how many of it were sent."""
-        left = [(dead_letter, value) for dead_letter, value in batch if dead_letter.position not in there]
+    async def _send(self, replay: str, batch: Batch, present: set[Position]) -> int:
+        """Send and note one claimed batch; return the number of messages sent."""
+        left = [(dead_letter, value) for dead_letter, value in batch if dead_letter.position not in present]
         refused: set[Position] = set()
         try:
-            await self._publisher.publish_packets([self._packet(*each) for each in left], asyncio.Event())
+            await self._publisher.publish_packets([self._packet(*entry) for entry in left], asyncio.Event())
         except MessagesRefused as error:
             refused = {left[number][0].position for number in error.reasons}
         done = {dead_letter.position for dead_letter, _ in batch} - refused
@@ -217,7 +217,7 @@ class Replay:
         return len(left) - len(refused)
 
     async def _confirm(self, partition: int, last: int, claims: Mapping[int, Claim]) -> None:
-        """Read back to one's own claim: whoever stands first in the log has the dead letters.
+        """Read the topic up to the own claim: the first claim in the log has the dead letters.
 
         Raises:
             ConfigError: another replay has claimed some of them before.
@@ -232,7 +232,7 @@ class Replay:
                 raise ConfigError("another replay is at work: it has claimed the same dead letters")
 
     async def _already_there(self, batch: Batch) -> set[Position]:
-        """Return which of some claimed dead letters are on their topics although no receipt says so."""
+        """Return the claimed dead letters that are on their topics without a receipt."""
         wanted: dict[str, Position] = {}  # by the header that a replayed message has
         since: dict[TopicPartition, int] = {}
         for dead_letter, _ in batch:
@@ -240,16 +240,16 @@ class Replay:
             wanted[claim.identity] = dead_letter.position
             target = TopicPartition(self._topics[claim.topic].name, claim.partition)
             since[target] = min(since.get(target, claim.since), claim.since)
-        found = set()
+        present = set()
         for target, first in since.items():
             async for entry in self._reader.span(target, first, None):
                 identity = dict(entry.headers).get(REPLAY, b"").decode(errors="replace")
                 if identity in wanted:
-                    found.add(wanted[identity])
-        return found
+                    present.add(wanted[identity])
+        return present
 
     def _target(self, dead_letter: DeadLetter) -> TopicPartition:
-        """Return where a dead letter goes."""
+        """Return the topic and partition to which a dead letter is sent."""
         topic = self._logical[dead_letter.topic]
         packet = Packet(topic, dead_letter.key, b"", partition=dead_letter.origin[0])
         return TopicPartition(self._topics[topic].name, partition_of(packet, self._topics))
