@@ -34,9 +34,11 @@ class _FleetRequest:
 
 
 @loadgen.command()
-@takes(_FleetRequest)
-@settings_options("broker", "topics", "idempotent_producer", "log_level")
-def fleet(request: _FleetRequest, settings: Settings) -> None:
+@takes
+def fleet(
+    request: _FleetRequest,
+    settings: Settings = settings_options("broker", "topics", "idempotent_producer", "log_level"),
+) -> None:
     """Simulate services and write their data sets, or publish them.
 
     Presets: tiny, small, medium, large; steps, gradual, cost-shift, transients, cascade, seasonal, quiet,
@@ -89,17 +91,14 @@ def _simulate_service(
         console.print(f"{sent:,} messages published", markup=False, highlight=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _FiguresRequest:
-    out: Path = option(kind=FOLDER, help="Folder for the PNG files.")
-    seed: int = seed_option(help="Seed of the noise.")
-
-
 @loadgen.command()
-@takes(_FiguresRequest)
-def figures(request: _FiguresRequest) -> None:
+@takes
+def figures(
+    out: Path = option(kind=FOLDER, help="Folder for the PNG files."),
+    seed: int = seed_option(help="Seed of the noise."),
+) -> None:
     """Draw Figures 1, 8 and 9 of FBDetect's paper from its own parameters."""
     from loadgen.fleet.figures import draw_figures
 
-    for path in draw_figures(request.out, request.seed):
+    for path in draw_figures(out, seed):
         click.echo(path)

@@ -6,18 +6,20 @@ import csv
 import io
 import math
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from agents.commands.changes import until_stopped
-from agents.commands.options import agent_settings, checked_by, host_option, release_option, service_option
+from agents.commands.options import agent_settings, host_option, release_option, service_option
 from agents.publishing.broker import check_broker, connect, publish_once, quiet_client
 from agents.publishing.publisher import BackgroundPublisher
-from pipeline.commands.terminal import escape_controls
+from pipeline.commands.request import FILE, argument, option, takes
+from pipeline.commands.terminal import print_lines
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.files.values import duration_s_of, pairs
 from pipeline.model import Outgoing
@@ -52,80 +54,63 @@ def _lateness(text: str) -> float:
     return seconds
 
 
+@dataclass(frozen=True, slots=True)
+class _LogsRequest:
+    files: tuple[Path, ...] = argument(required=True, metavar="FILE...")
+    service: str = service_option
+    host: str | None = host_option
+    release: str = release_option
+    format_: str = option(
+        "auto",
+        metavar="FORMAT",
+        help="Format: auto, common, combined, json, w3c, nginx' log_format or Apache's LogFormat as "
+        "configured.",
+    )
+    keys: tuple[tuple[str, str], ...] = option(
+        flag="--key",
+        parse=pairs,
+        metavar="WHAT=KEY",
+        help="JSON key of time, request, method, target, status or duration. May be repeated.",
+    )
+    rules: tuple[tuple[str, str], ...] = option(
+        flag="--rule",
+        parse=pairs,
+        metavar="GLOB=TYPE",
+        help="Type of requests by method and path, such as 'GET /shop/*=shop'. May be repeated.",
+    )
+    most: int = option(100, flag="--types", least=1, most=1000, help="Most types of requests.")
+    period_s: float = option("30s", parse=duration_s_of, help="Length of a period.")
+    lateness_s: float = option(
+        "10s", parse=_lateness, help="With --follow: time after its end for which a period takes lines."
+    )
+    latency: bool = option(help="Publish response times too, as metrics that are judged.")
+    errors: bool = option(help="Publish the share of errors too, as metrics that are judged.")
+    table: Path | None = option(
+        kind=FILE,
+        metavar="FILE.csv",
+        help="Table to write the counts to, for `smidgen release requests`, instead of publishing them.",
+    )
+    follow: bool = option(help="Wait for lines that are written from now on, through rotation.")
+    state_file: Path | None = option(
+        flag="--state",
+        kind=FILE,
+        metavar="FILE",
+        help="File in which --follow keeps its position and open periods; without it a restart begins anew.",
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse options that exclude or miss each other."""
+        if self.follow and (len(self.files) > 1 or str(self.files[0]) == "-"):
+            raise click.UsageError("--follow: takes one file")
+        if self.follow and self.table:
+            raise click.UsageError("--follow and --table: choose one")
+        if self.state_file and not self.follow:
+            raise click.UsageError("--state is for --follow")
+
+
 @click.command(epilog=_EXAMPLES)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
-@service_option
-@host_option
-@release_option
-@click.option(
-    "--format",
-    "format_",
-    default="auto",
-    show_default=True,
-    metavar="FORMAT",
-    help="auto, common, combined, json, w3c, or nginx' log_format or Apache's LogFormat as configured.",
-)
-@click.option(
-    "--key",
-    "keys",
-    multiple=True,
-    callback=checked_by(pairs),
-    metavar="WHAT=KEY",
-    help="Of JSON: where time, request, method, target, status or duration stands. May be repeated.",
-)
-@click.option(
-    "--rule",
-    "rules",
-    multiple=True,
-    callback=checked_by(pairs),
-    metavar="GLOB=TYPE",
-    help="Type of requests by method and path, such as 'GET /shop/*=shop'. May be repeated.",
-)
-@click.option("--types", "most", type=click.IntRange(1, 1000), default=100, show_default=True)
-@click.option("--period", "period_s", default="30s", show_default=True, callback=checked_by(duration_s_of))
-@click.option(
-    "--lateness",
-    "lateness_s",
-    default="10s",
-    show_default=True,
-    callback=checked_by(_lateness),
-    help="With --follow: how long after its end a period takes lines.",
-)
-@click.option("--latency", is_flag=True, help="Publish response times too, as metrics that are judged.")
-@click.option("--errors", is_flag=True, help="Publish the share of errors too, as metrics that are judged.")
-@click.option(
-    "--table",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.csv",
-    help="Write the counts to a table instead, for `smidgen release requests`. No broker is asked.",
-)
-@click.option("--follow", is_flag=True, help="Wait for what is written from now on, through rotation.")
-@click.option(
-    "--state",
-    "state_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="File in which --follow keeps its position and open periods; without it a restart begins anew.",
-)
-@agent_settings
-def logs(
-    settings: Settings,
-    files: tuple[Path, ...],
-    service: str,
-    host: str | None,
-    release: str,
-    format_: str,
-    keys: tuple[tuple[str, str], ...],
-    rules: tuple[tuple[str, str], ...],
-    most: int,
-    period_s: float,
-    lateness_s: float,
-    latency: bool,
-    errors: bool,
-    table: Path | None,
-    follow: bool,
-    state_file: Path | None,
-) -> None:
+@takes
+def logs(request: _LogsRequest, settings: Settings = agent_settings) -> None:
     """Count the requests of access logs by type and period, and publish that.
 
     On the topic `requests` it is by release, for `smidgen worker releases`; as set-up metrics it explains
@@ -138,42 +123,38 @@ def logs(
     from agents.logs.log_follower import Counting
     from agents.logs.state_file import StateFile
 
-    if follow and (len(files) > 1 or str(files[0]) == "-"):
-        raise click.UsageError("--follow: takes one file")
-    if follow and table:
-        raise click.UsageError("--follow and --table: choose one")
-    if state_file and not follow:
-        raise click.UsageError("--state is for --follow")
-    if state_file:
-        check_outputs({"--state": state_file}, files)
-    if table:
-        check_outputs({"--table": table}, files)
+    if request.state_file:
+        check_outputs({"--state": request.state_file}, request.files)
+    if request.table:
+        check_outputs({"--table": request.table}, request.files)
     else:
         quiet_client(settings)
     options = TallyOptions(
-        service,
-        host or socket.gethostname(),
-        release,
-        period_s,
-        lateness_s if follow else None,
-        latency,
-        errors,
+        request.service,
+        request.host or socket.gethostname(),
+        request.release,
+        request.period_s,
+        request.lateness_s if request.follow else None,
+        request.latency,
+        request.errors,
     )
 
     def format_of(head: Sequence[str]) -> LineFormat:
-        return line_format(format_, first_line(head), dict(keys))
+        return line_format(request.format_, first_line(head), dict(request.keys))
 
-    counting = Counting(options, RequestTypes(rules, most), format_of)
-    if table:
-        tally = _write_table(files, table, counting)
-    elif follow:
+    counting = Counting(options, RequestTypes(request.rules, request.most), format_of)
+    if request.table:
+        tally = _write_table(request.files, request.table, counting)
+    elif request.follow:
         state = None
-        if state_file:
-            state = StateFile(state_file, service=service, log=files[0], period_s=period_s)
-        tally = _follow(files[0], settings, counting, state)
+        if request.state_file:
+            state = StateFile(
+                request.state_file, service=request.service, log=request.files[0], period_s=request.period_s
+            )
+        tally = _follow(request.files[0], settings, counting, state)
     else:
-        tally = _import(files, settings, counting)
-    click.echo(escape_controls(tally.summary()))
+        tally = _import(request.files, settings, counting)
+    print_lines([tally.summary()])
 
 
 def _check(tally: RequestTally, path: Path) -> None:
@@ -182,36 +163,33 @@ def _check(tally: RequestTally, path: Path) -> None:
         raise ConfigError(f"{path}: no line could be read ({tally.invalid:,}): is --format right?")
 
 
-def _import(files: Sequence[Path], settings: Settings, counting: Counting) -> RequestTally:
-    """Publish the requests of all files together."""
+def _read(files: Sequence[Path], counting: Counting) -> Iterator[RequestTally]:
+    """Yield the tally of all files after each part of them."""
     from agents.logs.log_file import read_log
 
     tally: RequestTally | None = None
-    messages: list[Outgoing] = []
     for path in files:
         for lines in read_log(path):
             tally = tally or counting.begin(lines)
             tally.add(lines)
-            messages += tally.close()
+            yield tally
     if tally is None:
         raise ConfigError(f"{files[0]}: is empty")
     _check(tally, files[0])
+
+
+def _import(files: Sequence[Path], settings: Settings, counting: Counting) -> RequestTally:
+    """Publish the requests of all files together."""
+    messages: list[Outgoing] = []
+    for tally in _read(files, counting):
+        messages += tally.close()
     publish_once([*messages, *tally.finish()], settings, settings.read_topics())
     return tally
 
 
 def _write_table(files: Sequence[Path], path: Path, counting: Counting) -> RequestTally:
     """Write the counts of files by period and type as CSV."""
-    from agents.logs.log_file import read_log
-
-    tally: RequestTally | None = None
-    for file in files:
-        for lines in read_log(file):
-            tally = tally or counting.begin(lines)
-            tally.add(lines)
-    if tally is None:
-        raise ConfigError(f"{files[0]}: is empty")
-    _check(tally, files[0])
+    *_, tally = _read(files, counting)
     columns = tally.table()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

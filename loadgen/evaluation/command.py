@@ -19,7 +19,7 @@ from loadgen.evaluation.scoring import score as score_events
 from loadgen.evaluation.sweep import Curve, ledger_curves
 from loadgen.terminal import progress
 from pipeline.backtest.files import dataset_files
-from pipeline.commands.options import Duration
+from pipeline.commands.kinds import Duration
 from pipeline.commands.request import FILE, argument, json_option, option, takes
 from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
@@ -39,60 +39,55 @@ def _tolerance_option() -> Any:
     return option(kind=Duration(), metavar="DURATION", help=about)
 
 
-@dataclass(frozen=True, slots=True)
-class _ScoreRequest:
-    truth: Path = option(kind=FILE, help="Truth file (JSON lines).")
-    events: Path = option(kind=FILE, help="Events file (JSON lines of CloudEvents).")
+@click.command()
+@takes
+def score(
+    truth: Path = option(kind=FILE, help="Truth file (JSON lines)."),
+    events: Path = option(kind=FILE, help="Events file (JSON lines of CloudEvents)."),
     funnel: Path | None = option(
         kind=FILE, help="The run's funnel: gives the false-positive rate and Table 5."
-    )
-    ledger: Path | None = option(kind=FILE, help="The run's ledger: gives ROC curves; needs --funnel.")
+    ),
+    ledger: Path | None = option(kind=FILE, help="The run's ledger: gives ROC curves; needs --funnel."),
     sweep: Path | None = option(
         metavar="DIR",
         help="Run the dataset DIR again with several thresholds of the one --workload, for a ROC curve.",
-    )
-    workloads: tuple[str, ...] = _workload_option()
-    tolerance: float | None = _tolerance_option()
-    as_json: bool = json_option()
-    html: Path | None = option(kind=FILE, metavar="OUT.html", help="Write a self-contained page.")
-
-
-@click.command()
-@takes(_ScoreRequest)
-def score(request: _ScoreRequest) -> None:
+    ),
+    workloads: tuple[str, ...] = _workload_option(),
+    tolerance: float | None = _tolerance_option(),
+    as_json: bool = json_option(),
+    html: Path | None = option(kind=FILE, metavar="OUT.html", help="Write a self-contained page."),
+) -> None:
     """Hold reported events against a known truth: precision, recall, delay, grouping, root causes, funnel.
 
     docs/scoring.md defines every figure.
     """
-    if request.ledger and not request.funnel:
+    if ledger and not funnel:
         raise click.UsageError("--ledger needs --funnel: curves are per scanned series")
-    chosen = load_workloads(request.workloads)
-    if request.sweep and len(chosen) != 1:
+    chosen = load_workloads(workloads)
+    if sweep and len(chosen) != 1:
         raise click.UsageError("--sweep needs exactly one --workload, whose threshold it changes")
-    check_outputs({"--html": request.html}, [request.truth, request.events, request.funnel, request.ledger])
-    rows, reported = read_truth(request.truth), read_events(request.events).events
-    tolerances = choose_tolerances(reported, chosen, request.tolerance)
+    check_outputs({"--html": html}, [truth, events, funnel, ledger])
+    rows, reported = read_truth(truth), read_events(events).events
+    tolerances = choose_tolerances(reported, chosen, tolerance)
     if chosen and len(reached := in_reach(rows, chosen)) < len(rows):
         click.echo(
             f"left out: {len(rows) - len(reached)} rows of series that no --workload looks at", err=True
         )
         rows = reached
-    counted = read_funnel(request.funnel) if request.funnel else None
+    counted = read_funnel(funnel) if funnel else None
     figures = score_events(rows, reported, tolerances=tolerances, funnel=counted)
     curves = (
-        ledger_curves(
-            rows, reported, read_ledger(request.ledger), scanned=counted.series, tolerances=tolerances
-        )
-        if request.ledger and counted
+        ledger_curves(rows, reported, read_ledger(ledger), scanned=counted.series, tolerances=tolerances)
+        if ledger and counted
         else ()
     )
     _show(
         figures,
         curves,
-        _swept(request.sweep, chosen[0], rows) if request.sweep else None,
-        str(request.events),
-        request.html,
-        request.as_json,
+        _swept(sweep, chosen[0], rows) if sweep else None,
+        str(events),
+        html,
+        as_json,
     )
 
 
@@ -110,7 +105,7 @@ class _CompareRequest:
 
 
 @click.command()
-@takes(_CompareRequest)
+@takes
 def compare(request: _CompareRequest) -> int:
     """Compare the events of two runs A and B over the same data; exit 1 if they differ.
 

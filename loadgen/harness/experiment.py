@@ -22,8 +22,8 @@ from typing import Any, Generic, TypeVar
 import click
 
 from loadgen.terminal import progress
-from pipeline.commands.request import takes
-from pipeline.commands.tables import Column, as_json, print_json, print_markdown, print_table
+from pipeline.commands.request import json_option, takes
+from pipeline.commands.tables import Column, print_json_lines, print_markdown, print_table
 
 Advance = Callable[[], None]
 """Called after each part of an experiment."""
@@ -61,7 +61,7 @@ class Experiment(Generic[Row]):
                     rows.append(row)
                     yield row
 
-        show = _print_objects if as_json else self.show
+        show = print_json_lines if as_json else self.show
         show(stream() if self.streamed else list(stream()))
         return 0 if all(map(self.passed, rows)) else 1
 
@@ -78,14 +78,12 @@ def bench(
     """
 
     def decorate(declare: Callable[[Asked], Experiment[Any]]) -> click.Command:
-        @click.command(cls=cls)
-        @takes(request)
-        @click.option("--json", "as_json", is_flag=True, help=f"Print {json}.")
-        @functools.wraps(declare)
-        def command(asked: Asked, *, as_json: bool) -> int:
+        def command(asked: Asked, as_json: bool = json_option(help=f"Print {json}.")) -> int:
             return declare(asked).run(declare.__name__.replace("_", "-"), as_json=as_json)
 
-        return command
+        command.__name__, command.__doc__ = declare.__name__, declare.__doc__
+        command.__annotations__ = {"asked": request, "as_json": bool}
+        return click.command(cls=cls)(takes(command))
 
     return decorate
 
@@ -122,9 +120,9 @@ def table(
     return show
 
 
-def terminal_table(columns: Sequence[Column[Row]], **options: Any) -> Callable[[Iterable[Row]], None]:
-    """Return a function that prints a table with a frame; ``options`` are those of rich's class."""
-    return functools.partial(print_table, columns, **options)
+def terminal_table(columns: Sequence[Column[Row]], title: str = "") -> Callable[[Iterable[Row]], None]:
+    """Return a function that prints a table for a terminal."""
+    return functools.partial(print_table, columns, title=title)
 
 
 def lines(line_of: Callable[[Row], str]) -> Callable[[Iterable[Row]], None]:
@@ -135,8 +133,3 @@ def lines(line_of: Callable[[Row], str]) -> Callable[[Iterable[Row]], None]:
             click.echo(line_of(row))
 
     return show
-
-
-def _print_objects(rows: Iterable[Any]) -> None:
-    for row in rows:
-        print_json(as_json(row))

@@ -9,18 +9,19 @@ from pathlib import Path
 
 import click
 
+from pipeline.commands.request import FOLDER, option, takes
 from pipeline.embedded.stack import EmbeddedStack
 
 _CHECK_S = 0.5
 
 
 @click.command()
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder that keeps the store's tables; without it they go with the process.",
-)
-def embedded(data: Path | None) -> int:
+@takes
+def embedded(
+    data: Path | None = option(
+        kind=FOLDER, help="Folder that keeps the store's tables; without it they go with the process."
+    ),
+) -> int:
     """Run a broker and a store on loopback until Ctrl-C.
 
     The first line printed is JSON with both addresses, for --broker and --store. The broker keeps everything

@@ -14,7 +14,9 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.commands.options import Duration, settings_options
+from pipeline.commands.kinds import Duration
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import json_option, option, takes
 from pipeline.commands.terminal import escape_controls, escape_line
 from pipeline.commands.waiting import say_what_is_waited_for
 from pipeline.kafka import Broker, Entry, read_topic
@@ -32,21 +34,17 @@ def events() -> None:
 
 
 @events.command()
-@click.option("--service", metavar="S", help="Only this service.")
-@click.option("--json", "as_json", is_flag=True, help="One CloudEvent a line.")
-@click.option("--from-start", is_flag=True, help="Begin with the oldest event that is kept.")
-@click.option("--follow/--no-follow", default=True, help="Wait for more, or end with the newest one.")
-@click.option("--count", type=click.IntRange(min=1), help="End after so many; exit 1 if there are fewer.")
-@click.option("--timeout", type=Duration(), help="End after this time.")
-@settings_options("broker", "store", "topics", "workloads")
+@takes
 def tail(
-    settings: Settings,
-    service: str | None,
-    as_json: bool,
-    from_start: bool,
-    follow: bool,
-    count: int | None,
-    timeout: float | None,
+    service: str | None = option(metavar="S", help="Only this service."),
+    as_json: bool = json_option(help="One CloudEvent a line."),
+    from_start: bool = option(help="Begin with the oldest event that is kept."),
+    follow: bool = option(
+        True, flag="--follow/--no-follow", help="Wait for more, or end with the newest one."
+    ),
+    count: int | None = option(least=1, help="End after so many; exit 1 if there are fewer."),
+    timeout: float | None = option(kind=Duration(), help="End after this time."),
+    settings: Settings = settings_options("broker", "store", "topics", "workloads"),
 ) -> int:
     """Print events as they come, from now on or (--from-start, --no-follow) from the oldest.
 

@@ -19,7 +19,9 @@ from rich.console import Console
 from rich.text import Text
 
 from pipeline.backtest.files import dataset_files
-from pipeline.commands.options import Ago, Moment, settings_options
+from pipeline.commands.kinds import Ago, Moment
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import FILE, argument, json_option, option, takes
 from pipeline.commands.terminal import escape_line
 from pipeline.files.listing import listed
 from pipeline.files.outputs import check_outputs, write_output
@@ -69,45 +71,28 @@ class _Seen:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("candidate_id", metavar="[ID]", default="")
-@click.option("--service", metavar="S", help="List the ledger's lines of this service.")
-@click.option("--metric", metavar="M", help="List those of this series.")
-@click.option("--since", type=Moment(), help="List scans since then: 2d, or an ISO 8601 time.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most lines listed.")
-@click.option(
-    "--ledger",
-    "ledgers",
-    multiple=True,
-    type=_FILE,
-    metavar="FILE",
-    help="Read a backtest's ledger or events file instead of the store; may be repeated.",
-)
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    metavar="DIR|FILE",
-    help="What was backtested: draws the series.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=_OUT,
-    metavar="OUT.html",
-    help="Write a page that draws the series with its SAX letters, trend and season.",
-)
-@click.option("--json", "as_json", is_flag=True, help="One line of the ledger a line.")
-@settings_options("store", "workloads")
+@takes
 def why(
-    settings: Settings,
-    candidate_id: str,
-    service: str | None,
-    metric: str | None,
-    since: float | None,
-    limit: int,
-    ledgers: tuple[Path, ...],
-    data: Path | None,
-    output: Path | None,
-    as_json: bool,
+    candidate_id: str = argument(default="", metavar="[ID]"),
+    service: str | None = option(metavar="S", help="List the ledger's lines of this service."),
+    metric: str | None = option(metavar="M", help="List those of this series."),
+    since: float | None = option(kind=Moment(), help="List scans since then: 2d, or an ISO 8601 time."),
+    limit: int = option(50, least=1, help="Most lines listed."),
+    ledgers: tuple[Path, ...] = option(
+        flag="--ledger",
+        kind=FILE,
+        metavar="FILE",
+        help="Read a backtest's ledger or events file instead of the store; may be repeated.",
+    ),
+    data: Path | None = option(metavar="DIR|FILE", help="What was backtested: draws the series."),
+    output: Path | None = option(
+        flag="-o/--output",
+        kind=FILE,
+        metavar="OUT.html",
+        help="Write a page that draws the series with its SAX letters, trend and season.",
+    ),
+    as_json: bool = json_option(help="One line of the ledger a line."),
+    settings: Settings = settings_options("store", "workloads"),
 ) -> None:
     """Explain the reported or dropped candidate ID; without ID, list what the ledger has.
 
@@ -124,9 +109,20 @@ def why(
             raise click.UsageError("give either ID, or --service, --metric and --since")
         if not _ID.fullmatch(candidate_id):
             raise ConfigError(f"{candidate_id!r} is no id: at least six digits of 0-9 and a-f")
-        read = [*ledgers, *([data, *dataset_files(data)] if data else ()), *map(Path, settings.workloads)]
+        read = [
+            *ledgers,
+            *([data, *dataset_files(data)] if data else ()),
+            *map(Path, settings.workloads),
+        ]
         check_outputs({"-o": output}, read)
-        _explain(candidate_id, settings, ledgers, data, output, as_json=as_json)
+        _explain(
+            candidate_id,
+            settings,
+            ledgers,
+            data,
+            output,
+            as_json=as_json,
+        )
         return
     if output:
         raise click.UsageError("-o needs an ID")

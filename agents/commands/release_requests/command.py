@@ -16,11 +16,11 @@ from rich.text import Text
 
 from agents.commands.release_requests.forests import Forests
 from agents.commands.release_requests.mixed_models import MixedModels, shown_type, too_few
-from agents.commands.release_requests.suspects import Finder, source_options
+from agents.commands.release_requests.suspects import Finder, SourceRequest
 from agents.commands.release_requests.tables import RequestTable, build_releases, slower_types
 from pipeline.analysis.published.liao2021.baseline import SlowerType
 from pipeline.backtest.seriesfile import read_series
-from pipeline.commands.options import FiniteRange
+from pipeline.commands.request import argument, json_option, option, takes
 from pipeline.commands.terminal import escape_controls, print_note, table_console
 from pipeline.releases.requests import (
     BASE,
@@ -55,59 +55,37 @@ Examples:
 
 
 @click.command(name="requests", epilog=_EXAMPLES)
-@click.argument("old", type=click.Path(path_type=Path))
-@click.argument("new", type=click.Path(path_type=Path))
-@click.option(
-    "--metrics",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Series of the metrics, such as CPU over time, in any format that `smidgen detect` reads.",
-)
-@click.option(
-    "--metric",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Which series are metrics (default: all of --metrics). May be repeated.",
-)
-@click.option(
-    "--alpha",
-    type=FiniteRange(min=0, min_open=True, max=0.5),
-    default=CompareConfig().alpha,
-    show_default=True,
-    help="Chance that equal releases count as different.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the bootstrap.")
-@click.option(
-    "--baseline",
-    is_flag=True,
-    help="Beside it, which types take longer to answer, by Mann and Whitney's test and Cliff's delta.",
-)
-@click.option(
-    "--mixed",
-    is_flag=True,
-    help="Beside it, a mixed linear model, which decides where there are too few periods for costs.",
-)
-@click.option(
-    "--forest",
-    is_flag=True,
-    help="Beside it, random forests of both releases and what their errors come with (Liao et al.); up to a "
-    "minute for each metric.",
-)
-@source_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@takes
 def compare_requests(
-    old: Path,
-    new: Path,
-    metrics: Path | None,
-    names: tuple[str, ...],
-    alpha: float,
-    seed: int,
-    baseline: bool,
-    mixed: bool,
-    forest: bool,
-    finder: Finder | None,
-    as_json: bool,
+    old: Path = argument(),
+    new: Path = argument(),
+    metrics: Path | None = option(
+        metavar="FILE",
+        help="Series of the metrics, such as CPU over time, in any format that `smidgen detect` reads.",
+    ),
+    names: tuple[str, ...] = option(
+        flag="--metric",
+        metavar="NAME",
+        help="Which series are metrics (default: all of --metrics). May be repeated.",
+    ),
+    alpha: float = option(
+        CompareConfig().alpha, above=0, most=0.5, help="Chance that equal releases count as different."
+    ),
+    seed: int = option(0, least=0, help="Of the bootstrap."),
+    baseline: bool = option(
+        help="Beside it, which types take longer to answer, by Mann and Whitney's test and Cliff's delta."
+    ),
+    mixed: bool = option(
+        help="Beside it, a mixed linear model, which decides where there are too few periods for costs."
+    ),
+    forest: bool = option(
+        help="Beside it, random forests of both releases and what their errors come with (Liao et al.); "
+        "up to a "
+        "minute for each metric."
+    ),
+    *,
+    source: SourceRequest,
+    as_json: bool = json_option(),
 ) -> int:
     """Say whether requests cost more in the NEW release than in the OLD one, and which.
 
@@ -137,7 +115,9 @@ def compare_requests(
     config = CompareConfig(alpha, seed)
     models = MixedModels.of(releases, config) if mixed else None
     forests = Forests.of(releases, alpha, seed) if forest else None
-    compared = _Compared(releases, compare_releases(releases, config), models, forests, alpha, finder)
+    compared = _Compared(
+        releases, compare_releases(releases, config), models, forests, alpha, source.finder()
+    )
     if as_json:
         beside = {"response_times": [asdict(type_) for type_ in slower]} if baseline else {}
         result = {"state": compared.state, "metrics": compared.to_json(), **beside}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from rich.box import SIMPLE
 from rich.table import Column, Table
 from rich.text import Text
 
+from pipeline.commands.request import EXISTING_FILE, option
 from pipeline.commands.terminal import escape_controls, print_note, table_console
 from pipeline.model.clock import to_iso
 from pipeline.releases.requests import BASE, EVERY, CostChange, spelt
@@ -66,45 +67,38 @@ class Finder:
                 _show(spelt(change.type), finding, self.commits)
 
 
-def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that name source; the command gets their Finder as ``finder``, None without them."""
+@dataclass(frozen=True, slots=True)
+class SourceRequest:
+    """Options that name the source of the new release."""
 
-    @click.option(
-        "--repo", type=click.Path(path_type=Path), metavar="DIR", help="Git repository of the service."
+    repo: Path | None = option(metavar="DIR", help="Git repository of the service.")
+    revisions: str | None = option(
+        flag="--range", metavar="A..B", help="Commits of the new release: all after A up to B."
     )
-    @click.option(
-        "--range", "revisions", metavar="A..B", help="Commits of the new release: all after A up to B."
-    )
-    @click.option(
-        "--source-root",
-        "roots",
-        multiple=True,
+    roots: tuple[str, ...] = option(
+        flag="--source-root",
         metavar="DIR",
         help="Folder in the repository that modules are named from. May be repeated.",
     )
-    @click.option(
-        "--profile",
-        type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    profile: Path | None = option(
+        kind=EXISTING_FILE,
         metavar="FILE",
         help="A profile of production: its stacks show calls that source does not.",
     )
-    @functools.wraps(command)
-    def with_finder(
-        *args: Any,
-        repo: Path | None,
-        revisions: str | None,
-        roots: tuple[str, ...],
-        profile: Path | None,
-        **options: Any,
-    ) -> Any:
-        if (repo is None) != (revisions is None):
-            raise click.UsageError("--repo and --range go together")
-        if repo is None and (roots or profile):
-            raise click.UsageError("--source-root and --profile need --repo and --range")
-        finder = Finder(repo, revisions, roots, profile) if repo and revisions else None
-        return command(*args, finder=finder, **options)
 
-    return with_finder
+    def finder(self) -> Finder | None:
+        """Return what finds suspects in the source; None without source.
+
+        Raises:
+            UsageError: an option lacks another one.
+        """
+        if (self.repo is None) != (self.revisions is None):
+            raise click.UsageError("--repo and --range go together")
+        if self.repo and self.revisions:
+            return Finder(self.repo, self.revisions, self.roots, self.profile)
+        if self.roots or self.profile:
+            raise click.UsageError("--source-root and --profile need --repo and --range")
+        return None
 
 
 def _to_json(finding: RequestFinding) -> dict[str, Any]:

@@ -8,13 +8,16 @@ from pathlib import Path
 import click
 
 from agents.commands.replay.options import notes, rules_option
+from pipeline.commands.request import argument, json_option, takes
 
 
 @click.command()
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@rules_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def show(path: Path, rules: tuple[tuple[str, str], ...], as_json: bool) -> None:
+@takes
+def show(
+    path: Path = argument(metavar="FILE"),
+    rules: tuple[tuple[str, str], ...] = rules_option,
+    as_json: bool = json_option(),
+) -> None:
     """Show the endpoints of a recording with their shares and rates, and its sessions.
 
     Shares and rates are those of the traffic that was sampled: a request counts for as many as it stands for.

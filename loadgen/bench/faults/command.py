@@ -13,7 +13,7 @@ from loadgen.bench.faults.brokers import BrokerKind
 from loadgen.bench.shutdown import ended_in_order
 from loadgen.harness import Experiment, bench, lines
 from loadgen.terminal import share_progress
-from pipeline.commands.options import Duration
+from pipeline.commands.kinds import Duration
 from pipeline.commands.request import FOLDER, option, seed_option
 from pipeline.model.errors import ConfigError
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@takes(LabRequest)
+@takes
 def lab(request: LabRequest) -> int:
     """Judge three commits of the demo's shop before their release, again and again.
 

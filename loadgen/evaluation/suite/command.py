@@ -64,7 +64,7 @@ class _AccuracyRequest:
 
 
 @click.command()
-@takes(_AccuracyRequest)
+@takes
 @click.pass_context
 def accuracy(context: click.Context, request: _AccuracyRequest) -> int:
     """Measure accuracy on simulated fleets: scenarios × seeds, simulated, backtested and scored.
