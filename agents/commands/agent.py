@@ -27,8 +27,7 @@ from agents.publishing.broker import publish_once, quiet_client
 from agents.sampling.agent import DEFAULT_HZ, Plan, run_agent, with_change
 from agents.sampling.kernels import AUTO, CALL_GRAPHS, CallGraph, kernel_names
 from agents.source.changes import Repository, read_change
-from pipeline.commands.kinds import Moment
-from pipeline.commands.request import argument, option, takes
+from pipeline.commands.request import Moment, argument, option, takes
 from pipeline.commands.terminal import print_lines
 from pipeline.files.outputs import check_outputs, replacing
 from pipeline.files.values import duration_s_of
@@ -173,7 +172,6 @@ class _ImportRequest:
     labels: dict[str, str] = labels_option
     start: float | None = option(
         kind=Moment(duration=None),
-        metavar="TIME",
         help="Time at which sampling began, ISO 8601 or epoch seconds; several files follow one another. "
         "By default each file ended when it was last written.",
     )

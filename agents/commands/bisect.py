@@ -16,8 +16,7 @@ from rich.status import Status
 from rich.text import Text
 
 from pipeline.backtest.seriesfile.content import read_content
-from pipeline.commands.kinds import Duration
-from pipeline.commands.request import argument, json_option, option, takes
+from pipeline.commands.request import Duration, argument, json_option, option, takes
 from pipeline.commands.tables import Column, print_json, print_table
 from pipeline.commands.terminal import print_lines, print_note
 from pipeline.model.errors import ConfigError
@@ -55,7 +54,6 @@ class _BisectRequest:
         help="Read the exit code of --run instead: 0 is good, 125 skips the commit, 1 to 127 is bad."
     )
     results: Path | None = option(
-        metavar="FILE",
         help="Read the file that --run leaves instead, in a format of smidgen benchmarks watch FILE.",
     )
     benchmark: str | None = option(metavar="NAME", help="Benchmark to read, of several in --results.")
@@ -70,13 +68,12 @@ class _BisectRequest:
     build_timeout: float = option("1h", kind=Duration(), help="Longest build.")
     run_timeout: float = option("10m", kind=Duration(), help="Longest run.")
     suspects: Path | None = option(
-        metavar="FILE",
         help="JSON of an event, a change of benchmarks watch, or a list: these commits are likelier.",
     )
     event: str | None = option(metavar="ID", help="Regression in the store whose suspects are likelier.")
     store: str | None = option(metavar="DSN", help="Store of --event (SMIDGEN_STORE).")
     state: Path | None = option(
-        metavar="FILE", help="File that keeps every measurement; another call with the same file goes on."
+        help="File that keeps every measurement; another call with the same file goes on."
     )
 
     def __post_init__(self) -> None:

@@ -25,8 +25,7 @@ from agents.source.changes import (
     describe_commit,
     follow,
 )
-from pipeline.commands.kinds import Moment
-from pipeline.commands.request import FILE, json_option, option, takes
+from pipeline.commands.request import FILE, Moment, json_option, option, takes
 from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import print_lines, print_note, progress_lines
 from pipeline.files.values import duration_s_of
@@ -54,7 +53,7 @@ To look at a change without publishing it:
 
 @dataclass(frozen=True, slots=True)
 class _ChangesRequest:
-    repo: Path = option(".", help="Git repository of the service.")
+    repo: Path = option(".", metavar="DIR", help="Git repository of the service.")
     service: str = service_option
     rev: str | None = option(metavar="REV", help="Commit that was deployed (default: HEAD).")
     revisions: str | None = option(
@@ -74,7 +73,6 @@ class _ChangesRequest:
         "now",
         flag="--time/--deployed-at",
         kind=Moment(duration=None, words=("now", "commit")),
-        metavar="TIME",
         help="Time of the deployment: now, commit (when it was committed or tagged), ISO 8601 or epoch "
         "seconds.",
     )
@@ -93,8 +91,7 @@ class _ChangesRequest:
         flag="--gate-reader",
         parse=reader_names,
         metavar="NAME",
-        help="Function that reads a gate, such as conf.get, besides those of common flag clients. May be "
-        "repeated.",
+        help="Function that reads a gate, such as conf.get, besides those of common flag clients.",
     )
     routes: bool = option(
         help="Read the routes of the web application too, and send the distance of each commit to them."

@@ -36,10 +36,8 @@ Examples:
 class _FlipsRequest:
     file: Path = argument(FILE)
     service: str = option(parse=service_name, metavar="S", help="Service that reads the gates.")
-    before: Path | None = option(kind=FILE, metavar="FILE", help="File of flags to compare with.")
-    state: Path | None = option(
-        kind=FILE, metavar="FILE", help="File that remembers the flags from one time to the next."
-    )
+    before: Path | None = option(kind=FILE, help="File of flags to compare with.")
+    state: Path | None = option(kind=FILE, help="File that remembers the flags from one time to the next.")
     interval_s: float | None = option(
         flag="--follow",
         parse=duration_s_of,

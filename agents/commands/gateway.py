@@ -52,21 +52,18 @@ def gateway(
         help="Address to listen on for gRPC: OTLP profiles and Parca's WriteRaw (needs grpcio).",
     ),
     rules_file: Path | None = option(
-        flag="--rules", metavar="FILE", help="YAML file: clients, names of labels, rates (docs/gateway.md)."
+        flag="--rules", help="YAML file: clients, names of labels, rates (docs/gateway.md)."
     ),
     targets_file: Path | None = option(
         flag="--scrape",
-        metavar="FILE",
         help="YAML file of services whose profiles or metrics are fetched; read again on SIGHUP.",
     ),
     agents_file: Path | None = option(
         flag="--agents",
-        metavar="FILE",
         help="YAML file of rules for host agents (smidgen agent host --rules URL); read again on SIGHUP.",
     ),
     metrics_file: Path | None = option(
         flag="--metrics",
-        metavar="FILE",
         help="YAML file of the service-level metrics that are taken (docs/metrics.md).",
     ),
     buffer_bytes: int = option(

@@ -70,13 +70,13 @@ class _LogsRequest:
         flag="--key",
         parse=pairs,
         metavar="WHAT=KEY",
-        help="JSON key of time, request, method, target, status or duration. May be repeated.",
+        help="JSON key of time, request, method, target, status or duration.",
     )
     rules: tuple[tuple[str, str], ...] = option(
         flag="--rule",
         parse=pairs,
         metavar="GLOB=TYPE",
-        help="Type of requests by method and path, such as 'GET /shop/*=shop'. May be repeated.",
+        help="Type of requests by method and path, such as 'GET /shop/*=shop'.",
     )
     most: int = option(100, flag="--types", least=1, most=1000, help="Most types of requests.")
     period_s: float = option("30s", parse=duration_s_of, help="Length of a period.")
@@ -94,7 +94,6 @@ class _LogsRequest:
     state_file: Path | None = option(
         flag="--state",
         kind=FILE,
-        metavar="FILE",
         help="File in which --follow keeps its position and open periods; without it a restart begins anew.",
     )
 

@@ -58,12 +58,12 @@ labels_option = option(
     multiple=True,
     parse=_labels,
     metavar="KEY=VALUE",
-    help="Label of the host. May be repeated.",
+    help="Label of the host.",
 )
 roots_option = option(
     flag="--source-root",
     metavar="DIR",
     help="Folder in the repository that modules are named from (default: the folder above the "
-    "outermost package). May be repeated.",
+    "outermost package).",
 )
 agent_settings = settings_options("broker", "topics", "idempotent_producer", "log_level")

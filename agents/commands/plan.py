@@ -11,9 +11,8 @@ import click
 
 from agents.sampling.rates.policy import GCPU, NOISE, SERIES, RateCase, enough_hz, look_at, threshold_of
 from pipeline.analysis.detect.detectable import Look, detectable_size, time_to_detect
-from pipeline.commands.kinds import FiniteRange
 from pipeline.commands.options import settings_options
-from pipeline.commands.request import json_option, option, takes
+from pipeline.commands.request import FiniteRange, json_option, option, takes
 from pipeline.commands.tables import Column, print_json, print_table
 from pipeline.files.values import share_of
 from pipeline.model.errors import ConfigError
@@ -45,11 +44,7 @@ class _Outlook:
 @takes
 def plan(
     hosts: int = option(least=1, help="Hosts of the service."),
-    cpus: float = option(
-        1.0,
-        above=0,
-        help="Processors that the service keeps busy on a host, on average.",
-    ),
+    cpus: float = option(1.0, above=0, help="Processors that the service keeps busy on a host, on average."),
     threshold: float | None = option(
         parse=share_of,
         metavar="SHARE",

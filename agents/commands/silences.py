@@ -12,9 +12,8 @@ from click.core import ParameterSource
 
 from agents.publishing.broker import publish_once, quiet_client
 from agents.source.changes.trailers import cost_share
-from pipeline.commands.kinds import Moment
 from pipeline.commands.options import settings_options
-from pipeline.commands.request import argument, json_option, option, takes
+from pipeline.commands.request import Moment, argument, json_option, option, takes
 from pipeline.commands.terminal import escape_controls
 from pipeline.files.values import service_name
 from pipeline.messages.inputs import decode_feedback, encode_silence, silence_of_row, with_id
@@ -124,12 +123,11 @@ class _ExpectRequest:
         help="Subroutine that may cost more, or a pattern of names such as 'shop.pricing.*'.",
     )
     start: float | None = option(
-        flag="--from", kind=Moment("after"), metavar="TIME", help="First change time (default: now)."
+        flag="--from", kind=Moment("after"), help="First change time (default: now)."
     )
     end: float | None = option(
         flag="--until",
         kind=Moment("after"),
-        metavar="TIME",
         help=f"Last change time; {_MOMENTS} (default: none).",
     )
 
@@ -181,11 +179,9 @@ def mute(
         help="Subroutine or metric to mute, as events name it, or a pattern (default: the whole service).",
     ),
     start: float | None = option(
-        flag="--from", kind=Moment("after"), metavar="TIME", help="Start of the mute (default: now)."
+        flag="--from", kind=Moment("after"), help="Start of the mute (default: now)."
     ),
-    end: float | None = option(
-        flag="--until", kind=Moment("after"), metavar="TIME", help=f"End of the mute; {_MOMENTS}."
-    ),
+    end: float | None = option(flag="--until", kind=Moment("after"), help=f"End of the mute; {_MOMENTS}."),
     *,
     publishing: _Publishing,
     settings: Settings = _publishing,

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands.kinds import Duration
 from pipeline.commands.options import settings_options
-from pipeline.commands.request import argument, json_option, option, takes
+from pipeline.commands.request import Duration, argument, json_option, option, takes
 from pipeline.commands.tables import Column, print_json, print_table
 from pipeline.commands.terminal import print_lines, print_note
 from pipeline.commands.trial.kept import endpoints_of, kept_lines, kept_to_json
@@ -58,10 +57,10 @@ class _SuggestRequest:
         metavar="S", help="Service that runs the code; its production is in the store."
     )
     roots: tuple[str, ...] = option(
-        flag="--source-root", metavar="DIR", help="Folder that modules are named from. May be repeated."
+        flag="--source-root", metavar="DIR", help="Folder that modules are named from."
     )
     data: Path | None = option(metavar="DIR", help="Data set folder to read instead of the store.")
-    events: Path | None = option(metavar="FILE", help="File of the events of --data.")
+    events: Path | None = option(help="File of the events of --data.")
     days: float = option(30.0, least=0.01, help="Days of past changes to learn from.")
     span: float = option("1d", kind=Duration(), help="Time of stacks, up to now.")
     machines: int = option(2, least=2, help="Machines that run trials, in pairs.")

@@ -205,7 +205,7 @@ class _ReleaseRequest:
         kind=EXISTING_FILE,
         help="A profile file whose stacks are drawn from, instead of call trees drawn at random.",
     )
-    names: tuple[str, ...] = option(flag="--setting", choices=SETTINGS, help="Only these. May be repeated.")
+    names: tuple[str, ...] = option(flag="--setting", choices=SETTINGS, help="Only these.")
     seed: int = seed_option()
 
 

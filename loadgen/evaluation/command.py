@@ -19,8 +19,7 @@ from loadgen.evaluation.scoring import score as score_events
 from loadgen.evaluation.sweep import Curve, ledger_curves
 from loadgen.terminal import progress
 from pipeline.backtest.files import dataset_files
-from pipeline.commands.kinds import Duration
-from pipeline.commands.request import FILE, argument, json_option, option, takes
+from pipeline.commands.request import FILE, Duration, argument, json_option, option, takes
 from pipeline.commands.tables import print_json
 from pipeline.commands.terminal import table_console
 from pipeline.files.outputs import check_outputs, write_output
@@ -36,7 +35,7 @@ def _workload_option() -> Any:
 
 def _tolerance_option() -> Any:
     about = "How far a change time may be off (default: by the workload)."
-    return option(kind=Duration(), metavar="DURATION", help=about)
+    return option(kind=Duration(), help=about)
 
 
 @click.command()
@@ -136,7 +135,7 @@ def compare(request: _CompareRequest) -> int:
     if request.as_json:
         print_json(difference_to_json(difference))
     else:
-        print_difference(table_console(), difference, names)
+        print_difference(difference, names)
     return 0 if difference.same else 1
 
 

@@ -121,7 +121,7 @@ async def _dry_run(dry: DryRun, settings: Settings, *, from_start: bool, follow:
 def send_tests(
     rules: Path = _rules,
     names: tuple[str, ...] = option(
-        flag="--target", metavar="NAME", help="Target to send to (default: all). May be repeated."
+        flag="--target", metavar="NAME", help="Target to send to (default: all)."
     ),
     settings: Settings = settings_options("log_level"),
 ) -> int:

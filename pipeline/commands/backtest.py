@@ -51,15 +51,12 @@ class _BacktestRequest:
     workloads: tuple[str, ...] = option(
         flag="--workload",
         metavar="NAME|FILE",
-        help="Preset or file: windows, threshold, re-run interval. May be repeated. By default those of "
+        help="Preset or file: windows, threshold, re-run interval. By default those of "
         "workers "
         "that find something to look at.",
     )
-    changes: Path | None = option(
-        metavar="FILE", help="Deployed changes, JSON lines: suspects for root causes."
-    )
+    changes: Path | None = option(help="Deployed changes, JSON lines: suspects for root causes.")
     feedback: Path | None = option(
-        metavar="FILE",
         help="Expectations and mutes, JSON lines of `feedback` messages: what they silence is not reported.",
     )
     events: Path = option(kind=FILE, metavar="OUT.jsonl", help="Where to write events, one a line.")
@@ -72,7 +69,7 @@ class _BacktestRequest:
     service: str | None = option(
         help="Only this service of FILE, or whose metrics it holds if it does not say so."
     )
-    names: Path | None = option(metavar="FILE", help="How frames become symbols, if not by all rules.")
+    names: Path | None = option(help="How frames become symbols, if not by all rules.")
 
 
 @click.command(epilog=_EXAMPLES)

@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from pipeline.analysis.detect.detectable import DetectableConfig, Traffic
-from pipeline.commands.kinds import IsoTime
 from pipeline.commands.options import settings_options
-from pipeline.commands.request import json_option, option, takes
+from pipeline.commands.request import IsoTime, json_option, option, takes
 from pipeline.commands.request_outlook import RequestsAsked, show_outlooks
 from pipeline.commands.tables import Column, print_json_lines, print_table
 from pipeline.commands.terminal import print_lines

@@ -17,9 +17,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.commands.kinds import Duration
 from pipeline.commands.options import settings_options
-from pipeline.commands.request import json_option, option, takes
+from pipeline.commands.request import Duration, json_option, option, takes
 from pipeline.commands.tables import Column, print_json, print_table
 from pipeline.kafka import Broker
 from pipeline.model.clock import system_clock, to_iso

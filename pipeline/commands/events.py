@@ -14,9 +14,8 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.commands.kinds import Duration
 from pipeline.commands.options import settings_options
-from pipeline.commands.request import json_option, option, takes
+from pipeline.commands.request import Duration, json_option, option, takes
 from pipeline.commands.terminal import escape_controls, escape_line
 from pipeline.commands.waiting import say_what_is_waited_for
 from pipeline.kafka import Broker, Entry, read_topic

@@ -24,7 +24,7 @@ class LoginFlags:
 
     user_header: str = option("", metavar="NAME", help="Header in which a reverse proxy names the user.")
     trusted_proxy: tuple[str, ...] = option(
-        (), metavar="NETWORK", help="Network whose --user-header is believed. May be repeated."
+        (), metavar="NETWORK", help="Network whose --user-header is believed."
     )
     triage: tuple[str, ...] = option(
         (), metavar="USER", help="User who may answer; * is everybody. All others only read."
@@ -33,11 +33,9 @@ class LoginFlags:
     oidc_client: str = option("", metavar="ID", help="Id of this dashboard at the provider.")
     oidc_groups_claim: str = option("groups", metavar="CLAIM", help="Claim that names people's groups.")
     public_url: str = option("", metavar="URL", help="Address at which people reach this dashboard.")
-    triage_group: tuple[str, ...] = option(
-        (), metavar="GROUP", help="Group whose members may answer. May be repeated."
-    )
+    triage_group: tuple[str, ...] = option((), metavar="GROUP", help="Group whose members may answer.")
     read_group: tuple[str, ...] = option(
-        (), metavar="GROUP", help="Group whose members may read (default: all who log in). May be repeated."
+        (), metavar="GROUP", help="Group whose members may read (default: all who log in)."
     )
     open_badges: bool = option(False, help="Show badges of services to everybody, without a login.")
 

@@ -12,8 +12,9 @@ A command consists of its options, one call and one output::
     ) -> None: ...
 
 The annotation of a parameter says what its option accepts: ``bool`` makes a flag, ``tuple[X, ...]`` an option
-that may be repeated, ``X | None`` one that may be left out. A parameter of any other type is required unless
-it has a default. The name of the option is that of the parameter without its unit: ``wait_s`` is ``--wait``.
+that may be repeated (its help says so), ``X | None`` one that may be left out. A parameter of any other type
+is required unless it has a default. The name of the option is that of the parameter without its unit:
+``wait_s`` is ``--wait``.
 
 A command with more than six options takes a request instead, a frozen dataclass whose fields are declared in
 the same way; several commands may share a request::
@@ -32,18 +33,23 @@ Fields made by neither ``option`` nor ``argument`` keep their defaults.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import click
 
-from pipeline.commands.kinds import FiniteRange
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
+from pipeline.model.clock import from_iso, system_clock
+from pipeline.model.errors import ConfigError, InvalidMessage
+from pipeline.model.units import parse_duration_s
 
 Result = TypeVar("Result")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -56,6 +62,93 @@ EXISTING_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 _DECLARATION = "click"
 _UNSET: Any = object()
 _UNIT = re.compile(r"_(s|bytes)?$")
+
+
+class Duration(click.ParamType):
+    """Seconds, written as 30s, 2m or a plain number."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the duration."""
+        try:
+            return parse_duration_s(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Ago(float):
+    """A moment, in epoch seconds, given as a number of seconds before now."""
+
+    def __new__(cls, before_s: float) -> Self:
+        """Count back from now."""
+        return super().__new__(cls, system_clock() - before_s)
+
+    def __init__(self, before_s: float) -> None:
+        self.before_s = before_s
+
+
+_MOMENTS = {
+    "before": "a duration such as 2d, or an ISO 8601 time",
+    "after": "ISO 8601, epoch seconds between 2000 and 2100, or a duration from now such as 2h",
+    None: "an ISO 8601 time, or epoch seconds, between 2000 and 2100",
+}
+
+
+_WITH_UNIT = re.compile(r"[0-9.]+\s*[a-z]+")
+
+
+class Moment(click.ParamType):
+    """Epoch seconds between 2000 and 2100: an ISO 8601 time, a number, or a duration before or after now.
+
+    ``words`` stand for times that the command determines itself, and are returned unchanged.
+    """
+
+    name = "time"
+
+    def __init__(self, duration: Literal["before", "after"] | None = "before", words: Collection[str] = ()):
+        self._duration = duration
+        self._words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Read the time."""
+        if isinstance(value, float) or value in self._words:
+            moment: float | str = value
+            return moment
+        for read in (float, from_iso):
+            with contextlib.suppress(ValueError, InvalidMessage):
+                if EARLIEST_S <= (seconds := read(value)) < LATEST_S:
+                    return seconds
+        # Without a unit a number that is no time might be either: of times to come it is refused.
+        if self._duration == "before" or (self._duration == "after" and _WITH_UNIT.fullmatch(value)):
+            with contextlib.suppress(ValueError):
+                seconds = parse_duration_s(value)
+                return Ago(seconds) if self._duration == "before" else system_clock() + seconds
+        return self.fail(f"should be {_MOMENTS[self._duration]}: {value!r}", param, ctx)
+
+
+class IsoTime(click.ParamType):
+    """Epoch seconds of an ISO 8601 time."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the time."""
+        try:
+            return from_iso(value)
+        except InvalidMessage as error:
+            raise ConfigError(f"{param.opts[0] if param else 'time'}: {error}") from None
+
+
+class FiniteRange(click.FloatRange):
+    """A finite number in a range, not NaN."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the number."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
 
 
 class Part:
@@ -239,6 +332,10 @@ def _parameter(name: str, declaration: _Declaration, annotation: Any) -> Decorat
         attributes.setdefault("multiple", True)
     elif not (may_lack or "default" in attributes or attributes.get("multiple")):
         attributes["required"] = True
+    if is_option and inner is Path and declaration.kind is None:
+        attributes.setdefault("metavar", "FILE")
+    if attributes.get("multiple") and "help" in attributes:
+        attributes["help"] += " May be repeated."
     if declaration.parse:
         attributes["callback"] = _callback(declaration.parse)
     elif kind := declaration.kind or _kind_of(inner, declaration.limits):

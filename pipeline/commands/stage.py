@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass
 
 import click
 
-from pipeline.commands.kinds import Moment
 from pipeline.commands.options import settings_options
-from pipeline.commands.request import argument, json_option, option, takes
+from pipeline.commands.request import Moment, argument, json_option, option, takes
 from pipeline.commands.tables import Column, print_rows
 from pipeline.kafka import Broker, Publisher, cluster_id, require_topic_ids
 from pipeline.model.clock import system_clock, to_iso

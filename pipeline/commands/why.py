@@ -19,9 +19,8 @@ from rich.console import Console
 from rich.text import Text
 
 from pipeline.backtest.files import dataset_files
-from pipeline.commands.kinds import Ago, Moment
 from pipeline.commands.options import settings_options
-from pipeline.commands.request import FILE, argument, json_option, option, takes
+from pipeline.commands.request import FILE, Ago, Moment, argument, json_option, option, takes
 from pipeline.commands.terminal import escape_line
 from pipeline.files.listing import listed
 from pipeline.files.outputs import check_outputs, write_output
@@ -81,8 +80,7 @@ def why(
     ledgers: tuple[Path, ...] = option(
         flag="--ledger",
         kind=FILE,
-        metavar="FILE",
-        help="Read a backtest's ledger or events file instead of the store; may be repeated.",
+        help="Read a backtest's ledger or events file instead of the store.",
     ),
     data: Path | None = option(metavar="DIR|FILE", help="What was backtested: draws the series."),
     output: Path | None = option(

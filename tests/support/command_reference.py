@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import click
 
-from loadgen.bench.command import NAMES, OF_THEIR_OWN
+from loadgen.bench.command import OF_THEIR_OWN
 from pipeline.cli import COMMANDS, smidgen
 from tests.support.paths import ROOT
 
@@ -50,7 +50,7 @@ def _all(
     """Yield a command and its subcommands, with the names they are called by."""
     yield name, command, parent, []
     if name == "bench":
-        yield from ((name, command, parent, [option]) for option in OF_THEIR_OWN if option not in NAMES)
+        yield from ((name, command, parent, [option]) for option in OF_THEIR_OWN)
     if isinstance(command, click.Group):
         context = click.Context(command, parent=parent, info_name=name)
         for inner in command.list_commands(context):

@@ -10,9 +10,8 @@ import click
 
 from agents.publishing.broker import publish_once, quiet_client
 from pipeline.analysis.feedback import Reported
-from pipeline.commands.kinds import Duration, Moment
 from pipeline.commands.options import settings_options
-from pipeline.commands.request import argument, json_option, option, takes
+from pipeline.commands.request import Duration, Moment, argument, json_option, option, takes
 from pipeline.commands.terminal import escape_controls
 from pipeline.messages.inputs import decode_feedback, encode_feedback, feedback_message
 from pipeline.model import Verdict, VerdictKind
@@ -37,14 +36,10 @@ def answer(
     other: str | None = option(
         flag="--of", metavar="ID", help="Of a duplicate: the event that reported it first."
     ),
-    until: float | None = option(
-        kind=Moment("after"), metavar="TIME", help="Of an expected one: its end, or 30d."
-    ),
+    until: float | None = option(kind=Moment("after"), help="Of an expected one: its end, or 30d."),
     comment: str = option("", metavar="TEXT", help="What you found."),
     author: str | None = option(metavar="NAME", help="Who says so (default: the user of this machine)."),
-    wait: float | None = option(
-        kind=Duration(), metavar="DURATION", help="Wait until it is stored, at most so long."
-    ),
+    wait: float | None = option(kind=Duration(), help="Wait until it is stored, at most so long."),
     dry_run: bool = option(help="Publish nothing."),
     as_json: bool = json_option(help="Print the message."),
     settings: Settings = settings_options("broker", "topics", "idempotent_producer", "log_level", "store"),

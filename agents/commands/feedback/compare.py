@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from pipeline.analysis.feedback.comparison import Line, Outcome, Setting, fewer, more, tally
-from pipeline.commands.kinds import Moment
 from pipeline.commands.options import settings_options
-from pipeline.commands.request import argument, json_option, option, takes
+from pipeline.commands.request import Moment, argument, json_option, option, takes
 from pipeline.commands.tables import print_json_lines
 from pipeline.commands.terminal import print_lines
 from pipeline.files.listing import listed

@@ -10,9 +10,8 @@ import numpy as np
 
 from agents.commands.feedback.options import events_service_option, since_option
 from pipeline.backtest.dataset import Dataset, write_dataset
-from pipeline.commands.kinds import Duration
 from pipeline.commands.options import settings_options
-from pipeline.commands.request import argument, option, takes
+from pipeline.commands.request import Duration, argument, option, takes
 from pipeline.messages.inputs import change_from_row
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S, counted

@@ -1,7 +1,6 @@
 """Options that commands of answered events share."""
 
-from pipeline.commands.kinds import Moment
-from pipeline.commands.request import option
+from pipeline.commands.request import Moment, option
 from pipeline.messages.fields import EARLIEST_S
 
 events_service_option = option(metavar="S", help="Service of the events (default: all).")

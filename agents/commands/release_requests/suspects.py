@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.box import SIMPLE
-from rich.table import Column, Table
-from rich.text import Text
 
 from pipeline.commands.request import EXISTING_FILE, option
-from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.commands.tables import Column, print_table
+from pipeline.commands.terminal import print_lines, print_note
 from pipeline.model.clock import to_iso
 from pipeline.releases.requests import BASE, EVERY, CostChange, spelt
 
@@ -78,7 +77,7 @@ class SourceRequest:
     roots: tuple[str, ...] = option(
         flag="--source-root",
         metavar="DIR",
-        help="Folder in the repository that modules are named from. May be repeated.",
+        help="Folder in the repository that modules are named from.",
     )
     profile: Path | None = option(
         kind=EXISTING_FILE,
@@ -114,31 +113,36 @@ def _to_json(finding: RequestFinding) -> dict[str, Any]:
 
 def _show(type_: str, finding: RequestFinding, commits: int) -> None:
     """Print the suspects of one request: commit, author, subject, and the ways to what it modifies."""
-    name = escape_controls(type_)
     if not finding.routes:
-        click.echo(f"{name}: no route in the source answers it, so no commit is suspected\n")
+        print_lines([f"{type_}: no route in the source answers it, so no commit is suspected", ""])
         return
-    for request, route in finding.routes.items():
-        click.echo(
-            escape_controls(
-                f"{request}: answered by {route.handler} ({route.path}:{route.line}), {route.name}"
-            )
-        )
+    print_lines(
+        f"{request}: answered by {route.handler} ({route.path}:{route.line}), {route.name}"
+        for request, route in finding.routes.items()
+    )
     if not finding.suspects:
-        click.echo(f"none of {commits} commits modifies what it may run\n")
+        print_lines([f"none of {commits} commits modifies what it may run", ""])
         return
-    table = Table(Column("", justify="right"), "commit", "time", "author", "lines", "subject", box=SIMPLE)
-    for suspect in finding.suspects[:_SHOWN]:
-        added, removed = suspect.churn or (0, 0)
-        change = suspect.change
-        cells = (change.id[:_ID], to_iso(change.time), change.author, f"+{added} −{removed}", change.title)
-        table.add_row(f"{suspect.score:.0%}", *(Text(escape_controls(cell)) for cell in cells))
-        for way in _ways(suspect):
-            table.add_row("", "", "", "", "", Text(escape_controls(way), style="dim"))
-    table_console().print(table)
+    print_table(_COLUMNS, [row for suspect in finding.suspects[:_SHOWN] for row in _rows(suspect)])
     more = len(finding.suspects) - _SHOWN
     besides = f"{more} more of " if more > 0 else ""
-    click.echo(f"{besides}{commits} commits: {len(finding.suspects)} modify what it may run\n")
+    print_lines([f"{besides}{commits} commits: {len(finding.suspects)} modify what it may run", ""])
+
+
+_COLUMNS: tuple[Column[tuple[str, ...]], ...] = tuple(
+    Column(name, itemgetter(place), "" if name else str)
+    for place, name in enumerate(("", "commit", "time", "author", "lines", "subject"))
+)
+
+
+def _rows(suspect: RequestSuspect) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of a suspect, and a row of each way to what it modifies."""
+    added, removed = suspect.churn or (0, 0)
+    change = suspect.change
+    cells = (change.id[:_ID], to_iso(change.time), change.author, f"+{added} −{removed}", change.title)
+    yield f"{suspect.score:.0%}", *cells
+    for way in _ways(suspect):
+        yield "", "", "", "", "", way
 
 
 def _ways(suspect: RequestSuspect) -> list[str]:

@@ -36,7 +36,7 @@ class _CapacityRequest:
     )
     repeats: int = option(3, least=1, most=1000, help="Number of knees of each side.")
     output: Path | None = option(
-        flag="--to", metavar="FILE", help="File of knees to write, as trials (--worse-down capacity_rps)."
+        flag="--to", help="File of knees to write, as trials (--worse-down capacity_rps)."
     )
 
 

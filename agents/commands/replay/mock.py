@@ -16,7 +16,7 @@ from pipeline.processes import stop_event
 @takes
 def mock(
     listen: tuple[str, int] = listen_option,
-    path: Path = option(flag="--answers", metavar="FILE", help="YAML file of answers (docs/replay.md)."),
+    path: Path = option(flag="--answers", help="YAML file of answers (docs/replay.md)."),
 ) -> int:
     """Answer from a file, and count what was asked, until Ctrl-C.
 

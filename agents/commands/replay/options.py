@@ -61,7 +61,7 @@ rules_option = option(
     flag="--rule",
     parse=pairs,
     metavar="GLOB=NAME",
-    help="Name of an endpoint by method and path, such as 'GET /shop/*=shop'. May be repeated.",
+    help="Name of an endpoint by method and path, such as 'GET /shop/*=shop'.",
 )
 listen_option = option(
     "127.0.0.1:0",
@@ -81,23 +81,23 @@ class SelectionRequest:
     endpoints: tuple[str, ...] = option(
         flag="--endpoint",
         metavar="GLOB",
-        help="Replay these only, as `smidgen replay show` names them, or by path. May be repeated.",
+        help="Replay these only, as `smidgen replay show` names them, or by path.",
     )
     allowed: tuple[str, ...] = option(
         flag="--allow",
         metavar="GLOB",
-        help="Replay these though their methods may change something. May be repeated.",
+        help="Replay these though their methods may change something.",
     )
     mix: tuple[tuple[str, float], ...] = option(
         parse=shares,
         metavar="GLOB=SHARE",
-        help="Proportions of endpoints, instead of the recorded ones. May be repeated.",
+        help="Proportions of endpoints, instead of the recorded ones.",
     )
     put: tuple[tuple[str, str], ...] = option(
         flag="--header",
         parse=headers,
         metavar="NAME=VALUE",
-        help="Header instead of a recorded one; an empty value leaves it out. May be repeated.",
+        help="Header instead of a recorded one; an empty value leaves it out.",
     )
     rules: tuple[tuple[str, str], ...] = rules_option
     connections: int = option(256, least=1, most=10_000, help="Most connections to each side.")

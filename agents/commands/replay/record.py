@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from agents.commands.replay.options import listen_option, side_url
-from pipeline.commands.kinds import Duration
-from pipeline.commands.request import option, takes
+from pipeline.commands.request import Duration, option, takes
 from pipeline.model.errors import ConfigError, file_errors
 from pipeline.model.units import parse_size_bytes
 from pipeline.processes import stop_event
@@ -35,7 +34,7 @@ def _session(text: str) -> str:
 def record(
     listen: tuple[str, int] = listen_option,
     upstream: str = option(parse=side_url, metavar="URL", help="Address of the service."),
-    path: Path = option(flag="--to", metavar="FILE", help="Recording to add to; gzip if it ends in .gz."),
+    path: Path = option(flag="--to", help="Recording to add to; gzip if it ends in .gz."),
     service: str = option("", metavar="NAME", help="Name of the service, for the head of the file."),
     share: float = option(1.0, above=0, most=1, help="Share of requests, or of sessions."),
     most: int = option(0, least=0, help="Most requests in each --interval, drawn evenly; 0 is no bound."),
@@ -51,15 +50,14 @@ def record(
         flag="--redact-header",
         metavar="NAME",
         help="Header to redact, besides Authorization, Cookie, Set-Cookie, Proxy-Authorization and "
-        "X-API-Key. May be repeated.",
+        "X-API-Key.",
     ),
     redact_fields: tuple[str, ...] = option(
         flag="--redact-field",
         metavar="NAME",
-        help="Query parameter or field of a body to redact, besides passwords and the like. May be repeated.",
+        help="Query parameter or field of a body to redact, besides passwords and the like.",
     ),
     key_file: Path | None = option(
-        metavar="FILE",
         help="Key of the hash of what is redacted, for recordings that belong together (default: drawn).",
     ),
     max_body_bytes: int = option(

@@ -41,7 +41,7 @@ class _RunRequest:
     warm_up: int = option(100, least=0, help="Requests before these in each trial, not measured.")
     trials: int = option(1, least=1, most=10_000, help="Number of trials.")
     timings: tuple[str, ...] = option(
-        flag="--timing", metavar="NAME", help="Metric of the answers' header Server-Timing. May be repeated."
+        flag="--timing", metavar="NAME", help="Metric of the answers' header Server-Timing."
     )
     a_pid: int | None = option(least=1, help="Process of side A, whose CPU time is measured.")
     b_pid: int | None = option(least=1, help="Process of side B.")
@@ -58,12 +58,9 @@ class _RunRequest:
     upstream: str | None = option(
         flag="--downstream", parse=side_url, metavar="URL", help="Service that the calls are passed on to."
     )
-    answers: Path | None = option(
-        metavar="FILE", help="YAML file of canned answers to the calls (docs/replay.md)."
-    )
+    answers: Path | None = option(help="YAML file of canned answers to the calls (docs/replay.md).")
     output: Path | None = option(
         flag="--to",
-        metavar="FILE",
         help="File of trials to write, for `smidgen trial verdict` and `publish`.",
     )
 

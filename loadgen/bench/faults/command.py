@@ -13,8 +13,7 @@ from loadgen.bench.faults.brokers import BrokerKind
 from loadgen.bench.shutdown import ended_in_order
 from loadgen.harness import Experiment, bench, lines
 from loadgen.terminal import share_progress
-from pipeline.commands.kinds import Duration
-from pipeline.commands.request import FOLDER, option, seed_option
+from pipeline.commands.request import FOLDER, Duration, option, seed_option
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,9 +35,7 @@ class _FaultsRequest:
         help="The embedded broker, or Apache Kafka with one or three brokers (needs Java and Maven).",
     )
     store: StoreKind = option("embedded", help="The embedded store, or ClickHouse's own HTTP server.")
-    outage: float | None = option(
-        kind=Duration(), metavar="DURATION", help="How long store or broker stay away, such as 10m."
-    )
+    outage: float | None = option(kind=Duration(), help="How long store or broker stay away, such as 10m.")
     stages: str | None = option(metavar="STAGE,...", help="Strike only these stages; default: all.")
     malformed: int | None = option(least=1, help="How many malformed messages are sent.")
     former: str | None = option(metavar="REVISION", help="Commit of the version to roll from.")

@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass
 from loadgen.bench.gateway.fleet import Fleet, Pushed, percentile, push_all
 from loadgen.bench.usage import peak_mb, processor_s, require_proc
 from loadgen.harness import Experiment, bench, lines, run_smidgen
-from pipeline.commands.kinds import Duration
-from pipeline.commands.request import option
+from pipeline.commands.request import Duration, option
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import read_topic
 from pipeline.messages.inputs import decode_profile

@@ -50,13 +50,13 @@ class _HistoriesRequest:
         nargs=3,
         multiple=True,
         metavar="FILE METRIC COMMITS",
-        help="A real history, and commits that changed it, numbered from 0, such as 15,71. May be repeated.",
+        help="A real history, and commits that changed it, numbered from 0, such as 15,71.",
     )
     injected: tuple[tuple[str, str], ...] = option(
         nargs=2,
         multiple=True,
         metavar="FILE METRIC",
-        help="Real histories into which steps are put. May be repeated.",
+        help="Real histories into which steps are put.",
     )
     seed: int = seed_option()
 

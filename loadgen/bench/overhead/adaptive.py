@@ -17,8 +17,7 @@ from loadgen.bench.overhead.rates import PolicyCost, Sampled, measure_policies
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
 from loadgen.harness import Experiment, bench
 from loadgen.terminal import progress
-from pipeline.commands.kinds import Duration
-from pipeline.commands.request import option
+from pipeline.commands.request import Duration, option
 from pipeline.model.errors import ConfigError
 
 RATES_HZ = (11, 49, 199)

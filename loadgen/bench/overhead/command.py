@@ -15,8 +15,7 @@ from loadgen.bench.overhead.blocks import ORDERS, Cost, Load, Setting, measure_c
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
 from loadgen.harness import Experiment, Ratio, bench
 from loadgen.terminal import progress
-from pipeline.commands.kinds import Duration
-from pipeline.commands.request import option
+from pipeline.commands.request import Duration, option
 
 RATES_HZ = (1, 11, 101)
 

@@ -16,8 +16,7 @@ from loadgen.bench.sampling.services import KINDS, WINDOW_S
 from loadgen.bench.sampling.stacks import PruningResult, measure_pruning
 from loadgen.harness import Advance, Experiment, bench
 from loadgen.terminal import read_file
-from pipeline.commands.kinds import Duration
-from pipeline.commands.request import EXISTING_FILE, option
+from pipeline.commands.request import EXISTING_FILE, Duration, option
 from pipeline.files.outputs import check_outputs
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S

@@ -54,12 +54,10 @@ class _AccuracyRequest:
     without: str | None = option(metavar="STEP,...", help="Leave steps of the pipeline out.")
     ablate: bool = option(help="Leave out each step in turn, and show what it is worth.")
     as_json: bool = option(flag="--json", help="Print the result as one JSON object.")
-    out: Path | None = option(kind=FILE, metavar="FILE", help="Write the result as JSON.")
+    out: Path | None = option(kind=FILE, help="Write the result as JSON.")
     resume: bool = option(help="Go on with what was done of the same --out, from FILE.runs.")
     against: Path | None = option(kind=FILE, metavar="OLD.json", help="Compare with an earlier --out.")
-    shown: tuple[Path, ...] = option(
-        flag="--from", kind=FILE, metavar="FILE", help="Show it, and run nothing."
-    )
+    shown: tuple[Path, ...] = option(flag="--from", kind=FILE, help="Show it, and run nothing.")
     page: Path | None = option(kind=FILE, metavar="FILE.md", help="Write the tables as a page in Markdown.")
 
 

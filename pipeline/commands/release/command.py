@@ -11,13 +11,21 @@ import click
 from rich.console import Console
 
 from pipeline.backtest.files import dataset_files
-from pipeline.commands.kinds import Duration, IsoTime
+from pipeline.commands.lazy_group import LazyGroup
 from pipeline.commands.options import settings_options
 from pipeline.commands.release.reading import Asked, Source, of_folder, of_store
 from pipeline.commands.release.showing import show, to_json
 from pipeline.commands.release.watch import Watch, look_at_folder, look_at_store
-from pipeline.commands.request import EXISTING_FOLDER, FILE, argument, json_option, option, takes
-from pipeline.commands.shared_group import SharedGroup
+from pipeline.commands.request import (
+    EXISTING_FOLDER,
+    FILE,
+    Duration,
+    IsoTime,
+    argument,
+    json_option,
+    option,
+    takes,
+)
 from pipeline.commands.tables import print_json
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.model.errors import ConfigError
@@ -41,7 +49,7 @@ Examples:
 """
 
 
-@click.group(cls=SharedGroup)
+@click.group(cls=LazyGroup)
 def release() -> None:
     """Hold releases of a service against each other."""
 
@@ -80,11 +88,11 @@ class _CompareRequest:
         _DEFAULTS.power, least=0.5, below=1, help="Chance that a rise of the threshold is found."
     )
     by: tuple[str, ...] = option(metavar="LABEL", help="Compare within values of these labels only.")
-    without: tuple[str, ...] = option(metavar="HOST", help="Leave a host out. May be repeated.")
+    without: tuple[str, ...] = option(metavar="HOST", help="Leave a host out.")
     sequential: bool = option(help="Hold the errors however often you look.")
     watch: bool = option(help="Look again and again until it is decided; sequential.")
     interval: float = option("30s", kind=Duration(), help="Between two looks.")
-    timeout: float | None = option(kind=Duration(), metavar="DURATION", help="Longest time to watch.")
+    timeout: float | None = option(kind=Duration(), help="Longest time to watch.")
     as_json: bool = json_option("with all tested series")
     out: Path | None = option(flag="-o/--out", kind=FILE, metavar="OUT.html", help="Page to write.")
 

@@ -10,9 +10,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pipeline.commands.kinds import Duration
-from pipeline.commands.request import argument, json_option, option, takes
-from pipeline.commands.shared_group import SharedGroup
+from pipeline.commands.lazy_group import LazyGroup
+from pipeline.commands.request import Duration, argument, json_option, option, takes
 from pipeline.commands.tables import print_json_lines
 from pipeline.commands.terminal import print_note
 from pipeline.commands.trial.covariates import with_covariates
@@ -43,7 +42,7 @@ Examples:
 """
 
 
-@click.group(cls=SharedGroup)
+@click.group(cls=LazyGroup)
 def trial() -> None:
     """Judge code before its release, by trials of the old code against the new."""
 
@@ -73,24 +72,23 @@ class _JudgeRequest:
     """How a file is judged."""
 
     history: Path | None = option(
-        metavar="FILE",
         help="A/A trials of the last two weeks, in the same form: both sides ran the same code.",
     )
     threshold: float = option(0.01, above=0, help="Relative difference that is a regression.")
     metric_threshold: tuple[tuple[str, float], ...] = option(
-        kind=METRIC_THRESHOLD, help="Threshold of one metric. May be repeated."
+        kind=METRIC_THRESHOLD, help="Threshold of one metric."
     )
     alpha: float = option(
         0.05, above=0, most=0.5, help="Tolerated share of false alarms among the metrics that differ."
     )
     worse_down: tuple[str, ...] = option(
-        metavar="METRIC", help="Metric that is worse when it is lower, such as throughput. May be repeated."
+        metavar="METRIC", help="Metric that is worse when it is lower, such as throughput."
     )
     model: str | None = option(metavar="NAME", help="Model for all metrics (default: the best of each).")
     covariates: tuple[tuple[str, str], ...] = option(
         flag="--covariate",
         kind=Pair("METRIC=COVARIATE", empty=False),
-        help="Remove from METRIC what COVARIATE explains, which side B does not change. May be repeated.",
+        help="Remove from METRIC what COVARIATE explains, which side B does not change.",
     )
     sequential: bool = option(help="Keep the error rates though you look after every trial.")
 

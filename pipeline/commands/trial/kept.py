@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands.kinds import Duration
 from pipeline.commands.options import settings_options
-from pipeline.commands.request import json_option, option, takes
+from pipeline.commands.request import Duration, json_option, option, takes
 from pipeline.commands.tables import print_json_lines
 from pipeline.commands.terminal import print_lines
 from pipeline.files.listing import listed

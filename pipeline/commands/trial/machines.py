@@ -130,7 +130,7 @@ def match(
         help="Columns in which machines must match.",
     ),
     avoided: tuple[tuple[str, str], ...] = option(
-        flag="--avoid", kind=Pair("FACTOR=LEVEL"), help="Level whose machines are left out. May be repeated."
+        flag="--avoid", kind=Pair("FACTOR=LEVEL"), help="Level whose machines are left out."
     ),
     pairs: int = option(1, least=1, help="Number of pairs."),
     seed: int | None = option(least=0, help="Seed of the draw: the same seed draws the same pairs."),

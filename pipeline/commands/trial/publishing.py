@@ -9,9 +9,8 @@ from typing import get_args
 import click
 import numpy as np
 
-from pipeline.commands.kinds import Moment
 from pipeline.commands.options import settings_options
-from pipeline.commands.request import argument, option, takes
+from pipeline.commands.request import Moment, argument, option, takes
 from pipeline.commands.terminal import escape_controls
 from pipeline.commands.trial.options import METRIC_THRESHOLD, Pair, check_known
 from pipeline.commands.trial.reading import NamedTrials, read_named_trials
@@ -40,17 +39,15 @@ class _PublishRequest:
     release_a: str = option("", metavar="NAME", help="Release that side A ran.")
     release_b: str = option("", metavar="NAME", help="Release that side B ran.")
     factors: tuple[tuple[str, str], ...] = option(
-        flag="--factor", kind=Pair(), help="Property of the machine. May be repeated."
+        flag="--factor", kind=Pair(), help="Property of the machine."
     )
     metric_threshold: tuple[tuple[str, float], ...] = option(
-        kind=METRIC_THRESHOLD, help="Threshold of a metric, instead of 0.01. May be repeated."
+        kind=METRIC_THRESHOLD, help="Threshold of a metric, instead of 0.01."
     )
     worse_down: tuple[str, ...] = option(
-        metavar="METRIC", help="Metric that is worse when it is lower, such as throughput. May be repeated."
+        metavar="METRIC", help="Metric that is worse when it is lower, such as throughput."
     )
-    time: float | None = option(
-        kind=Moment(), metavar="TIME", help="Time at which the last trial ended (default: now)."
-    )
+    time: float | None = option(kind=Moment(), help="Time at which the last trial ended (default: now).")
     more: bool = option(help="Leave the experiment open: more trials follow.")
     sequential: bool = option(help="Judge after every trial, and end once it is decided.")
 
