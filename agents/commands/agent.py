@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -78,137 +77,134 @@ def agent() -> None:
     """Sample a live process, import stack samples, or receive webhooks, and publish them."""
 
 
-_PLANNED = (
-    *("pid", "command", "native", "subprocesses", "idle"),
-    *("buffer_bytes", "kernel", "nonblocking", "call_graph"),
-)
-"""Options that a plan takes as they are."""
-
-
-@dataclass(frozen=True, slots=True)
-class _RunRequest:
-    service: str = service_option
-    pid: int | None = option(least=1, help="Process to sample; or give a command after --.")
+@agent.command(context_settings={"allow_interspersed_args": False}, epilog=_RUN_EXAMPLES)
+@takes
+def run(
+    service: str = service_option,
+    pid: int | None = option(least=1, help="Process to sample; or give a command after --."),
     kernel: str = option(
         AUTO, choices=kernel_names(), help="Kernel that samples; auto chooses by what the process runs."
-    )
-    hz: int = option(DEFAULT_HZ, least=1, most=1000, help="Samples a second and thread.")
+    ),
+    hz: int = option(DEFAULT_HZ, least=1, most=1000, help="Samples a second and thread."),
     interval_s: float | None = option(
         parse=sampling_interval_s,
         metavar="DURATION",
         help="Time between two messages; intervals begin at its multiples. "
         "[default: 2s; 1s where smidgen up runs]",
-    )
-    native: bool = option(help="Sample frames of C, C++, Rust and Cython extensions too.")
-    subprocesses: bool = option(help="Sample the processes that the process starts too.")
-    idle: bool = option(help="Count waiting threads too: wall-clock time instead of CPU time.")
-    nonblocking: bool = option(help="Never pause the process; some stacks are torn.")
+    ),
+    native: bool = option(help="Sample frames of C, C++, Rust and Cython extensions too."),
+    subprocesses: bool = option(help="Sample the processes that the process starts too."),
+    idle: bool = option(help="Count waiting threads too: wall-clock time instead of CPU time."),
+    nonblocking: bool = option(help="Never pause the process; some stacks are torn."),
     call_graph: CallGraph = option(
         CALL_GRAPHS[0],
         choices=CALL_GRAPHS,
         help="How perf unwinds compiled code: by frame pointers, or by debug information at a higher cost.",
-    )
-    host: str | None = host_option
-    release: str = release_option
-    labels: dict[str, str] = labels_option
+    ),
+    host: str | None = host_option,
+    release: str = release_option,
+    labels: dict[str, str] = labels_option,
     repository: Path | None = option(
         flag="--changes",
         metavar="REPO",
         help="Publish the commit that is checked out in this git repository as deployed now.",
-    )
-    source_roots: tuple[str, ...] = roots_option
+    ),
+    source_roots: tuple[str, ...] = roots_option,
     buffer_bytes: int = option(
         "64MiB",
         parse=parse_size_bytes,
         metavar="SIZE",
         help="Memory for messages during an outage of the broker; when it is full, the oldest are dropped.",
-    )
-    command: tuple[str, ...] = argument(click.UNPROCESSED)
-
-
-@agent.command(context_settings={"allow_interspersed_args": False}, epilog=_RUN_EXAMPLES)
-@takes
-def run(request: _RunRequest, settings: Settings = agent_settings) -> int:
+    ),
+    command: tuple[str, ...] = argument(click.UNPROCESSED),
+    settings: Settings = agent_settings,
+) -> int:
     """Sample a process until it ends (or Ctrl-C), publishing its stacks interval by interval.
 
     Sampling another user's process needs root or CAP_SYS_PTRACE. If the broker is away, sampling goes on
     and messages wait. Exit code: 0 when the process ended or the agent was asked to end, 1 when a command
     that it started failed, 2 when the process cannot be sampled.
     """
-    if (request.pid is None) == (not request.command):
+    if (pid is None) == (not command):
         raise click.UsageError("give either --pid N or a command after --")
-    if request.native and request.nonblocking:
+    if native and nonblocking:
         raise click.UsageError("--native has to pause the process: leave out --nonblocking")
     quiet_client(settings)
     bootstrap_servers(settings.broker)
     topics = settings.read_topics()
     plan = Plan(
-        source=_source(request, float(request.hz)),
-        rate_hz=request.hz,
-        interval_s=request.interval_s or (LOCAL_INTERVAL_S if settings.local else INTERVAL_S),
-        **{name: getattr(request, name) for name in _PLANNED},
+        source=_source(service, host, release, labels, float(hz)),
+        rate_hz=hz,
+        interval_s=interval_s or (LOCAL_INTERVAL_S if settings.local else INTERVAL_S),
+        pid=pid,
+        command=command,
+        native=native,
+        subprocesses=subprocesses,
+        idle=idle,
+        buffer_bytes=buffer_bytes,
+        kernel=kernel,
+        nonblocking=nonblocking,
+        call_graph=call_graph,
     )
-    if request.repository:
-        repo = Repository(request.repository)
-        service, roots = request.service, request.source_roots
+    if repository:
+        repo = Repository(repository)
         head = repo.commit("HEAD")
         plan = with_change(
-            plan, read_change(repo, head, service=service, time=system_clock(), source_roots=roots)
+            plan, read_change(repo, head, service=service, time=system_clock(), source_roots=source_roots)
         )
     return run_agent(plan, settings, topics, clock=system_clock)
 
 
-def _source(request: _RunRequest | _ImportRequest, rate_hz: float = 0.0) -> Source:
-    host = request.host or socket.gethostname()
-    return Source(request.service, host, request.release, request.labels, rate_hz)
-
-
-@dataclass(frozen=True, slots=True)
-class _ImportRequest:
-    files: tuple[Path, ...] = argument(required=True, metavar="FILE...")
-    service: str = service_option
-    host: str | None = host_option
-    release: str = release_option
-    labels: dict[str, str] = labels_option
+@agent.command("import", epilog=_IMPORT_EXAMPLES)
+@takes
+def import_files(
+    files: tuple[Path, ...] = argument(required=True, metavar="FILE..."),
+    service: str = service_option,
+    host: str | None = host_option,
+    release: str = release_option,
+    labels: dict[str, str] = labels_option,
     start: float | None = option(
         kind=Moment(duration=None),
         help="Time at which sampling began, ISO 8601 or epoch seconds; several files follow one another. "
         "By default each file ended when it was last written.",
-    )
+    ),
     duration_s: float = option(
         "60s", parse=duration_s_of, metavar="DURATION", help="Time that each file covers."
-    )
+    ),
     format_: str = option(
         AUTO, choices=format_names(), help="Format of the files; auto recognises it by content."
-    )
-    value: str = _value_option
-    period: float | None = _period_option
-
-
-@agent.command("import", epilog=_IMPORT_EXAMPLES)
-@takes
-def import_files(request: _ImportRequest, settings: Settings = agent_settings) -> None:
+    ),
+    value: str = _value_option,
+    period: float | None = _period_option,
+    settings: Settings = agent_settings,
+) -> None:
     """Publish profile files of any format that is known, recognised by content."""
     quiet_client(settings)
     topics = settings.read_topics()
-    source = _source(request)
+    source = _source(service, host, release, labels)
     now = system_clock()
     imported = read_files(
-        request.files,
+        files,
         Import(
             source,
-            request.start,
-            request.duration_s,
+            start,
+            duration_s,
             topics["profiles"].max_message_bytes,
-            request.format_,
+            format_,
             latest=now + FUTURE_S,
             now=now,
-            value=request.value,
-            period=request.period or 0.0,
+            value=value,
+            period=period or 0.0,
         ),
     )
     publish_once([message for file in imported for message in file.messages], settings, topics)
     print_lines(file.summary() for file in imported)
+
+
+def _source(
+    service: str, host: str | None, release: str, labels: dict[str, str], rate_hz: float = 0.0
+) -> Source:
+    return Source(service, host or socket.gethostname(), release, labels, rate_hz)
 
 
 @agent.command(epilog=_CONVERT_EXAMPLES)

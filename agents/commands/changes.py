@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +30,7 @@ from pipeline.messages.inputs import FUTURE_S, change_to_json
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import counted
+from pipeline.processes import until_stopped
 from pipeline.settings.config import Settings
 from pipeline.settings.topics import Topics
 
@@ -232,17 +230,3 @@ def _show(described: Described, *, as_json: bool) -> None:
         print_lines([f"{change.id[:12]} {change.title} ({len(change.subroutines)} subroutines modified)"])
     if described.left_out:
         print_lines([f"{change.id[:12]}: left out: {'; '.join(described.left_out)}"], err=True)
-
-
-@contextmanager
-def until_stopped() -> Iterator[threading.Event]:
-    """Give an event that SIGINT and SIGTERM set."""
-    stop = threading.Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        for number in before:
-            signal.signal(number, lambda *_: stop.set())
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

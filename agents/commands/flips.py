@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from agents.commands.changes import until_stopped
 from agents.commands.options import agent_settings
 from agents.publishing.broker import publish_once, quiet_client
 from agents.source.changes import change_message
@@ -20,6 +19,7 @@ from pipeline.commands.terminal import print_lines
 from pipeline.files.values import duration_s_of, service_name
 from pipeline.messages.inputs import change_to_json
 from pipeline.model.clock import system_clock
+from pipeline.processes import until_stopped
 from pipeline.settings.config import Settings
 from pipeline.settings.topics import Topics
 

@@ -35,7 +35,7 @@ def gates(
         parse=reader_names,
         required=True,
         metavar="NAME",
-        help="A function that reads a gate.",
+        help="Function that reads a gate.",
     ),
     out: Path = option(flag="-o/--out", kind=FILE, help="Mapping to write."),
 ) -> None:

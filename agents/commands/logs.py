@@ -8,13 +8,11 @@ import math
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from agents.commands.changes import until_stopped
 from agents.commands.options import agent_settings, host_option, release_option, service_option
 from agents.publishing.broker import check_broker, connect, publish_once, quiet_client
 from agents.publishing.publisher import BackgroundPublisher
@@ -26,6 +24,7 @@ from pipeline.model import Outgoing
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S, counted, parse_duration_s
+from pipeline.processes import until_stopped
 from pipeline.settings.config import Settings
 
 _EXAMPLES = """\b
@@ -54,62 +53,51 @@ def _lateness(text: str) -> float:
     return seconds
 
 
-@dataclass(frozen=True, slots=True)
-class _LogsRequest:
-    files: tuple[Path, ...] = argument(required=True, metavar="FILE...")
-    service: str = service_option
-    host: str | None = host_option
-    release: str = release_option
+@click.command(epilog=_EXAMPLES)
+@takes
+def logs(
+    files: tuple[Path, ...] = argument(required=True, metavar="FILE..."),
+    service: str = service_option,
+    host: str | None = host_option,
+    release: str = release_option,
     format_: str = option(
         "auto",
         metavar="FORMAT",
         help="Format: auto, common, combined, json, w3c, nginx' log_format or Apache's LogFormat as "
         "configured.",
-    )
+    ),
     keys: tuple[tuple[str, str], ...] = option(
         flag="--key",
         parse=pairs,
         metavar="WHAT=KEY",
         help="JSON key of time, request, method, target, status or duration.",
-    )
+    ),
     rules: tuple[tuple[str, str], ...] = option(
         flag="--rule",
         parse=pairs,
         metavar="GLOB=TYPE",
         help="Type of requests by method and path, such as 'GET /shop/*=shop'.",
-    )
-    most: int = option(100, flag="--types", least=1, most=1000, help="Most types of requests.")
-    period_s: float = option("30s", parse=duration_s_of, help="Length of a period.")
+    ),
+    most: int = option(100, flag="--types", least=1, most=1000, help="Most types of requests."),
+    period_s: float = option("30s", parse=duration_s_of, help="Length of a period."),
     lateness_s: float = option(
         "10s", parse=_lateness, help="With --follow: time after its end for which a period takes lines."
-    )
-    latency: bool = option(help="Publish response times too, as metrics that are judged.")
-    errors: bool = option(help="Publish the share of errors too, as metrics that are judged.")
+    ),
+    latency: bool = option(help="Publish response times too, as metrics that are judged."),
+    errors: bool = option(help="Publish the share of errors too, as metrics that are judged."),
     table: Path | None = option(
         kind=FILE,
         metavar="FILE.csv",
         help="Table to write the counts to, for `smidgen release requests`, instead of publishing them.",
-    )
-    follow: bool = option(help="Wait for lines that are written from now on, through rotation.")
+    ),
+    follow: bool = option(help="Wait for lines that are written from now on, through rotation."),
     state_file: Path | None = option(
         flag="--state",
         kind=FILE,
         help="File in which --follow keeps its position and open periods; without it a restart begins anew.",
-    )
-
-    def __post_init__(self) -> None:
-        """Refuse options that exclude or miss each other."""
-        if self.follow and (len(self.files) > 1 or str(self.files[0]) == "-"):
-            raise click.UsageError("--follow: takes one file")
-        if self.follow and self.table:
-            raise click.UsageError("--follow and --table: choose one")
-        if self.state_file and not self.follow:
-            raise click.UsageError("--state is for --follow")
-
-
-@click.command(epilog=_EXAMPLES)
-@takes
-def logs(request: _LogsRequest, settings: Settings = agent_settings) -> None:
+    ),
+    settings: Settings = agent_settings,
+) -> None:
     """Count the requests of access logs by type and period, and publish that.
 
     On the topic `requests` it is by release, for `smidgen worker releases`; as set-up metrics it explains
@@ -122,37 +110,41 @@ def logs(request: _LogsRequest, settings: Settings = agent_settings) -> None:
     from agents.logs.log_follower import Counting
     from agents.logs.state_file import StateFile
 
-    if request.state_file:
-        check_outputs({"--state": request.state_file}, request.files)
-    if request.table:
-        check_outputs({"--table": request.table}, request.files)
+    if follow and (len(files) > 1 or str(files[0]) == "-"):
+        raise click.UsageError("--follow: takes one file")
+    if follow and table:
+        raise click.UsageError("--follow and --table: choose one")
+    if state_file and not follow:
+        raise click.UsageError("--state is for --follow")
+    if state_file:
+        check_outputs({"--state": state_file}, files)
+    if table:
+        check_outputs({"--table": table}, files)
     else:
         quiet_client(settings)
     options = TallyOptions(
-        request.service,
-        request.host or socket.gethostname(),
-        request.release,
-        request.period_s,
-        request.lateness_s if request.follow else None,
-        request.latency,
-        request.errors,
+        service,
+        host or socket.gethostname(),
+        release,
+        period_s,
+        lateness_s if follow else None,
+        latency,
+        errors,
     )
 
     def format_of(head: Sequence[str]) -> LineFormat:
-        return line_format(request.format_, first_line(head), dict(request.keys))
+        return line_format(format_, first_line(head), dict(keys))
 
-    counting = Counting(options, RequestTypes(request.rules, request.most), format_of)
-    if request.table:
-        tally = _write_table(request.files, request.table, counting)
-    elif request.follow:
+    counting = Counting(options, RequestTypes(rules, most), format_of)
+    if table:
+        tally = _write_table(files, table, counting)
+    elif follow:
         state = None
-        if request.state_file:
-            state = StateFile(
-                request.state_file, service=request.service, log=request.files[0], period_s=request.period_s
-            )
-        tally = _follow(request.files[0], settings, counting, state)
+        if state_file:
+            state = StateFile(state_file, service=service, log=files[0], period_s=period_s)
+        tally = _follow(files[0], settings, counting, state)
     else:
-        tally = _import(request.files, settings, counting)
+        tally = _import(files, settings, counting)
     print_lines([tally.summary()])
 
 

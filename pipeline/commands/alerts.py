@@ -45,7 +45,7 @@ Examples:
 """
 
 _rules = option(
-    Path("alerts.yaml"), help="YAML file: targets, rules, and where secrets are (docs/alerts.md)."
+    Path("alerts.yaml"), help="YAML file of targets, rules, and places of secrets (docs/alerts.md)."
 )
 
 
@@ -58,10 +58,10 @@ def alerts() -> None:
 @takes
 def run(
     rules: Path = _rules,
-    dry_run: bool = option(help="Print what would be sent; send and keep nothing."),
-    from_start: bool = option(help="Begin with the oldest event, if it is the first start."),
+    dry_run: bool = option(help="Print what would be sent, and send and store nothing."),
+    from_start: bool = option(help="Begin with the oldest event at the first start."),
     follow: bool = option(
-        True, flag="--follow/--no-follow", help="Wait for more (a dry run may end with the newest)."
+        True, flag="--follow/--no-follow", help="Wait for more events; a dry run may end with the newest."
     ),
     settings: Settings = settings_options("broker", "store", "topics", "group_prefix", "health", "log_level"),
 ) -> None:

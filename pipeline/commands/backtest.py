@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,36 +45,31 @@ Examples:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _BacktestRequest:
-    source: Path = argument(metavar="DIR|FILE")
+@click.command(epilog=_EXAMPLES)
+@takes
+def backtest(
+    source: Path = argument(metavar="DIR|FILE"),
     workloads: tuple[str, ...] = option(
         flag="--workload",
         metavar="NAME|FILE",
-        help="Preset or file: windows, threshold, re-run interval. By default those of "
+        help="Preset or file of windows, threshold and re-run interval. By default those of "
         "workers "
         "that find something to look at.",
-    )
-    changes: Path | None = option(help="Deployed changes, JSON lines: suspects for root causes.")
+    ),
+    changes: Path | None = option(help="Deployed changes, JSON lines, which are suspects of root causes."),
     feedback: Path | None = option(
         help="Expectations and mutes, JSON lines of `feedback` messages: what they silence is not reported.",
-    )
-    events: Path = option(kind=FILE, metavar="OUT.jsonl", help="Where to write events, one a line.")
+    ),
+    events: Path = option(kind=FILE, metavar="OUT.jsonl", help="File of events to write, one a line."),
     funnel: Path | None = option(
-        kind=FILE, metavar="OUT.json", help="Where to write what each step left over."
-    )
+        kind=FILE, metavar="OUT.json", help="File to write with the candidates that each step left."
+    ),
     ledger: Path | None = option(
-        kind=FILE, metavar="OUT.jsonl", help="Where to write every dropped candidate, and why."
-    )
-    service: str | None = option(
-        help="Only this service of FILE, or whose metrics it holds if it does not say so."
-    )
-    names: Path | None = option(help="How frames become symbols, if not by all rules.")
-
-
-@click.command(epilog=_EXAMPLES)
-@takes
-def backtest(request: _BacktestRequest) -> int:
+        kind=FILE, metavar="OUT.jsonl", help="File to write with every dropped candidate and its reason."
+    ),
+    service: str | None = option(help="Service of FILE to read, or that a file without services belongs to."),
+    names: Path | None = option(help="Names file: rules by which frames become symbols (default: all)."),
+) -> int:
     """Try settings on history: run the pipeline over files, as fast as this machine allows.
 
     DIR is what `smidgen loadgen fleet --out DIR` writes: counts, stacks, metrics, changes. FILE, or -
@@ -88,36 +83,36 @@ def backtest(request: _BacktestRequest) -> int:
     """
     keep_freed_memory()
     read = [
-        *dataset_files(request.source),
-        request.source,
-        request.changes,
-        request.feedback,
-        request.names,
-        *map(Path, request.workloads),
+        *dataset_files(source),
+        source,
+        changes,
+        feedback,
+        names,
+        *map(Path, workloads),
     ]
-    check_outputs({"--events": request.events, "--funnel": request.funnel, "--ledger": request.ledger}, read)
-    settings = Settings(names=request.names)
-    chosen = load_workloads(request.workloads or settings.workloads)
-    datasets = _load(request.source, chosen, request.service)
-    if request.changes:
-        changes = _by_service(datasets, read_changes(request.changes), "changes")
-        datasets = tuple(replace(d, changes=(*d.changes, *changes.get(d.service, ()))) for d in datasets)
-    if not request.workloads:
-        chosen = tuple(item for item in chosen if not _mistake(request.source, datasets, item)) or chosen
-        _check_length(request.source, datasets, chosen)
-    if request.feedback:
-        silences = _by_service(datasets, read_feedback(request.feedback), "feedback")
+    check_outputs({"--events": events, "--funnel": funnel, "--ledger": ledger}, read)
+    settings = Settings(names=names)
+    chosen = load_workloads(workloads or settings.workloads)
+    datasets = _load(source, chosen, service)
+    if changes:
+        deployed = _by_service(datasets, read_changes(changes), "changes")
+        datasets = tuple(replace(d, changes=(*d.changes, *deployed.get(d.service, ()))) for d in datasets)
+    if not workloads:
+        chosen = tuple(item for item in chosen if not _mistake(source, datasets, item)) or chosen
+        _check_length(source, datasets, chosen)
+    if feedback:
+        silences = _by_service(datasets, read_feedback(feedback), "feedback")
         datasets = tuple(replace(d, silences=(*d.silences, *silences.get(d.service, ()))) for d in datasets)
-    _check_workloads(request.source, datasets, chosen)
+    _check_workloads(source, datasets, chosen)
     outcomes = _run(datasets, chosen, settings)
     scans = [scan for item in outcomes for scan in item.scans]
-    _write(request.events, (event for item in outcomes for event in item.events))
-    if request.ledger:
-        _write(request.ledger, ledger_lines(scans))
+    _write(events, (event for item in outcomes for event in item.events))
+    if ledger:
+        _write(ledger, ledger_lines(scans))
     by_workload = funnel_by_workload(scans)
-    if request.funnel:
+    if funnel:
         rows = [{"workload": name, **funnel_to_json(item)} for name, item in by_workload.items()]
-        _write(request.funnel, [{**funnel_to_json(count_funnel(scans)), "workloads": rows}])
+        _write(funnel, [{**funnel_to_json(count_funnel(scans)), "workloads": rows}])
     types = Counter(str(event["type"]) for item in outcomes for event in item.events)
     columns: list[Column[tuple[str, ...]]] = [Column("", itemgetter(0))]
     columns += [Column(name, itemgetter(place), str) for place, name in enumerate(by_workload, 1)]

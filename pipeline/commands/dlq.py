@@ -14,12 +14,12 @@ from typing import Any
 from uuid import uuid4
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from pipeline.commands.options import settings_options
 from pipeline.commands.request import Duration, json_option, option, takes
 from pipeline.commands.tables import Column, print_json, print_table
+from pipeline.commands.terminal import print_styled
 from pipeline.kafka import Broker
 from pipeline.model.clock import system_clock, to_iso
 from pipeline.model.units import counted
@@ -83,14 +83,13 @@ def list_dead_letters(
     if not (as_json or separately):
         _summarise(chosen, topics)
         return
-    console = Console(soft_wrap=True, highlight=False)
     for dead_letter in chosen:
         status = dead_letters.receipts.status(dead_letter.position)
         obstacle = dead_letter.obstacle(topics.by_name)
         if as_json:
             print_json(_as_json(dead_letter, status, obstacle))
         else:
-            console.print(_line(dead_letter, status, obstacle))
+            print_styled([_line(dead_letter, status, obstacle)])
 
 
 @dlq.command("replay")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import signal
 import threading
 from pathlib import Path
 
 import click
 
 from pipeline.commands.request import FOLDER, option, takes
+from pipeline.commands.tables import print_json
 from pipeline.embedded.stack import EmbeddedStack
+from pipeline.processes import until_stopped
 
 _CHECK_S = 0.5
 
@@ -27,17 +27,9 @@ def embedded(
     The first line printed is JSON with both addresses, for --broker and --store. The broker keeps everything
     in memory and nothing on disk. smidgen up runs the stages, too.
     """
-    stop = threading.Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        with EmbeddedStack(data) as stack:
-            click.echo(json.dumps({"broker": stack.broker, "store": stack.store}))
-            return _watch(stack, stop)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with until_stopped() as stop, EmbeddedStack(data) as stack:
+        print_json({"broker": stack.broker, "store": stack.store})
+        return _watch(stack, stop)
 
 
 def _watch(stack: EmbeddedStack, stop: threading.Event) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -53,35 +53,26 @@ _WHERE = frozenset({"broker", "store"})
 """Settings that have substitutes on this machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class _SettingsPart(Part):
-    """``--config`` and the flags of some settings, which become Settings."""
-
-    names: tuple[str, ...]
-
-    def decorators(self) -> list[Decorator]:
-        """Return the options."""
-        about = "Settings file (default: smidgen.yaml if there)."
-        config = click.option("--config", type=click.Path(path_type=Path), help=about)
-        return [config, *map(_flag, self.names)]
-
-    def take(self, given: dict[str, Any]) -> Settings:
-        """Load the settings, configure the log by them, and note on stderr what is assumed."""
-        replaced = _WHERE.intersection(self.names)
-        flags = {name: given.pop(name) for name in self.names}
-        settings = load_settings(flags, file=given.pop("config"), local=bool(replaced))
-        configure_logging(settings)
-        for variable, meant in strange_variables().items():
-            click.echo(f"smidgen: {variable} is no setting: did you mean {meant}?", err=True)
-        if settings.local:
-            substitutes = " and ".join(f"--{name}" for name in sorted(replaced))
-            click.echo(f"smidgen: on what smidgen up runs here ({substitutes} for another)", err=True)
-        return settings
-
-
 def settings_options(*names: str) -> Any:
     """Return a parameter of type Settings: ``--config`` and the flags of the named settings."""
-    return _SettingsPart(tuple(flag for name in names for flag in _TOGETHER.get(name, (name,))))
+    names = tuple(flag for name in names for flag in _TOGETHER.get(name, (name,)))
+    about = "Settings file (default: smidgen.yaml if there)."
+    config = click.option("--config", type=click.Path(path_type=Path), help=about)
+    return Part([config, *map(_flag, names)], partial(_take_settings, names))
+
+
+def _take_settings(names: tuple[str, ...], given: dict[str, Any]) -> Settings:
+    """Load the settings, configure the log by them, and note on stderr what is assumed."""
+    replaced = _WHERE.intersection(names)
+    flags = {name: given.pop(name) for name in names}
+    settings = load_settings(flags, file=given.pop("config"), local=bool(replaced))
+    configure_logging(settings)
+    for variable, meant in strange_variables().items():
+        click.echo(f"smidgen: {variable} is no setting: did you mean {meant}?", err=True)
+    if settings.local:
+        substitutes = " and ".join(f"--{name}" for name in sorted(replaced))
+        click.echo(f"smidgen: on what smidgen up runs here ({substitutes} for another)", err=True)
+    return settings
 
 
 def configure_logging(settings: Settings, secrets: Iterable[str] = ()) -> None:

@@ -19,7 +19,7 @@ from pipeline.settings.workloads import Workload, known_workloads
 @takes
 def report(
     event_id: str = argument(metavar="ID"),
-    output: Path = option(flag="-o/--output", help="The page to write."),
+    output: Path = option(flag="-o/--output", help="Page to write."),
     settings: Settings = settings_options("store", "workloads"),
 ) -> None:
     """Draw the regression ID as one self-contained HTML page.

@@ -39,7 +39,7 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -151,16 +151,17 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class Part:
-    """One parameter of a command, and the options that it is made of."""
+    """Options that make up one parameter of a command.
 
-    def decorators(self) -> Iterable[Decorator]:
-        """Return the decorators of click for the options, in their order in the help."""
-        raise NotImplementedError
+    Args:
+        decorators: Decorators of click for the options, in their order in the help.
+        take: Removes the values of the options from those of a command, and returns the parameter's value.
+    """
 
-    def take(self, given: dict[str, Any]) -> Any:
-        """Return the value of the parameter; its options are removed from ``given``."""
-        raise NotImplementedError
+    decorators: Sequence[Decorator]
+    take: Callable[[dict[str, Any]], Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -246,66 +247,42 @@ def json_option(each: str = "", **attributes: Any) -> Any:
 
 def takes(command: Callable[..., Result]) -> Callable[..., Result]:
     """Give a command the options and arguments that its parameters declare, and the values of these."""
-    parts = dict(_parts(command))
+    defaults = {name: parameter.default for name, parameter in inspect.signature(command).parameters.items()}
+    parts = dict(_parts(defaults, get_type_hints(command)))
 
     @functools.wraps(command)
     def wrapper(*args: Any, **given: Any) -> Result:
         return command(*args, **{name: part.take(given) for name, part in parts.items()}, **given)
 
     decorated: Callable[..., Result] = wrapper
-    for decorator in reversed([decorator for part in parts.values() for decorator in part.decorators()]):
+    for decorator in reversed([decorator for part in parts.values() for decorator in part.decorators]):
         decorated = decorator(decorated)
     return decorated
 
 
-def _parts(command: Callable[..., Any]) -> Iterator[tuple[str, Part]]:
-    """Yield the name and the part of each parameter that has options."""
-    hints = get_type_hints(command)
-    for name, parameter in inspect.signature(command).parameters.items():
-        if isinstance(parameter.default, Part):
-            yield name, parameter.default
-        elif isinstance(parameter.default, dataclasses.Field):
-            yield name, _Single(name, parameter.default.metadata[_DECLARATION], hints[name])
-        elif dataclasses.is_dataclass(hints.get(name)):
-            yield name, _Request(hints[name])
+def _parts(declared: dict[str, Any], hints: dict[str, Any]) -> Iterator[tuple[str, Part]]:
+    """Yield the name and the part of each parameter or field that has options."""
+    for name, value in declared.items():
+        if isinstance(value, Part):
+            yield name, value
+        elif isinstance(value, dataclasses.Field) and _DECLARATION in value.metadata:
+            decorator = _parameter(name, value.metadata[_DECLARATION], hints[name])
+            yield name, Part([decorator], functools.partial(_pop, name))
+        elif value is inspect.Parameter.empty and dataclasses.is_dataclass(hints.get(name)):
+            yield name, _request_part(hints[name])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Single(Part):
-    """One option or argument."""
-
-    name: str
-    declaration: _Declaration
-    annotation: Any
-
-    def decorators(self) -> list[Decorator]:
-        """Return its decorator."""
-        return [_parameter(self.name, self.declaration, self.annotation)]
-
-    def take(self, given: dict[str, Any]) -> Any:
-        """Return its value."""
-        return given.pop(self.name)
+def _pop(name: str, given: dict[str, Any]) -> Any:
+    return given.pop(name)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Request(Part):
-    """A dataclass of options and arguments."""
-
-    request: Any
-
-    def _singles(self) -> Iterator[_Single]:
-        hints = get_type_hints(self.request)
-        for field in dataclasses.fields(self.request):
-            if _DECLARATION in field.metadata:
-                yield _Single(field.name, field.metadata[_DECLARATION], hints[field.name])
-
-    def decorators(self) -> list[Decorator]:
-        """Return a decorator for each field."""
-        return [decorator for single in self._singles() for decorator in single.decorators()]
-
-    def take(self, given: dict[str, Any]) -> Any:
-        """Return the request."""
-        return self.request(**{single.name: single.take(given) for single in self._singles()})
+def _request_part(request: Any) -> Part:
+    fields = {field.name: field for field in dataclasses.fields(request)}
+    parts = dict(_parts(fields, get_type_hints(request)))
+    return Part(
+        [decorator for part in parts.values() for decorator in part.decorators],
+        lambda given: request(**{name: part.take(given) for name, part in parts.items()}),
+    )
 
 
 def _field(declaration: _Declaration) -> Any:

@@ -48,6 +48,14 @@ def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
         click.echo(escape_controls(line), err=err)
 
 
+def print_styled(lines: Iterable[Text]) -> None:
+    """Print styled texts that may hold control sequences, each on a line."""
+    console = Console(soft_wrap=True, highlight=False)
+    for line in lines:
+        console.print(escape_line(line))
+    console.file.flush()
+
+
 def print_note(text: str) -> None:
     """Print one line on stderr about an assumption of the command."""
     click.echo(f"smidgen: {escape_controls(text)}", err=True)

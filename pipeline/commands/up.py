@@ -42,7 +42,14 @@ def up(
     data: Path | None = option(
         kind=FOLDER, help="Folder that keeps the store's tables; without it they go with the process."
     ),
-    port: int = option(0, least=0, most=65535, metavar="PORT", help="Of the dashboard; 0: a free one."),
+    port: int = option(
+        0,
+        show_default=False,
+        least=0,
+        most=65535,
+        metavar="PORT",
+        help="Port of the dashboard; 0 takes a free one.",
+    ),
     settings: Settings = settings_options("workloads", "window", "stack_window", "names"),
 ) -> int:
     """Run broker, store and all stages on this machine until Ctrl-C, with settings for live services.

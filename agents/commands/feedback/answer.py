@@ -33,13 +33,13 @@ def answer(
     event_id: str = argument(metavar=""),
     verdict: VerdictKind = argument(metavar="VERDICT"),
     change: str | None = argument(metavar="[CHANGE]"),
-    other: str | None = option(
-        flag="--of", metavar="ID", help="Of a duplicate: the event that reported it first."
+    other: str | None = option(flag="--of", metavar="ID", help="Event that reported a duplicate first."),
+    until: float | None = option(kind=Moment("after"), help="End of an expected regression, or 30d."),
+    comment: str = option("", metavar="TEXT", help="Explanation for others."),
+    author: str | None = option(
+        metavar="NAME", help="Author of the answer (default: the user of this machine)."
     ),
-    until: float | None = option(kind=Moment("after"), help="Of an expected one: its end, or 30d."),
-    comment: str = option("", metavar="TEXT", help="What you found."),
-    author: str | None = option(metavar="NAME", help="Who says so (default: the user of this machine)."),
-    wait: float | None = option(kind=Duration(), help="Wait until it is stored, at most so long."),
+    wait: float | None = option(kind=Duration(), help="Longest wait until the answer is stored."),
     dry_run: bool = option(help="Publish nothing."),
     as_json: bool = json_option(help="Print the message."),
     settings: Settings = settings_options("broker", "topics", "idempotent_producer", "log_level", "store"),

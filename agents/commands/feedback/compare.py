@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -31,40 +30,38 @@ Examples:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _CompareRequest:
-    workload: str = argument()
-    service: str | None = option(metavar="S", help="Service of the scans (default: all).")
+@click.command(epilog=_EXAMPLES)
+@takes
+def compare(
+    workload: str = argument(),
+    service: str | None = option(metavar="S", help="Service of the scans (default: all)."),
     bounds: tuple[float, ...] = option(
         flag="--threshold",
         above=0,
         help="Threshold of the second setting, in the workload's measure; given twice, of both settings "
         "(default: the present one).",
-    )
+    ),
     chances: tuple[float, ...] = option(
         flag="--chance",
         above=0,
         help="False change points per scan that significance tolerates; given twice, of both settings.",
-    )
-    since: float = option("30d", kind=Moment(), help="Time of the first scan: 30d, or ISO 8601.")
-    show_all: bool = option(flag="--all", help="Include lines that do not differ.")
-    as_json: bool = json_option(help="Print each line of the list as JSON.")
-
-
-@click.command(epilog=_EXAMPLES)
-@takes
-def compare(request: _CompareRequest, settings: Settings = settings_options("store", "workloads")) -> int:
+    ),
+    since: float = option("30d", kind=Moment(), help="Time of the first scan: 30d, or ISO 8601."),
+    show_all: bool = option(flag="--all", help="Include lines that do not differ."),
+    as_json: bool = json_option(help="Print each line of the list as JSON."),
+    settings: Settings = settings_options("store", "workloads"),
+) -> int:
     """Say what two settings of WORKLOAD report of what its scans found, and what people say of that.
 
     Computed from the ledger. A line is open where it passes the bound that dropped it: steps after that were
     never asked, so it is at most one more event. Exits 1 if the settings differ.
     """
-    present = _known(settings, request.workload)
-    tried = _tried(present, request)
+    present = _known(settings, workload)
+    tried = _tried(present, bounds, chances)
     with closing(open_store(settings.store, existing=True)) as store:
-        lines = gather_comparison(store, present, request.service, (request.since, system_clock()), tried)
-    shown = [line for line in lines if line.differs or request.show_all]
-    if request.as_json:
+        lines = gather_comparison(store, present, service, (since, system_clock()), tried)
+    shown = [line for line in lines if line.differs or show_all]
+    if as_json:
         print_json_lines(map(_json, shown))
     else:
         print_lines([*map(_text, shown), _summary(lines)])
@@ -78,8 +75,9 @@ def _known(settings: Settings, name: str) -> Workload:
     return workloads[name]
 
 
-def _tried(workload: Workload, request: _CompareRequest) -> tuple[Setting, Setting]:
-    bounds, chances = request.bounds, request.chances
+def _tried(
+    workload: Workload, bounds: tuple[float, ...], chances: tuple[float, ...]
+) -> tuple[Setting, Setting]:
     for name, values in (("--threshold", bounds), ("--chance", chances)):
         if len(values) > 2:
             raise ConfigError(f"{name}: give it once or twice")

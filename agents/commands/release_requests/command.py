@@ -62,22 +62,18 @@ def compare_requests(
     names: tuple[str, ...] = option(
         flag="--metric",
         metavar="NAME",
-        help="Which series are metrics (default: all of --metrics).",
+        help="Name of a series that is a metric (default: all of --metrics).",
     ),
     alpha: float = option(
         CompareConfig().alpha, above=0, most=0.5, help="Chance that equal releases count as different."
     ),
-    seed: int = option(0, least=0, help="Of the bootstrap."),
-    baseline: bool = option(
-        help="Beside it, which types take longer to answer, by Mann and Whitney's test and Cliff's delta."
-    ),
+    seed: int = option(0, least=0, help="Seed of the bootstrap."),
+    baseline: bool = option(help="Compare response times too, by Mann and Whitney's test and Cliff's delta."),
     mixed: bool = option(
-        help="Beside it, a mixed linear model, which decides where there are too few periods for costs."
+        help="Fit a mixed linear model too; it decides where there are too few periods for costs."
     ),
     forest: bool = option(
-        help="Beside it, random forests of both releases and what their errors come with (Liao et al.); "
-        "up to a "
-        "minute for each metric."
+        help="Fit random forests of both releases too (Liao et al.); up to a minute for each metric."
     ),
     *,
     source: SourceRequest,

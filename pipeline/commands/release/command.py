@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -54,65 +53,51 @@ def release() -> None:
     """Hold releases of a service against each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class _CompareRequest:
-    baseline: str = argument(metavar="A")
-    candidate: str = argument(metavar="B")
-    service: str = option(metavar="S", help="Whose releases.")
+@release.command(name="compare", epilog=_EXAMPLES)
+@takes
+def compare_releases(
+    baseline: str = argument(metavar="A"),
+    candidate: str = argument(metavar="B"),
+    service: str = option(metavar="S", help="Service of the releases."),
     data: Path | None = option(
-        kind=EXISTING_FOLDER, metavar="DIR", help="A dataset folder with label columns, instead of a store."
-    )
+        kind=EXISTING_FOLDER, metavar="DIR", help="Dataset folder with label columns, instead of a store."
+    ),
     since: float | None = option(
         kind=IsoTime(),
-        help="ISO 8601: the hour that it is in is the first one (default: a week before the end).",
-    )
+        help="ISO 8601 time in the first hour that is compared (default: a week before the end).",
+    ),
     until: float | None = option(
         kind=IsoTime(),
-        help="ISO 8601: nothing after; the hour that it is in is not looked at (default: now).",
-    )
+        help="ISO 8601 time; its hour and what comes after are left out (default: now).",
+    ),
     threshold: float = option(
-        _DEFAULTS.threshold, above=0, most=1, help="Rise that counts, as a share of the service's CPU."
-    )
+        _DEFAULTS.threshold, above=0, most=1, help="Smallest rise that counts, a share of the service's CPU."
+    ),
     relative: float = option(
         _DEFAULTS.relative,
         least=0,
-        help="Rise that counts, as a share of the series' own level; the larger one holds.",
-    )
+        help="Smallest rise that counts, a share of the series' level; the larger bound holds.",
+    ),
     alpha: float = option(
         _DEFAULTS.alpha,
         above=0,
         most=0.5,
-        help="Chance that any series counts as slower though the releases do not differ.",
-    )
+        help="Chance of a false alarm in any series of equal releases.",
+    ),
     power: float = option(
-        _DEFAULTS.power, least=0.5, below=1, help="Chance that a rise of the threshold is found."
-    )
-    by: tuple[str, ...] = option(metavar="LABEL", help="Compare within values of these labels only.")
-    without: tuple[str, ...] = option(metavar="HOST", help="Leave a host out.")
-    sequential: bool = option(help="Hold the errors however often you look.")
-    watch: bool = option(help="Look again and again until it is decided; sequential.")
-    interval: float = option("30s", kind=Duration(), help="Between two looks.")
-    timeout: float | None = option(kind=Duration(), help="Longest time to watch.")
-    as_json: bool = json_option("with all tested series")
-    out: Path | None = option(flag="-o/--out", kind=FILE, metavar="OUT.html", help="Page to write.")
-
-    @property
-    def asked(self) -> Asked:
-        """The comparison that is asked for."""
-        config = CompareConfig(
-            threshold=self.threshold,
-            relative=self.relative,
-            alpha=self.alpha,
-            power=self.power,
-            sequential=self.sequential or self.watch,
-        )
-        return Asked(self.baseline, self.candidate, self.by or None, self.without, config)
-
-
-@release.command(name="compare", epilog=_EXAMPLES)
-@takes
-def compare_releases(
-    request: _CompareRequest, settings: Settings = settings_options("store", "stack_window")
+        _DEFAULTS.power, least=0.5, below=1, help="Chance that a rise of the threshold is detected."
+    ),
+    by: tuple[str, ...] = option(
+        metavar="LABEL", help="Label within whose values releases are compared (default: all labels)."
+    ),
+    without: tuple[str, ...] = option(metavar="HOST", help="Host that is left out."),
+    sequential: bool = option(help="Keep the error rates however often you look."),
+    watch: bool = option(help="Look repeatedly until there is a decision; implies --sequential."),
+    interval: float = option("30s", kind=Duration(), help="Time between two looks."),
+    timeout: float | None = option(kind=Duration(), help="Longest time to watch."),
+    as_json: bool = json_option("with all tested series"),
+    out: Path | None = option(flag="-o/--out", kind=FILE, metavar="OUT.html", help="Page to write."),
+    settings: Settings = settings_options("store", "stack_window"),
 ) -> int:
     """Say which subroutines and endpoints release B makes slower or faster than release A.
 
@@ -131,29 +116,36 @@ def compare_releases(
     bounds hold at all looks together. With --data, --watch replays the folder, and stops where a live one
     would have.
     """
-    asked = request.asked
-    if asked.baseline == asked.candidate:
-        raise ConfigError(f"release {asked.baseline}: is compared with itself")
-    span = request.since, request.until
-    if request.since is not None and request.until is not None and request.since >= request.until:
+    config = CompareConfig(
+        threshold=threshold,
+        relative=relative,
+        alpha=alpha,
+        power=power,
+        sequential=sequential or watch,
+    )
+    asked = Asked(baseline, candidate, by or None, without, config)
+    if baseline == candidate:
+        raise ConfigError(f"release {baseline}: is compared with itself")
+    span = since, until
+    if since is not None and until is not None and since >= until:
         raise ConfigError("--since: should be before the end")
-    watch = Watch(request.interval, request.timeout) if request.watch else None
-    check_outputs({"-o": request.out}, dataset_files(request.data) if request.data else ())
-    if request.data:
-        comparison = look_at_folder(of_folder(request.data, request.service), asked, span, watch)
+    pace = Watch(interval, timeout) if watch else None
+    check_outputs({"-o": out}, dataset_files(data) if data else ())
+    if data:
+        comparison = look_at_folder(of_folder(data, service), asked, span, pace)
     else:
 
         def opened() -> Source:
             store = stack.enter_context(closing(open_store(settings.store, existing=True)))
-            return of_store(store, request.service, settings.stack_window_s)
+            return of_store(store, service, settings.stack_window_s)
 
         with ExitStack() as stack:
-            comparison = look_at_store(opened, asked, span, watch)
-    if request.out:
+            comparison = look_at_store(opened, asked, span, pace)
+    if out:
         page = Console(record=True, width=_WIDTH, file=io.StringIO(), highlight=False)
         show(page, comparison)
-        write_output(request.out, page.export_html().encode())
-    if request.as_json:
+        write_output(out, page.export_html().encode())
+    if as_json:
         print_json(to_json(comparison))
     else:
         show(Console(highlight=False, soft_wrap=False), comparison)
