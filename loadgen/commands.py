@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,18 +24,13 @@ def loadgen() -> None:
     """Simulate fleets whose truth is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FleetRequest:
-    scenario: str = option(metavar="FILE|PRESET", help="What to simulate.")
-    seed: int = seed_option(help="Seed of every draw.")
-    out: Path | None = option(kind=FOLDER, help="Folder for the data set.")
-    publish: bool = option(help="Send the same data through Kafka as agents would.")
-
-
 @loadgen.command()
 @takes
 def fleet(
-    request: _FleetRequest,
+    scenario: str = option(metavar="FILE|PRESET", help="What to simulate."),
+    seed: int = seed_option(help="Seed of every draw."),
+    out: Path | None = option(kind=FOLDER, help="Folder for the data set."),
+    publish: bool = option(help="Send the same data through Kafka as agents would."),
     settings: Settings = settings_options("broker", "topics", "idempotent_producer", "log_level"),
 ) -> None:
     """Simulate services and write their data sets, or publish them.
@@ -51,13 +45,12 @@ def fleet(
     """
     from loadgen.fleet.scenario import load_scenario
 
-    out = request.out
-    if out is None and not request.publish:
+    if out is None and not publish:
         raise ConfigError("nothing to do: give --out, --publish or both")
-    services = load_scenario(request.scenario).of_each_service()
+    services = load_scenario(scenario).of_each_service()
     for chosen in services:
         folder = out / chosen.service if out and len(services) > 1 else out
-        _simulate_service(settings, chosen, request.seed, folder, publish=request.publish)
+        _simulate_service(settings, chosen, seed, folder, publish=publish)
 
 
 def _simulate_service(

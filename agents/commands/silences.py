@@ -103,41 +103,37 @@ class _Publishing:
     as_json: bool = json_option(help="Print the message.")
 
 
-@dataclass(frozen=True, slots=True)
-class _ExpectRequest:
-    service: str | None = _service
-    cost: str | None = option(
-        metavar="SHARE",
-        help="Share of the service's CPU, 0.1%; with --metric a share of its level, +10%, or a number in its "
-        "unit.",
-    )
-    metric: str | None = option(
-        parse=_glob, metavar="P", help="Service-level metric that may get worse, or a pattern of names."
-    )
-    change: str | None = option(
-        parse=_change, metavar="ID", help="Change whose cost it is; 7 digits are enough."
-    )
-    subroutine: str | None = option(
-        parse=_glob,
-        metavar="P",
-        help="Subroutine that may cost more, or a pattern of names such as 'shop.pricing.*'.",
-    )
-    start: float | None = option(
-        flag="--from", kind=Moment("after"), help="First change time (default: now)."
-    )
-    end: float | None = option(
-        flag="--until",
-        kind=Moment("after"),
-        help=f"Last change time; {_MOMENTS} (default: none).",
-    )
-
-
 @click.group(invoke_without_command=True, epilog=_EXPECT_EXAMPLES)
 @takes
 @click.pass_context
 def expect(
     context: click.Context,
-    request: _ExpectRequest,
+    service: str | None = _service,
+    cost: str | None = option(
+        metavar="SHARE",
+        help="Share of the service's CPU, 0.1%; with --metric a share of its level, +10%, or a number in its "
+        "unit.",
+    ),
+    metric: str | None = option(
+        parse=_glob, metavar="P", help="Service-level metric that may get worse, or a pattern of names."
+    ),
+    change: str | None = option(
+        parse=_change, metavar="ID", help="Change whose cost it is; 7 digits are enough."
+    ),
+    subroutine: str | None = option(
+        parse=_glob,
+        metavar="P",
+        help="Subroutine that may cost more, or a pattern of names such as 'shop.pricing.*'.",
+    ),
+    start: float | None = option(
+        flag="--from", kind=Moment("after"), help="First change time (default: now)."
+    ),
+    end: float | None = option(
+        flag="--until",
+        kind=Moment("after"),
+        help=f"Last change time; {_MOMENTS} (default: none).",
+    ),
+    *,
     publishing: _Publishing,
     settings: Settings = _publishing,
 ) -> None:
@@ -149,19 +145,18 @@ def expect(
     if context.invoked_subcommand:
         _refuse_lost(context)
         return
-    subroutine, change, metric = request.subroutine or "", request.change or "", request.metric
-    if not (request.service and request.cost and (subroutine or change or metric)):
+    if not (service and cost and (subroutine or change or metric)):
         raise click.UsageError("give --service, --cost, and --subroutine, --change or --metric", context)
     if metric and (subroutine or change):
         raise click.UsageError("--metric: stands alone, without --subroutine and --change", context)
     now = system_clock()
-    cost, measure = _cost(request.cost, of_metric=metric is not None)
+    much, measure = _cost(cost, of_metric=metric is not None)
     silence = Silence(
-        *("", request.service, "expected", now, request.start or now, request.end),
-        *(publishing.owner, metric or subroutine),
-        cost=cost,
+        *("", service, "expected", now, start or now, end),
+        *(publishing.owner, metric or subroutine or ""),
+        cost=much,
         measure=measure,
-        change=change,
+        change=change or "",
         reason=publishing.reason,
     )
     _publish(silence, settings, dry_run=publishing.dry_run, as_json=publishing.as_json)

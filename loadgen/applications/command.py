@@ -67,7 +67,7 @@ class _ApplicationsRequest:
     keep: Path | None = option(kind=FOLDER, help="Folder for all access logs and CPU times.")
 
 
-@bench(_ApplicationsRequest, json="one JSON object a release")
+@bench(json="one JSON object a release")
 def applications(request: _ApplicationsRequest) -> Experiment[Row]:
     """Find regressions of two real web applications from their access logs and CPU time.
 

@@ -90,7 +90,7 @@ class CatchUpRequest:
     """That draw the load."""
 
 
-@bench(CatchUpRequest, json="one JSON object")
+@bench(json="one JSON object")
 def catch_up(request: CatchUpRequest) -> Experiment[CatchUp]:
     """Stop all workers for hours of event time, start them again, and measure how they catch up.
 

@@ -102,7 +102,7 @@ class _SpeedRequest:
     )
 
 
-@harness.bench(_SpeedRequest, json="one JSON object a result", cls=_Bench)
+@harness.bench(json="one JSON object a result", cls=_Bench)
 def bench(request: _SpeedRequest) -> Experiment[Result]:
     """Measure speed on this machine; without a NAME, of aggregate, detect and scan.
 

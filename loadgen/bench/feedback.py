@@ -61,7 +61,7 @@ class Feedback:
         return {"lessons": taught, "first_by_confirmations": shown}
 
 
-@bench(_FeedbackRequest, json="JSON")
+@bench(json="JSON")
 def feedback(request: _FeedbackRequest) -> Experiment[Feedback]:
     """Measure what verdicts teach: the first teach, the events after them are held out.
 

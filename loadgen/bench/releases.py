@@ -209,7 +209,7 @@ class _ReleaseRequest:
     seed: int = seed_option()
 
 
-@bench(_ReleaseRequest, json="one JSON object a setting")
+@bench(json="one JSON object a setting")
 def release(request: _ReleaseRequest) -> Experiment[Mapping[str, float | str]]:
     """Measure how often `smidgen release compare` calls releases different: false alarms, and rises found.
 

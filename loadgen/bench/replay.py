@@ -47,7 +47,7 @@ class _ReplayRequest:
     )
 
 
-@bench(_ReplayRequest, json="one JSON object a rate")
+@bench(json="one JSON object a rate")
 def replay(request: _ReplayRequest) -> Experiment[Result]:
     """Measure the replayer against two sides that answer at once: what it sends, how late, how far apart.
 

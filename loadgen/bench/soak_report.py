@@ -45,7 +45,7 @@ class _SoakRequest:
     plot: Path | None = option(kind=FILE, help="SVG or PNG to draw.")
 
 
-@bench(_SoakRequest, json="one JSON object")
+@bench(json="one JSON object")
 def soak(request: _SoakRequest) -> Experiment[Soak]:
     """Feed a steady load for long: memory, lag and file handles of every worker must stay flat.
 

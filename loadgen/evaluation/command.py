@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -29,13 +27,8 @@ EVENTS, FUNNEL, LEDGER = "events.jsonl", "funnel.json", "ledger.jsonl"
 """Files of a folder of results."""
 
 
-def _workload_option() -> Any:
-    return option(flag="--workload", metavar="NAME|FILE", help="Workloads that were run.")
-
-
-def _tolerance_option() -> Any:
-    about = "How far a change time may be off (default: by the workload)."
-    return option(kind=Duration(), help=about)
+_workload_option = option(flag="--workload", metavar="NAME|FILE", help="Workload that was run.")
+_tolerance_option = option(kind=Duration(), help="Largest error of a change time (default: by the workload).")
 
 
 @click.command()
@@ -44,17 +37,17 @@ def score(
     truth: Path = option(kind=FILE, help="Truth file (JSON lines)."),
     events: Path = option(kind=FILE, help="Events file (JSON lines of CloudEvents)."),
     funnel: Path | None = option(
-        kind=FILE, help="The run's funnel: gives the false-positive rate and Table 5."
+        kind=FILE, help="Funnel of the run, for the false-positive rate and Table 5."
     ),
-    ledger: Path | None = option(kind=FILE, help="The run's ledger: gives ROC curves; needs --funnel."),
+    ledger: Path | None = option(kind=FILE, help="Ledger of the run, for ROC curves; needs --funnel."),
     sweep: Path | None = option(
         metavar="DIR",
-        help="Run the dataset DIR again with several thresholds of the one --workload, for a ROC curve.",
+        help="Dataset to run again with several thresholds of the one --workload, for a ROC curve.",
     ),
-    workloads: tuple[str, ...] = _workload_option(),
-    tolerance: float | None = _tolerance_option(),
+    workloads: tuple[str, ...] = _workload_option,
+    tolerance: float | None = _tolerance_option,
     as_json: bool = json_option(),
-    html: Path | None = option(kind=FILE, metavar="OUT.html", help="Write a self-contained page."),
+    html: Path | None = option(kind=FILE, metavar="OUT.html", help="Self-contained page to write."),
 ) -> None:
     """Hold reported events against a known truth: precision, recall, delay, grouping, root causes, funnel.
 
@@ -90,22 +83,19 @@ def score(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _CompareRequest:
-    a: Path = argument()
-    b: Path = argument()
-    data: Path | None = option(metavar="DIR", help="Dataset: draws the series.")
-    workloads: tuple[str, ...] = _workload_option()
-    tolerance: float | None = _tolerance_option()
-    as_json: bool = json_option()
-    html: Path | None = option(
-        kind=FILE, metavar="OUT.html", help="Write a self-contained page with the series."
-    )
-
-
 @click.command()
 @takes
-def compare(request: _CompareRequest) -> int:
+def compare(
+    a: Path = argument(),
+    b: Path = argument(),
+    data: Path | None = option(metavar="DIR", help="Dataset: draws the series."),
+    workloads: tuple[str, ...] = _workload_option,
+    tolerance: float | None = _tolerance_option,
+    as_json: bool = json_option(),
+    html: Path | None = option(
+        kind=FILE, metavar="OUT.html", help="Write a self-contained page with the series."
+    ),
+) -> int:
     """Compare the events of two runs A and B over the same data; exit 1 if they differ.
 
     A and B are events files, or folders with events.jsonl and, to show where the other run lost an event,
@@ -114,7 +104,6 @@ def compare(request: _CompareRequest) -> int:
     from loadgen.evaluation.comparison import difference_to_json, print_difference, render_difference
     from pipeline.backtest.dataset import read_dataset
 
-    a, b, data, html = request.a, request.b, request.data, request.html
     (events_a, ledger_a), (events_b, ledger_b) = _results(a), _results(b)
     read = [events_a, ledger_a, events_b, ledger_b, *(dataset_files(data) if data else ())]
     check_outputs({"--html": html}, read)
@@ -122,9 +111,7 @@ def compare(request: _CompareRequest) -> int:
     difference = compare_events(
         reported_a,
         reported_b,
-        tolerances=choose_tolerances(
-            (*reported_a, *reported_b), load_workloads(request.workloads), request.tolerance
-        ),
+        tolerances=choose_tolerances((*reported_a, *reported_b), load_workloads(workloads), tolerance),
         ledger_a=read_ledger(ledger_a) if ledger_a else (),
         ledger_b=read_ledger(ledger_b) if ledger_b else (),
     )
@@ -132,7 +119,7 @@ def compare(request: _CompareRequest) -> int:
     if html:
         dataset = read_dataset(data) if data else None
         write_output(html, render_difference(difference, names, dataset).encode())
-    if request.as_json:
+    if as_json:
         print_json(difference_to_json(difference))
     else:
         print_difference(difference, names)

@@ -1,12 +1,12 @@
 """Experiments: the measurement of a bench, its number of parts, and the presentation of its rows.
 
-A bench is a function of its request that returns an experiment; ``bench`` makes a command of it::
+A bench is a function that returns an experiment; ``bench`` makes a command of it::
 
-    COLUMNS = (Column("size"), Column("found", form=".1%"))
+    COLUMNS = (Column("size"), Column("detected", form=".1%"))
 
-    @bench(SizesRequest, json="one JSON object a size")
-    def sizes(request: SizesRequest) -> Experiment[Row]:
-        return Experiment(*measured(SIZES, partial(measure_size, seed=request.seed)), table(COLUMNS))
+    @bench(json="one JSON object a size")
+    def sizes(seed: int = seed_option()) -> Experiment[Row]:
+        return Experiment(*measured(SIZES, partial(measure_size, seed=seed)), table(COLUMNS))
 
 Its docstring is the help of the command.
 """
@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 import click
 
 from loadgen.terminal import progress
-from pipeline.commands.request import json_option, takes
+from pipeline.commands.request import takes
 from pipeline.commands.tables import Column, print_json_lines, print_markdown, print_table
 
 Advance = Callable[[], None]
@@ -30,7 +30,6 @@ Advance = Callable[[], None]
 
 Case = TypeVar("Case")
 Row = TypeVar("Row")
-Asked = TypeVar("Asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +66,24 @@ class Experiment(Generic[Row]):
 
 
 def bench(
-    request: type[Asked], *, json: str, cls: type[click.Command] = click.Command
-) -> Callable[[Callable[[Asked], Experiment[Any]]], click.Command]:
-    """Make a command of a function that returns the experiment for a request.
+    *, json: str, cls: type[click.Command] = click.Command
+) -> Callable[[Callable[..., Experiment[Any]]], click.Command]:
+    """Make a command of a function that returns an experiment; its parameters declare the options.
 
     Args:
-        request: Options of the command, besides ``--json``.
         json: What ``--json`` prints, such as ``one JSON object a row``.
         cls: Class of the command.
     """
 
-    def decorate(declare: Callable[[Asked], Experiment[Any]]) -> click.Command:
-        def command(asked: Asked, as_json: bool = json_option(help=f"Print {json}.")) -> int:
-            return declare(asked).run(declare.__name__.replace("_", "-"), as_json=as_json)
+    def decorate(declare: Callable[..., Experiment[Any]]) -> click.Command:
+        @click.command(cls=cls)
+        @takes
+        @click.option("--json", "as_json", is_flag=True, help=f"Print {json}.")
+        @functools.wraps(declare)
+        def command(*, as_json: bool, **given: Any) -> int:
+            return declare(**given).run(declare.__name__.replace("_", "-"), as_json=as_json)
 
-        command.__name__, command.__doc__ = declare.__name__, declare.__doc__
-        command.__annotations__ = {"asked": request, "as_json": bool}
-        return click.command(cls=cls)(takes(command))
+        return command
 
     return decorate
 

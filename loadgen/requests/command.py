@@ -74,7 +74,7 @@ class _RequestsRequest:
     detectable: bool = option(help="What `smidgen detectable --requests` foresees.")
 
 
-@bench(_RequestsRequest, json="one JSON object a row")
+@bench(json="one JSON object a row")
 def requests(request: _RequestsRequest) -> Experiment[Row] | Experiment[LooksRow] | Experiment[OutlookRow]:
     """Measure how often `smidgen release requests` sees a request that costs more, and names it.
 

@@ -41,7 +41,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import NoneType, UnionType
+from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import click
@@ -247,8 +247,10 @@ def json_option(each: str = "", **attributes: Any) -> Any:
 
 def takes(command: Callable[..., Result]) -> Callable[..., Result]:
     """Give a command the options and arguments that its parameters declare, and the values of these."""
-    defaults = {name: parameter.default for name, parameter in inspect.signature(command).parameters.items()}
-    parts = dict(_parts(defaults, get_type_hints(command)))
+    parameters = inspect.signature(command).parameters
+    annotations = {name: parameter.annotation for name, parameter in parameters.items()}  # without the result
+    hints = get_type_hints(SimpleNamespace(__annotations__=annotations), inspect.unwrap(command).__globals__)
+    parts = dict(_parts({name: parameter.default for name, parameter in parameters.items()}, hints))
 
     @functools.wraps(command)
     def wrapper(*args: Any, **given: Any) -> Result:

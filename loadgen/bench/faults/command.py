@@ -43,7 +43,7 @@ class _FaultsRequest:
     listing: bool = option(flag="--list", help="List the faults and end.")
 
 
-@bench(_FaultsRequest, json="one JSON object a fault, as they end")
+@bench(json="one JSON object a fault, as they end")
 def faults(request: _FaultsRequest) -> Experiment[Outcome]:
     """Strike the running stages with faults, and compare counts and events with an undisturbed run.
 

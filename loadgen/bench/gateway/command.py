@@ -51,17 +51,14 @@ class GatewayResult:
         return self.samples_taken == self.samples_on_topic and not self.refused
 
 
-@dataclass(frozen=True, slots=True)
-class _GatewayRequest:
-    agents: int = option(1000, least=1, most=10_000)
-    interval: float = option(10.0, kind=Duration(), show_default="10s", help="Of each agent.")
-    profiles: int = option(6, least=1, most=1000, help="Of each agent.")
-    stacks: int = option(200, least=1, most=10_000, help="Of each one.")
-    outage: float = option(15.0, kind=Duration(), show_default="15s", help="How long the broker is stopped.")
-
-
-@bench(_GatewayRequest, json="JSON")
-def gateway(request: _GatewayRequest) -> Experiment[GatewayResult]:
+@bench(json="JSON")
+def gateway(
+    agents: int = option(1000, least=1, most=10_000),
+    interval: float = option(10.0, kind=Duration(), show_default="10s", help="Of each agent."),
+    profiles: int = option(6, least=1, most=1000, help="Of each agent."),
+    stacks: int = option(200, least=1, most=10_000, help="Of each one."),
+    outage: float = option(15.0, kind=Duration(), show_default="15s", help="How long the broker is stopped."),
+) -> Experiment[GatewayResult]:
     """Measure one gateway under many agents, over an outage of the broker.
 
     Each agent pushes a pprof profile by Pyroscope's API once an interval. The embedded broker is stopped for
@@ -69,9 +66,9 @@ def gateway(request: _GatewayRequest) -> Experiment[GatewayResult]:
     repeated id once, as the pipeline does. Exit code 1 if any is lost or doubled.
     """
     require_proc("gateway")
-    fleet = Fleet(request.agents, request.interval, request.stacks, request.profiles)
+    fleet = Fleet(agents, interval, stacks, profiles)
     return Experiment(
-        lambda _: [asyncio.run(_measure(fleet, request.outage))],
+        lambda _: [asyncio.run(_measure(fleet, outage))],
         0,
         lines(_line_of),
         passed=lambda result: result.is_exact,

@@ -61,7 +61,7 @@ class _HistoriesRequest:
     seed: int = seed_option()
 
 
-@bench(_HistoriesRequest, json="one JSON object for each case and watcher")
+@bench(json="one JSON object for each case and watcher")
 def histories(request: _HistoriesRequest) -> Experiment[Row]:
     """Measure how well changes in histories of benchmarks are found: `smidgen benchmarks watch` beside peers.
 

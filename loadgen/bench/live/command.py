@@ -74,7 +74,7 @@ class _LiveRequest:
     seed: int = seed_option()
 
 
-@bench(_LiveRequest, json="one JSON object a part")
+@bench(json="one JSON object a part")
 def live(request: _LiveRequest) -> Experiment[Mapping[str, Any]]:
     """Measure which steps of one process the preset live reports within a minute, and its false events.
 

@@ -42,7 +42,7 @@ class _AdaptiveRequest:
     )
 
 
-@bench(_AdaptiveRequest, json="one JSON object a result")
+@bench(json="one JSON object a result")
 def adaptive(request: _AdaptiveRequest) -> Experiment[PolicyCost | PruningCost | Skipped]:
     """Measure what rates that follow the profile, and pruning, save of sampling real programs.
 

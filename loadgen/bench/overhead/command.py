@@ -53,7 +53,7 @@ class _OverheadRequest:
     )
 
 
-@bench(_OverheadRequest, json="one JSON object a result")
+@bench(json="one JSON object a result")
 def overhead(request: _OverheadRequest) -> Experiment[Cost | Skipped]:
     """Measure what sampling costs real programs, and how right its shares are.
 

@@ -44,7 +44,7 @@ class _SamplingRequest:
     figure: Path | None = option(help="Draw both as an SVG.")
 
 
-@bench(_SamplingRequest, json="JSON")
+@bench(json="JSON")
 def sampling(request: _SamplingRequest) -> Experiment[SamplingResult]:
     """Measure cost against error of sampling policies, and time against error of pruning.
 

@@ -45,7 +45,7 @@ def squares(size: int) -> Iterator[Row]:
     yield Row(size, float(size**2) if size else math.nan)
 
 
-@bench(Request, json="one JSON object a size")
+@bench(json="one JSON object a size")
 def dummy(request: Request) -> Experiment[Row]:
     """Square sizes."""
     columns: tuple[Column[Row], ...] = (Column("size", form="d"), Column("squared", "square", ".1f"))
