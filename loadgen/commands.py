@@ -27,7 +27,7 @@ def loadgen() -> None:
 @loadgen.command()
 @takes
 def fleet(
-    scenario: str = option(metavar="FILE|PRESET", help="What to simulate."),
+    scenario: str = option(metavar="FILE|PRESET", help="Scenario to simulate."),
     seed: int = seed_option(help="Seed of every draw."),
     out: Path | None = option(kind=FOLDER, help="Folder for the data set."),
     publish: bool = option(help="Send the same data through Kafka as agents would."),

@@ -81,9 +81,9 @@ class CatchUp:
 class CatchUpRequest:
     """Amount of work to catch up with."""
 
-    services: int = option(10, least=1, help="How many.")
-    hours: float = option(24, least=1, help="How long workers are away.")
-    hosts: int = option(4, least=2, help="Of each service.")
+    services: int = option(10, least=1, help="Number of services.")
+    hours: float = option(24, least=1, help="Hours for which workers are away.")
+    hosts: int = option(4, least=2, help="Hosts of each service.")
     seed: int = seed_option(help="Seed of the load.")
     broker: BrokerKind = option("embedded", help="The embedded broker, or Apache Kafka.")
     processes: int = os.cpu_count() or 1

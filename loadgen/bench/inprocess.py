@@ -25,8 +25,8 @@ UNITS = ("% units lost", "± (standard error)", "% p99", "% p99.9", "% of a core
 
 @bench(json="one JSON object a result")
 def inprocess(
-    seconds: float = option(20.0, least=0.5, help="Of each run."),
-    threads: int = option(1, least=1, most=64, help="That are busy."),
+    seconds: float = option(20.0, least=0.5, help="Seconds of each run."),
+    threads: int = option(1, least=1, most=64, help="Busy threads."),
     rates: tuple[int, ...] = option((1, 20, 101), flag="--rate", least=1, most=1000),
 ) -> Experiment[Result]:
     """Measure what sampling costs a busy program: throughput, slow units, and the sampler's own CPU.

@@ -213,17 +213,12 @@ def _gcpu_workload(_context: click.Context, _option: click.Parameter, names: Seq
 def scale(
     services: int = option(100, least=1, most=10_000),
     subroutines: int = option(20_000, least=1, most=1_000_000),
-    workers: tuple[int, ...] = option(
-        (1, 2),
-        least=1,
-        most=64,
-        help="How many processes scan at a time; give it several times to compare.",
-    ),
+    workers: tuple[int, ...] = option((1, 2), least=1, most=64, help="Processes that scan at a time."),
     workloads: tuple[str, ...] = option(
         ("frontfaas-small",),
         flag="--workload",
         callback=_gcpu_workload,
-        help="A preset; give it several times for several.",
+        help="Preset of the scans.",
     ),
 ) -> Experiment[Result]:
     """Measure scans of many large services on the embedded store: seconds, memory, rows read, bytes stored.

@@ -88,12 +88,12 @@ def score(
 def compare(
     a: Path = argument(),
     b: Path = argument(),
-    data: Path | None = option(metavar="DIR", help="Dataset: draws the series."),
+    data: Path | None = option(metavar="DIR", help="Dataset from which series are drawn."),
     workloads: tuple[str, ...] = _workload_option,
     tolerance: float | None = _tolerance_option,
     as_json: bool = json_option(),
     html: Path | None = option(
-        kind=FILE, metavar="OUT.html", help="Write a self-contained page with the series."
+        kind=FILE, metavar="OUT.html", help="Self-contained page to write, with the series."
     ),
 ) -> int:
     """Compare the events of two runs A and B over the same data; exit 1 if they differ.

@@ -145,7 +145,7 @@ COLUMNS: tuple[Column[Injected], ...] = (
 @bench(json="one JSON object a size")
 def injected(
     file: Path = argument(),
-    metric: str = option("ops_sec", help="Which one of an archive of results."),
+    metric: str = option("ops_sec", help="Metric of an archive of results."),
     percent: str = option(",".join(f"{size:g}" for size in PERCENT), metavar="SIZE,..."),
 ) -> Experiment[Injected]:
     """Put steps of known size into the real series of FILE and count how many `smidgen detect` finds.

@@ -162,9 +162,9 @@ def _require(total: int, stage: str, position: tuple[str, int]) -> None:
 def rewind(
     stage: str = _STAGE,
     since: float = option(kind=Moment(), help="Time to go back to: 2d, 30m, or an ISO 8601 time."),
-    partition: int | None = option(least=0, help="Only this partition (not of detect)."),
-    service: str | None = option(metavar="S", help="Only the scans of this service (of detect)."),
-    workload: str | None = option(metavar="W", help="Only the scans of this workload (of detect)."),
+    partition: int | None = option(least=0, help="Partition to go back in (default: all; not of detect)."),
+    service: str | None = option(metavar="S", help="Service whose scans are made again (of detect)."),
+    workload: str | None = option(metavar="W", help="Workload whose scans are made again (of detect)."),
     dry_run: bool = option(help="Say how far the stage would go back, and change nothing."),
     settings: Settings = settings_options(
         "broker", "store", "topics", "group_prefix", "log_level", "log_format"

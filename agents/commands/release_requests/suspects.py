@@ -82,7 +82,7 @@ class SourceRequest:
     profile: Path | None = option(
         kind=EXISTING_FILE,
         metavar="FILE",
-        help="A profile of production: its stacks show calls that source does not.",
+        help="Profile of production: its stacks show calls that source does not.",
     )
 
     def finder(self) -> Finder | None:

@@ -26,14 +26,14 @@ COLUMNS: tuple[Column[Row], ...] = (
 
 @bench(json="one JSON object a row")
 def bisect(
-    searches: int = option(20, least=1, help="Of each case."),
+    searches: int = option(20, least=1, help="Searches of each case."),
     commits: tuple[int, ...] = option((16, 64), least=1, most=4096),
     steps: tuple[float, ...] = option(
         (0.0, 2.0, 5.0),
         flag="--step",
         least=0,
         most=1000,
-        help="In standard deviations of one run; 0 is none.",
+        help="Size of the step, in standard deviations of one run; 0 is no step.",
     ),
     noises: tuple[str, ...] = option(flag="--noise", choices=NOISE_NAMES, help="Only these."),
     seed: int = seed_option(),

@@ -26,20 +26,22 @@ StoreKind = Literal["embedded", "server"]
 @dataclass(frozen=True, slots=True)
 class _FaultsRequest:
     names: str | None = option(
-        flag="--faults", metavar="NAME,...", help="Only these; default: all that the broker allows."
+        flag="--faults", metavar="NAME,...", help="Faults to try (default: all that the broker allows)."
     )
-    kills: int | None = option(least=1, help="Strikes of each fault; default: its own number.")
+    kills: int | None = option(least=1, help="Strikes of each fault (default: its own number).")
     seed: int = seed_option(help="Seed of all draws.")
     broker: BrokerKind = option(
         "embedded",
         help="The embedded broker, or Apache Kafka with one or three brokers (needs Java and Maven).",
     )
     store: StoreKind = option("embedded", help="The embedded store, or ClickHouse's own HTTP server.")
-    outage: float | None = option(kind=Duration(), help="How long store or broker stay away, such as 10m.")
-    stages: str | None = option(metavar="STAGE,...", help="Strike only these stages; default: all.")
-    malformed: int | None = option(least=1, help="How many malformed messages are sent.")
-    former: str | None = option(metavar="REVISION", help="Commit of the version to roll from.")
-    logs: Path | None = option(kind=FOLDER, help="Folder for the logs of what failed.")
+    outage: float | None = option(kind=Duration(), help="Outage of store or broker, such as 10m.")
+    stages: str | None = option(metavar="STAGE,...", help="Stages to strike (default: all).")
+    malformed: int | None = option(least=1, help="Number of malformed messages.")
+    former: str | None = option(
+        metavar="REVISION", help="Commit of the version that is replaced in a rollout."
+    )
+    logs: Path | None = option(kind=FOLDER, help="Folder for the logs of failures.")
     listing: bool = option(flag="--list", help="List the faults and end.")
 
 

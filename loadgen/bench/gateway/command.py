@@ -54,10 +54,12 @@ class GatewayResult:
 @bench(json="JSON")
 def gateway(
     agents: int = option(1000, least=1, most=10_000),
-    interval: float = option(10.0, kind=Duration(), show_default="10s", help="Of each agent."),
+    interval: float = option(
+        10.0, kind=Duration(), show_default="10s", help="Interval of each agent's messages."
+    ),
     profiles: int = option(6, least=1, most=1000, help="Of each agent."),
-    stacks: int = option(200, least=1, most=10_000, help="Of each one."),
-    outage: float = option(15.0, kind=Duration(), show_default="15s", help="How long the broker is stopped."),
+    stacks: int = option(200, least=1, most=10_000, help="Stacks of each message."),
+    outage: float = option(15.0, kind=Duration(), show_default="15s", help="Outage of the broker."),
 ) -> Experiment[GatewayResult]:
     """Measure one gateway under many agents, over an outage of the broker.
 

@@ -30,12 +30,12 @@ class Skipped:
 
 def program_option() -> Any:
     """Return the field that selects the programs to measure."""
-    return option(flag="--program", choices=PROGRAMS, help="Default: all.")
+    return option(flag="--program", choices=PROGRAMS, help="Program to sample (default: all).")
 
 
 def kernel_option(default: str) -> Any:
     """Return the field that selects the kernels to measure; ``default`` describes the choice without it."""
-    about = f"Of those that suit a program (default: {default})."
+    about = f"Kernel, of those that suit a program (default: {default})."
     return option(flag="--kernel", choices=kernel_names()[1:], help=about)
 
 
@@ -44,12 +44,12 @@ class _OverheadRequest:
     programs: tuple[str, ...] = program_option()
     kernels: tuple[str, ...] = kernel_option("all of them")
     rates: tuple[int, ...] = option(RATES_HZ, flag="--hz", least=1, most=1000)
-    duration: float = option(5.0, kind=Duration(), show_default="5s", help="Of a block.")
+    duration: float = option(5.0, kind=Duration(), show_default="5s", help="Duration of a block.")
     groups: int = option(
         10,
         least=1,
         most=1000,
-        help="Of four blocks each: off, on, on, off, or the other way round, as drawn.",
+        help="Groups of four blocks: off, on, on, off, or the reverse, as drawn.",
     )
 
 

@@ -35,13 +35,13 @@ class SamplingResult:
 
 @dataclass(frozen=True, slots=True)
 class _SamplingRequest:
-    services: int = option(2, least=1, most=100, help="Of each kind.")
+    services: int = option(2, least=1, most=100, help="Services of each kind.")
     duration: float = option(DAY_S, kind=Duration(), show_default="1d", help="Of each service.")
-    hosts: int = option(8, least=1, most=100, help="Whose stacks are pruned.")
+    hosts: int = option(8, least=1, most=100, help="Hosts whose stacks are pruned.")
     recorded: Path | None = option(
-        flag="--from", kind=EXISTING_FILE, help="Show what --json wrote instead of measuring."
+        flag="--from", kind=EXISTING_FILE, help="Output of --json to show, instead of measuring."
     )
-    figure: Path | None = option(help="Draw both as an SVG.")
+    figure: Path | None = option(help="SVG to draw, of both.")
 
 
 @bench(json="JSON")

@@ -26,7 +26,7 @@ def trials(
     experiments: int = option(
         1000,
         least=SERVICES,
-        help=f"With equal sides, and as many with a regression; of {SERVICES} services.",
+        help=f"Experiments with equal sides, and as many with a regression; of {SERVICES} services.",
     ),
     trials: tuple[int, ...] = option((1, 6, 20), least=1),
     names: tuple[str, ...] = option(flag="--distribution", choices=DISTRIBUTIONS, help="Only these."),

@@ -21,7 +21,7 @@ from pipeline.storage.interface import RowQuery
 @click.command()
 @takes
 def models(
-    service: str | None = option(metavar="NAME", help="Only choices of this service."),
+    service: str | None = option(metavar="NAME", help="Service of the choices (default: all)."),
     available: bool = option(help="List the models to choose from, those of plug-ins too."),
     as_json: bool = json_option("a choice, or a model"),
     settings: Settings = settings_options("store", "log_level"),

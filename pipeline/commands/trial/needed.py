@@ -51,7 +51,7 @@ def needed(
     thresholds: tuple[float, ...] = option(
         flag="--threshold",
         above=0,
-        help="Relative difference that is to be seen. May be repeated (default: from 10 % to 0.01 %).",
+        help="Relative difference to be seen (default: from 10 % to 0.01 %).",
     ),
     alpha: float = option(
         0.05, above=0, most=0.5, help="Chance that an interval misses the true difference."
