@@ -99,7 +99,7 @@ def run(
     call_graph: CallGraph = option(
         CALL_GRAPHS[0],
         choices=CALL_GRAPHS,
-        help="How perf unwinds compiled code: by frame pointers, or by debug information at a higher cost.",
+        help="Unwinding of compiled code by perf: frame pointers, or debug information at a higher cost.",
     ),
     host: str | None = host_option,
     release: str = release_option,

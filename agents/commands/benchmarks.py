@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from pipeline.commands.request import argument, json_option, option, takes
-from pipeline.commands.tables import Column, print_json_lines, print_table
+from pipeline.commands.tables import print_json_lines, print_table, text_columns
 from pipeline.commands.terminal import print_note
 from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
@@ -143,9 +142,8 @@ def _suspects(
     return _Suspects([commit.sha for commit in between], parts, between)
 
 
-_COLUMNS: tuple[Column[tuple[str, ...]], ...] = tuple(
-    Column(name, itemgetter(place), str if 0 < place < 5 else "")
-    for place, name in enumerate(("benchmark", "before", "after", "change", "p-value", "", "suspects"))
+_COLUMNS = text_columns(
+    ("benchmark", "before", "after", "change", "p-value", "", "suspects"), numbers=range(1, 5)
 )
 
 

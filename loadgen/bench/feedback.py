@@ -38,7 +38,7 @@ _COLORS = {"": "#8a8a8a", "text": "#c0392b", "attribution": "#2c6fad"}
 class _FeedbackRequest:
     verdicts: int = option(200, least=1, help="Number of verdicts that teach.")
     scenario: str = option("small", help="Scenario of the fleet.")
-    fleets: int = option(24, least=1, help="How many.")
+    fleets: int = option(24, least=1, help="Number of fleets.")
     workload: str = option("frontfaas-small", help="Preset or file of the scans.")
     figure: Path | None = option(help="SVG to draw, of what suspects learn.")
     causes_only: bool = option(help="Measure suspects alone, without fleets, in seconds.")

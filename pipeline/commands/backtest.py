@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +20,7 @@ from pipeline.backtest.plain import build_datasets, common_window_s
 from pipeline.backtest.run import Backtest, plan_scans, run_backtest
 from pipeline.backtest.seriesfile import read_series
 from pipeline.commands.request import FILE, argument, option, takes
-from pipeline.commands.tables import Column, print_table
+from pipeline.commands.tables import print_table, text_columns
 from pipeline.commands.terminal import print_note
 from pipeline.files.listing import listed
 from pipeline.files.outputs import check_outputs, replacing
@@ -114,8 +113,7 @@ def backtest(
         rows = [{"workload": name, **funnel_to_json(item)} for name, item in by_workload.items()]
         _write(funnel, [{**funnel_to_json(count_funnel(scans)), "workloads": rows}])
     types = Counter(str(event["type"]) for item in outcomes for event in item.events)
-    columns: list[Column[tuple[str, ...]]] = [Column("", itemgetter(0))]
-    columns += [Column(name, itemgetter(place), str) for place, name in enumerate(by_workload, 1)]
+    columns = text_columns(("", *by_workload), numbers=range(1, len(by_workload) + 1))
     print_table(columns, _summary(by_workload), title=_events_in_words(types))
     return 0
 

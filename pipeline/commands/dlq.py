@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +17,7 @@ from rich.text import Text
 
 from pipeline.commands.options import settings_options
 from pipeline.commands.request import Duration, json_option, option, takes
-from pipeline.commands.tables import Column, print_json, print_table
+from pipeline.commands.tables import print_json, print_table, text_columns
 from pipeline.commands.terminal import print_styled
 from pipeline.kafka import Broker
 from pipeline.model.clock import system_clock, to_iso
@@ -30,7 +29,6 @@ from pipeline.worker.dlq import DeadLetter, Replay, Status, Survey, alone, surve
 _DIGITS = re.compile(r"\d+(\.\d+)?")
 _QUOTED = re.compile(r"'[^']*'")
 _MAX_REASON = 100
-_PARTS = ("topic", "stage", "reason", "replay")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +173,8 @@ def _summarise(dead_letters: Iterable[DeadLetter], topics: Topics) -> None:
     if not counts:
         click.echo("no dead letters")
         return
-    columns: list[Column[tuple[Any, ...]]] = [Column("dead letters", itemgetter(0), "d")]
-    columns += [Column(name, itemgetter(place)) for place, name in enumerate(_PARTS, 1)]
-    print_table(columns, [(count, *kind) for kind, count in counts.most_common()])
+    columns = text_columns(("dead letters", "topic", "stage", "reason", "replay"), numbers=(0,))
+    print_table(columns, [(str(count), *kind) for kind, count in counts.most_common()])
 
 
 def _kind(reason: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AsyncExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 
 import click
@@ -83,19 +83,24 @@ def show(
     print_rows(_COLUMNS, positions, as_json=as_json, encode=_as_json)
 
 
+@dataclass(frozen=True, slots=True)
+class _SkipRequest:
+    stage: str = _STAGE
+    topic: str | None = option(
+        metavar="TOPIC", help="Topic, by its name in topics.yaml, if the stage reads several."
+    )
+    partition: int = option(least=0, help="Partition of the messages.")
+    messages: int = option(1, least=1, help="Number of messages.")
+    reason: str = option("", metavar="TEXT", help="Reason that the dead letters give.")
+    dry_run: bool = option(help="Name what would be skipped, and skip nothing.")
+
+
 @stage.command()
 @takes
 def skip(
-    stage: str = _STAGE,
-    topic: str | None = option(
-        metavar="TOPIC", help="Topic, by its name in topics.yaml, if the stage reads several."
-    ),
-    partition: int = option(least=0, help="Partition of the messages."),
-    messages: int = option(1, least=1, help="Number of messages."),
-    reason: str = option("", metavar="TEXT", help="Reason that the dead letters give."),
-    dry_run: bool = option(help="Name what would be skipped, and skip nothing."),
+    request: _SkipRequest,
     settings: Settings = settings_options(
-        "broker", "store", "topics", "group_prefix", "idempotent_producer", "log_level", "log_format"
+        *("broker", "store", "topics", "group_prefix", "idempotent_producer", "log_level", "log_format")
     ),
 ) -> None:
     """Make the next messages of a partition dead letters, and have STAGE go on after them.
@@ -104,43 +109,31 @@ def skip(
     again. Of a scan in parts all go together.
     """
     broker, topics = Broker.of(settings), settings.read_topics()
-    position = _topic_of(topics, stage, topic), partition
-    with _ledger(settings, broker, topics, stage) as ledger:
-        asyncio.run(_skip(settings, topics, stage, ledger, _Wish(position, messages, reason, dry_run)))
+    position = _topic_of(topics, request.stage, request.topic), request.partition
+    with _ledger(settings, broker, topics, request.stage) as ledger:
+        asyncio.run(_skip(settings, topics, ledger, position, request))
 
 
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    """Messages to skip."""
-
-    position: tuple[str, int]
-    messages: int
-    reason: str
-    dry_run: bool
-
-
-async def _skip(settings: Settings, topics: Topics, stage: str, ledger: _Ledger, wish: _Wish) -> None:
-    broker, total = Broker.of(settings), 0
-    if wish.dry_run:
-        start = await _start(broker, topics, stage, ledger, wish.position)
-        async for batch in batches(broker, topics, wish.position, start, wish.messages):
-            total += _named(batch)
-        _require(total, stage, wish.position)
-        click.echo(f"would skip {counted(total, 'message')}")
-        return
-    reason = "skipped by hand" + (f": {wish.reason}" if wish.reason else "")
+async def _skip(
+    settings: Settings, topics: Topics, ledger: _Ledger, position: tuple[str, int], request: _SkipRequest
+) -> None:
+    broker, stage, total = Broker.of(settings), request.stage, 0
+    reason = "skipped by hand" + (f": {request.reason}" if request.reason else "")
     publisher = Publisher(broker, topics, idempotent=settings.idempotent_producer)
-    async with seat(broker, topics, stage) as held:
-        start = await _start(broker, topics, stage, ledger, wish.position)
-        await publisher.start()
-        try:
-            async for batch in batches(broker, topics, wish.position, start, wish.messages):
-                await move_past(held, wish.position, batch, reason, publisher, ledger.note, system_clock)
-                total += _named(batch)
-        finally:
-            await publisher.stop()
-    _require(total, stage, wish.position)
-    click.echo(f"skipped {counted(total, 'message')}: dead letters now")
+    async with AsyncExitStack() as opened:
+        held = None if request.dry_run else await opened.enter_async_context(seat(broker, topics, stage))
+        start = await _start(broker, topics, stage, ledger, position)
+        if held:
+            await publisher.start()
+            opened.push_async_callback(publisher.stop)
+        async for batch in batches(broker, topics, position, start, request.messages):
+            if held:
+                await move_past(held, position, batch, reason, publisher, ledger.note, system_clock)
+            total += _named(batch)
+    if not total:
+        raise ConfigError(f"{position[0]} partition {position[1]}: nothing to skip, {stage} is at its end")
+    skipped = counted(total, "message")
+    click.echo(f"skipped {skipped}: dead letters now" if held else f"would skip {skipped}")
 
 
 async def _start(
@@ -150,11 +143,6 @@ async def _start(
         if (standing.topic, standing.partition) == position:
             return standing.next
     raise ConfigError(f"{position[0]} has no partition {position[1]}")
-
-
-def _require(total: int, stage: str, position: tuple[str, int]) -> None:
-    if not total:
-        raise ConfigError(f"{position[0]} partition {position[1]}: nothing to skip, {stage} is at its end")
 
 
 @stage.command()

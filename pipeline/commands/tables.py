@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import click
@@ -90,6 +91,13 @@ def rich_table(columns: Sequence[Column[Row]], rows: Iterable[Row], *, title: st
 def print_table(columns: Sequence[Column[Row]], rows: Iterable[Row], *, title: str = "") -> None:
     """Print a table for a terminal."""
     table_console().print(rich_table(columns, rows, title=title))
+
+
+def text_columns(names: Iterable[str], *, numbers: Container[int] = ()) -> list[Column[Sequence[str]]]:
+    """Return the columns of rows of texts; those at the positions ``numbers`` stand to the right."""
+    return [
+        Column(name, itemgetter(place), str if place in numbers else "") for place, name in enumerate(names)
+    ]
 
 
 def print_rows(

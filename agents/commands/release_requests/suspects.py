@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.commands.request import EXISTING_FILE, option
-from pipeline.commands.tables import Column, print_table
+from pipeline.commands.tables import print_table, text_columns
 from pipeline.commands.terminal import print_lines, print_note
 from pipeline.model.clock import to_iso
 from pipeline.releases.requests import BASE, EVERY, CostChange, spelt
@@ -129,10 +128,7 @@ def _show(type_: str, finding: RequestFinding, commits: int) -> None:
     print_lines([f"{besides}{commits} commits: {len(finding.suspects)} modify what it may run", ""])
 
 
-_COLUMNS: tuple[Column[tuple[str, ...]], ...] = tuple(
-    Column(name, itemgetter(place), "" if name else str)
-    for place, name in enumerate(("", "commit", "time", "author", "lines", "subject"))
-)
+_COLUMNS = text_columns(("", "commit", "time", "author", "lines", "subject"), numbers=(0,))
 
 
 def _rows(suspect: RequestSuspect) -> Iterator[tuple[str, ...]]:

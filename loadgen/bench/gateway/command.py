@@ -57,7 +57,7 @@ def gateway(
     interval: float = option(
         10.0, kind=Duration(), show_default="10s", help="Interval of each agent's messages."
     ),
-    profiles: int = option(6, least=1, most=1000, help="Of each agent."),
+    profiles: int = option(6, least=1, most=1000, help="Profiles of each agent."),
     stacks: int = option(200, least=1, most=10_000, help="Stacks of each message."),
     outage: float = option(15.0, kind=Duration(), show_default="15s", help="Outage of the broker."),
 ) -> Experiment[GatewayResult]:

@@ -43,7 +43,7 @@ TOTALS: tuple[Column[Row], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class _HistoriesRequest:
-    histories: int = option(20, least=1, help="Of each case.")
+    histories: int = option(20, least=1, help="Histories of each case.")
     otava: str | None = option(metavar="PYTHON", help="Python of an environment that has apache-otava.")
     benchstat: str | None = option(metavar="PROGRAM", help="Path of benchstat (default: that in PATH).")
     labelled: tuple[tuple[str, str, str], ...] = option(

@@ -6,7 +6,6 @@ import asyncio
 import shutil
 import tempfile
 from collections import Counter
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ import click
 
 from loadgen.bench.lab.request import LabRequest
 from pipeline.commands.request import takes
-from pipeline.commands.tables import Column, print_table
+from pipeline.commands.tables import print_table, text_columns
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -88,10 +87,7 @@ _COUNTED = ("pass", "fail", "not enough")
 def _show(rows: list[list[Judged]]) -> None:
     """Print a row a commit: how many verdicts are right, and what they were."""
     names = ("commit", "metric", "expected", "right", *_COUNTED, "differences")
-    columns: list[Column[tuple[str, ...]]] = [
-        Column(name, itemgetter(place), str if place > 2 else "") for place, name in enumerate(names)
-    ]
-    print_table(columns, map(_cells, zip(*rows, strict=True)))
+    print_table(text_columns(names, numbers=range(3, len(names))), map(_cells, zip(*rows, strict=True)))
 
 
 def _cells(judged: tuple[Judged, ...]) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class _AdaptiveRequest:
     window: float = option(
         5.0, kind=Duration(), show_default="5s", help="Time after which a rate may change."
     )
-    duration: float = option(120.0, kind=Duration(), show_default="2m", help="Of a block.")
+    duration: float = option(120.0, kind=Duration(), show_default="2m", help="Duration of a block.")
     groups: int = option(
         4,
         least=2,

@@ -36,7 +36,7 @@ class SamplingResult:
 @dataclass(frozen=True, slots=True)
 class _SamplingRequest:
     services: int = option(2, least=1, most=100, help="Services of each kind.")
-    duration: float = option(DAY_S, kind=Duration(), show_default="1d", help="Of each service.")
+    duration: float = option(DAY_S, kind=Duration(), show_default="1d", help="Duration of each service.")
     hosts: int = option(8, least=1, most=100, help="Hosts whose stacks are pruned.")
     recorded: Path | None = option(
         flag="--from", kind=EXISTING_FILE, help="Output of --json to show, instead of measuring."
