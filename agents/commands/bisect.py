@@ -59,9 +59,9 @@ class _BisectRequest:
     benchmark: str | None = option(metavar="NAME", help="Benchmark to read, of several in --results.")
     threshold: float = option(0.01, least=0, help="Smallest relative step that counts.")
     worse_down: bool = option(help="Lower numbers are worse, as with throughput.")
-    confidence: float = option(0.95, above=0.5, below=1, help="Posterior of one commit at which to stop.")
+    confidence: float = option(0.95, above=0.5, under=1, help="Posterior of one commit at which to stop.")
     none: float = option(
-        0.1, above=0, below=1, help="Prior probability that no commit of the range is to blame."
+        0.1, above=0, under=1, help="Prior probability that no commit of the range is to blame."
     )
     builds: int | None = option(least=1, metavar="N", help="Most builds.")
     runs: int | None = option(least=1, metavar="N", help="Most runs.")

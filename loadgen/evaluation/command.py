@@ -19,7 +19,6 @@ from loadgen.terminal import progress
 from pipeline.backtest.files import dataset_files
 from pipeline.commands.request import FILE, Duration, argument, json_option, option, takes
 from pipeline.commands.tables import print_json
-from pipeline.commands.terminal import table_console
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.settings.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
 
@@ -163,7 +162,7 @@ def _show(
     else:
         from loadgen.evaluation.table import print_score
 
-        print_score(table_console(), figures)
+        print_score(figures)
 
 
 def _swept(data: Path, workload: Workload, truth: Sequence[TruthRow]) -> Curve:

@@ -194,7 +194,7 @@ def option(
     least: float | None = None,
     above: float | None = None,
     most: float | None = None,
-    below: float | None = None,
+    under: float | None = None,
     parse: Callable[[Any], Any] | None = None,
     **attributes: Any,
 ) -> Any:
@@ -210,7 +210,7 @@ def option(
         least: Smallest number.
         above: Bound that the number is larger than; instead of ``least``.
         most: Largest number.
-        below: Bound that the number is smaller than; instead of ``most``.
+        under: Bound that the number is smaller than; instead of ``most``.
         parse: Function that returns the value of a text, and raises ValueError if the text is wrong; of a
             repeated option, the value of all texts.
         attributes: Further arguments of ``click.option``, such as ``help`` and ``metavar``.
@@ -222,7 +222,7 @@ def option(
         )
     limits = {
         **{"min": least if above is None else above, "min_open": above is not None},
-        **{"max": most if below is None else below, "max_open": below is not None},
+        **{"max": most if under is None else under, "max_open": under is not None},
     }
     if chosen := tuple(choices):
         kind = click.Choice(chosen)

@@ -78,13 +78,12 @@ def rich_table(columns: Sequence[Column[Row]], rows: Iterable[Row], *, title: st
     table = Table(box=SIMPLE)
     if title:
         table.title, table.title_justify = Text(escape_controls(title), style="bold"), "left"
+        table.min_width = min(len(title), 78)  # otherwise the title of a narrow table is broken into lines
     for column in columns:
         alignment: Literal["left", "right"] = "right" if column.form else "left"
-        table.add_column(
-            escape_controls(column.name), justify=alignment, overflow="fold", no_wrap=bool(column.form)
-        )
+        table.add_column(_escaped(column.name), justify=alignment, overflow="fold", no_wrap=bool(column.form))
     for row in rows:
-        table.add_row(*(Text(escape_controls(c.cell(row)), c.style(row) if c.style else "") for c in columns))
+        table.add_row(*(Text(_escaped(c.cell(row)), c.style(row) if c.style else "") for c in columns))
     return table
 
 
@@ -96,8 +95,31 @@ def print_table(columns: Sequence[Column[Row]], rows: Iterable[Row], *, title: s
 def text_columns(names: Iterable[str], *, numbers: Container[int] = ()) -> list[Column[Sequence[str]]]:
     """Return the columns of rows of texts; those at the positions ``numbers`` stand to the right."""
     return [
-        Column(name, itemgetter(place), str if place in numbers else "") for place, name in enumerate(names)
+        Column(name, itemgetter(position), str if position in numbers else "")
+        for position, name in enumerate(names)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """Table of texts, which may have several lines; numbers stand in all columns but the first."""
+
+    title: str
+    names: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    @property
+    def columns(self) -> list[Column[Sequence[str]]]:
+        """Columns of the table."""
+        return text_columns(self.names, numbers=range(1, len(self.names)))
+
+    def show(self) -> None:
+        """Print the table for a terminal."""
+        print_table(self.columns, self.rows, title=self.title)
+
+    def markdown(self) -> str:
+        """Return the table in Markdown, with its title as a heading."""
+        return "\n".join([f"## {self.title}", "", *markdown_table(self.columns, self.rows)])
 
 
 def print_rows(
@@ -135,4 +157,9 @@ def as_json(row: Any) -> Any:
 
 
 def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    plain = (cell.replace("|", "\\|").replace("\n", "<br>") for cell in cells)
+    return f"| {' | '.join(plain)} |"
+
+
+def _escaped(text: str) -> str:
+    return "\n".join(map(escape_controls, text.split("\n")))

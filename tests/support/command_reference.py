@@ -34,6 +34,15 @@ def reference() -> str:
     return HEAD + table + "".join(parts)
 
 
+def all_flags() -> set[str]:
+    """Return the flags of all commands."""
+    parent = click.Context(smidgen, info_name="smidgen")
+    top = ((name, smidgen.get_command(parent, name)) for name in COMMANDS)
+    commands = [entry[1] for name, command in top if command for entry in _all(name, command, parent)]
+    options = [option for command in commands for option in command.params]
+    return {flag for option in options for flag in (*option.opts, *option.secondary_opts)}
+
+
 def _helps(name: str) -> str:
     command = smidgen.get_command(click.Context(smidgen), name)
     assert command is not None

@@ -25,7 +25,6 @@ from loadgen.fleet.scenario import load_scenario, preset_names
 from loadgen.terminal import progress, read_file
 from pipeline.commands.request import FILE, option, takes
 from pipeline.commands.tables import print_json
-from pipeline.commands.terminal import table_console
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.messages import fields
 from pipeline.model.errors import ConfigError, InvalidMessage
@@ -238,13 +237,11 @@ def _run(
 def _print(
     result: Mapping[str, Any], comparison: Comparison | None, ablated: Mapping[str, Any] | None
 ) -> None:
-    console = table_console()
-    print_suite(console, result["runs"])
+    print_suite(result["runs"])
     if comparison:
-        print_against(console, comparison)
+        print_against(comparison)
     if ablated:
-        console.print()
-        console.print(worth_table(ablated["all"], ablated["ablation"]))
+        worth_table(ablated["all"], ablated["ablation"]).show()
 
 
 def _read(path: Path) -> bytes:

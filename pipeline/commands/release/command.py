@@ -85,7 +85,7 @@ def compare_releases(
         help="Chance of a false alarm in any series of equal releases.",
     ),
     power: float = option(
-        _DEFAULTS.power, least=0.5, below=1, help="Chance that a rise of the threshold is detected."
+        _DEFAULTS.power, least=0.5, under=1, help="Chance that a rise of the threshold is detected."
     ),
     by: tuple[str, ...] = option(
         metavar="LABEL", help="Label within whose values releases are compared (default: all labels)."

@@ -101,7 +101,7 @@ def test_the_help_has_types_bounds_and_defaults_in_the_order_of_the_fields() -> 
     lines = [" ".join(line.split()) for line in asked(["--help"]).output.splitlines()]
     assert lines[0] == "Usage: ask [OPTIONS] FILE"
     assert lines[5:-1] == [
-        "--rate FLOAT RANGE Hertz. [default: 1.0, 2.0; 0<x<=5]",
+        "--rate FLOAT RANGE Hertz. May be repeated. [default: 1.0, 2.0; 0<x<=5]",
         "--size [small|large] [default: small]",
         "--name TEXT Of the service. [required]",
         "--most INTEGER RANGE [x>=3]",
