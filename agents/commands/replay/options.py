@@ -165,8 +165,8 @@ def read_chosen(path: Path, choice: Choice, rules: tuple[tuple[str, str], ...]) 
     for note in notes(path, recording):
         print_note(note)
     chosen, blocked = choose(name_endpoints(recording.requests, rules), choice)
-    if blocked.unsafe:
-        count, names = sum(blocked.unsafe.values()), listed(sorted(blocked.unsafe))
+    if blocked:
+        count, names = blocked.total(), listed(sorted(blocked))
         print_note(f"{counted(count, 'request')} may change something and are blocked: {names} (--allow)")
     return chosen
 
