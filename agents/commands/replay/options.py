@@ -129,8 +129,8 @@ class SelectionRequest:
             print_note(note)
         choice = Choice(self.endpoints, self.allowed, self.mix)
         chosen, blocked = choose(name_endpoints(recording.requests, self.rules), choice)
-        if blocked.unsafe:
-            count, names = sum(blocked.unsafe.values()), listed(sorted(blocked.unsafe))
+        if blocked:
+            count, names = blocked.total(), listed(sorted(blocked))
             print_note(f"{counted(count, 'request')} may change something and are blocked: {names} (--allow)")
         return chosen
 

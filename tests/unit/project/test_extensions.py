@@ -20,9 +20,9 @@ MOST_FILES = 3
 
 @dataclass(frozen=True)
 class Line:
-    """A line to be added to a file, below one that stands there."""
+    """A line to be added to a file, after one that stands there."""
 
-    below: str
+    anchor: str
     added: str
 
 
@@ -40,8 +40,8 @@ class Extension:
             path = folder / name
             if isinstance(text, Line):
                 source = path.read_text(encoding="utf-8")
-                assert source.count(text.below) == 1, f"{name}: {text.below}"
-                path.write_text(source.replace(text.below, f"{text.below}\n{text.added}"), encoding="utf-8")
+                assert source.count(text.anchor) == 1, f"{name}: {text.anchor}"
+                path.write_text(source.replace(text.anchor, f"{text.anchor}\n{text.added}"), encoding="utf-8")
             else:
                 assert not path.exists()
                 path.write_text(dedent(text), encoding="utf-8")
@@ -200,7 +200,7 @@ EXTENSIONS = {
                 @click.command()
                 def nothing():
                     "Measure nothing."
-                    click.echo("0.0 s")
+                    print("0.0 s")
                 """,
             "loadgen/bench/command.py": Line("OF_THEIR_OWN = {", '    "nothing": "loadgen.bench.nothing",'),
         },
@@ -219,7 +219,7 @@ EXTENSIONS = {
                 @click.command()
                 def hello():
                     "Greet."
-                    click.echo("hello")
+                    print("hello")
                 """,
             "pipeline/cli.py": Line("COMMANDS = {", '    "hello": ("pipeline.commands.hello", "Greet."),'),
         },
