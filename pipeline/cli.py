@@ -68,14 +68,27 @@ COMMANDS = {
 """Subcommand → (module that defines it under its own name, one line of help); loaded when it is called."""
 
 ELSEWHERE = {
-    "release": {
-        "requests": "agents.commands.release_requests",
-        "routes": "agents.commands.routes",
+    "agent": {
+        "plan": ("agents.commands.plan", "Say which sampling rate a service of some size needs."),
+        "webhooks": ("agents.commands.webhooks", "Receive webhooks of GitHub, GitLab and others."),
     },
-    "trial": {"bisect": "agents.commands.bisect", "suggest": "agents.commands.suggest"},
+    "release": {
+        "requests": ("agents.commands.release_requests", "Compare the costs of requests in two releases."),
+        "routes": (
+            "agents.commands.routes",
+            "Show which handler answers which request, by source.",
+        ),
+    },
+    "trial": {
+        "bisect": ("agents.commands.bisect", "Find the commit from which on a cost is different."),
+        "suggest": ("agents.commands.suggest", "Say which commits are worth an experiment."),
+    },
 }
-"""Group → its commands that another package defines → module that defines the command under its name."""
+"""Group → its commands that another package defines, as in COMMANDS."""
 
+
+_EXTRAS = {"demo": "embedded", "up": "embedded", "embedded": "embedded", "lab": "embedded", "bench": "all"}
+"""Command → extra that it needs besides ``server``, so that the first missing package names it at once."""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Codes of ``OSError`` for a full disk or quota; the error of a command's own file names the file."""
@@ -93,8 +106,10 @@ def load(name: str) -> ModuleType:
         gc.enable()
 
 
-class LazyGroup(click.Group):
-    """A group that imports a subcommand's module only when it is used: ``--help`` stays instant."""
+class LazyGroup(SharedGroup):
+    """All commands in the order of a first use, each imported when it is used: ``--help`` stays instant."""
+
+    elsewhere = COMMANDS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the subcommands in the order of a first use."""
@@ -102,18 +117,12 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of a subcommand and return it."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = load(COMMANDS[cmd_name][0])
-        command: click.Command = getattr(module, cmd_name)
+        if cmd_name in COMMANDS:
+            load(COMMANDS[cmd_name][0])
+        command = super().get_command(ctx, cmd_name)
         if isinstance(command, SharedGroup):
             command.elsewhere = ELSEWHERE[cmd_name]
         return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the subcommands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -144,6 +153,8 @@ def run(arguments: list[str]) -> int:
         return _fail(f"{path}: {error.format_message()}")
     except SmidgenError as error:
         return _fail(f"smidgen: {error}")
+    except ModuleNotFoundError as error:
+        return _fail_without(error, arguments)
     except (click.Abort, KeyboardInterrupt):
         return 130
     except RuntimeError as error:
@@ -156,6 +167,16 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # lest what is left of it fails once more at the end
         return _fail(f"smidgen: standard output: {error.strerror}")
     return result if isinstance(result, int) else 0
+
+
+def _fail_without(error: ModuleNotFoundError, arguments: list[str]) -> int:
+    """Say what to install, unless the module that is missing is none of ours."""
+    from pipeline.settings.extras import installation_hint
+
+    hint = installation_hint(error.name or "", _EXTRAS.get(" ".join(arguments[:1]), ""))
+    if hint is None:
+        raise error
+    return _fail(f"smidgen: {hint}")
 
 
 def _fail(text: str) -> int:

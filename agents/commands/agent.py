@@ -28,6 +28,7 @@ from agents.sampling.agent import DEFAULT_HZ, Plan, run_agent, with_change
 from agents.sampling.kernels import AUTO, CALL_GRAPHS, CallGraph, kernel_names
 from agents.source.changes import Repository, read_change
 from pipeline.commands.options import FiniteRange, Moment
+from pipeline.commands.shared_group import SharedGroup
 from pipeline.commands.terminal import escape_controls
 from pipeline.files.outputs import check_outputs, replacing
 from pipeline.files.values import duration_s_of
@@ -75,7 +76,7 @@ _period_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=SharedGroup)
 def agent() -> None:
     """Sample a live process, import stack samples, or receive webhooks, and publish them."""
 

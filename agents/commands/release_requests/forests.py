@@ -16,7 +16,7 @@ from agents.commands.release_requests.mixed_models import shown_type
 from pipeline.commands.terminal import escape_controls, print_note, table_console
 from pipeline.files.listing import listed
 from pipeline.releases.requests import NotCompared, Releases, Selection, choose_types, seen_load
-from pipeline.settings.extras import require_forest
+from pipeline.settings.extras import require
 
 if TYPE_CHECKING:
     from pipeline.analysis.published.liao2021.forest import ForestComparison
@@ -44,7 +44,7 @@ class Forests:
         Raises:
             ConfigError: scikit-learn is not installed.
         """
-        require_forest()
+        require("sklearn")
         return cls({name: _compared(releases, seed) for name, releases in metrics.items()}, alpha)
 
     def to_json(self, name: str) -> dict[str, Any]:
