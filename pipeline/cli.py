@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import errno
-import gc
-import importlib
 import os
 import sys
-from types import ModuleType
 
 import click
 
 from pipeline import __version__
-from pipeline.commands.shared_group import SharedGroup
+from pipeline.commands.lazy_group import LazyGroup
 from pipeline.model.errors import SmidgenError
 from pipeline.model.threads import SINGLE_THREADED
 from pipeline.settings.config import redact
@@ -67,25 +64,24 @@ COMMANDS = {
 }
 """Subcommand → (module that defines it under its own name, one line of help); loaded when it is called."""
 
-ELSEWHERE = {
-    "agent": {
-        "plan": ("agents.commands.plan", "Say which sampling rate a service of some size needs."),
-        "webhooks": ("agents.commands.webhooks", "Receive webhooks of GitHub, GitLab and others."),
-    },
+INNER = {
     "release": {
-        "requests": ("agents.commands.release_requests", "Compare the costs of requests in two releases."),
-        "routes": (
-            "agents.commands.routes",
-            "Show which handler answers which request, by source.",
+        "requests": (
+            "agents.commands.release_requests",
+            "Say whether requests cost more in a new release, and which.",
         ),
+        "routes": ("agents.commands.routes", "Show which handler answers which request, by the source."),
     },
     "trial": {
-        "bisect": ("agents.commands.bisect", "Find the commit from which on a cost is different."),
-        "suggest": ("agents.commands.suggest", "Say which commits are worth an experiment."),
+        "bisect": ("agents.commands.bisect", "Find the commit that made a cost rise, by builds and runs."),
+        "suggest": ("agents.commands.suggest", "Say whether commits are worth an experiment."),
+    },
+    "agent": {
+        "plan": ("agents.commands.plan", "Say which sampling rate lets a service show a regression."),
+        "webhooks": ("agents.commands.webhooks", "Receive webhooks of GitHub, GitLab and flag services."),
     },
 }
 """Group → its commands that another package defines, as in COMMANDS."""
-
 
 _EXTRAS = {"demo": "embedded", "up": "embedded", "embedded": "embedded", "lab": "embedded", "bench": "all"}
 """Command → extra that it needs besides ``server``, so that the first missing package names it at once."""
@@ -94,41 +90,13 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Codes of ``OSError`` for a full disk or quota; the error of a command's own file names the file."""
 
 
-def load(name: str) -> ModuleType:
-    """Import a module with the garbage collector off: collecting takes a quarter of start-up."""
-    if name in sys.modules:
-        return sys.modules[name]
-    gc.disable()
-    try:
-        return importlib.import_module(name)
-    finally:
-        gc.freeze()  # nor is it looked through later
-        gc.enable()
-
-
-class LazyGroup(SharedGroup):
-    """All commands in the order of a first use, each imported when it is used: ``--help`` stays instant."""
-
-    elsewhere = COMMANDS
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the subcommands in the order of a first use."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of a subcommand and return it."""
-        if cmd_name in COMMANDS:
-            load(COMMANDS[cmd_name][0])
-        command = super().get_command(ctx, cmd_name)
-        if isinstance(command, SharedGroup):
-            command.elsewhere = ELSEWHERE[cmd_name]
-        return command
-
-
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="smidgen")
 def smidgen() -> None:
     """Catch performance regressions as small as 0.005 % of a service's CPU, each once, with its cause."""
+
+
+smidgen.table, smidgen.inner = COMMANDS, INNER
 
 
 def main() -> None:

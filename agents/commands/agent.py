@@ -27,8 +27,8 @@ from agents.publishing.broker import publish_once, quiet_client
 from agents.sampling.agent import DEFAULT_HZ, Plan, run_agent, with_change
 from agents.sampling.kernels import AUTO, CALL_GRAPHS, CallGraph, kernel_names
 from agents.source.changes import Repository, read_change
+from pipeline.commands.lazy_group import LazyGroup
 from pipeline.commands.options import FiniteRange, Moment
-from pipeline.commands.shared_group import SharedGroup
 from pipeline.commands.terminal import escape_controls
 from pipeline.files.outputs import check_outputs, replacing
 from pipeline.files.values import duration_s_of
@@ -76,7 +76,7 @@ _period_option = click.option(
 )
 
 
-@click.group(cls=SharedGroup)
+@click.group(cls=LazyGroup)
 def agent() -> None:
     """Sample a live process, import stack samples, or receive webhooks, and publish them."""
 

@@ -353,12 +353,9 @@ class RequestTally:
             yield self._metric("responses", f"{first}xx", "{request}/s", "traffic"), rate
 
     def _metric(self, name: str, type_: str, unit: str, kind: str) -> _Metric:
-        metric: _Metric = {
-            "service": self._options.service,
-            "metric": cut_name(f"{name}{{{type_}}}", MAX_METRIC_NAME),
-            "points": (),
-        }
-        return metric | ({"setup": True} if kind == "traffic" else {}) | {"unit": unit, "kind": kind}
+        service, metric = self._options.service, cut_name(f"{name}{{{type_}}}", MAX_METRIC_NAME)
+        setup = {"setup": True} if kind == "traffic" else {}
+        return {"service": service, "metric": metric, "points": (), **setup, "unit": unit, "kind": kind}
 
 
 _NO_REQUESTS = _Cell()

@@ -12,11 +12,11 @@ import orjson
 from rich.console import Console
 
 from pipeline.backtest.files import dataset_files
+from pipeline.commands.lazy_group import LazyGroup
 from pipeline.commands.options import Duration, FiniteRange, settings_options
 from pipeline.commands.release.reading import Asked, Comparison, Source, of_folder, of_store
 from pipeline.commands.release.showing import show, to_json
 from pipeline.commands.release.watch import Watch, look_at_folder, look_at_store
-from pipeline.commands.shared_group import SharedGroup
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.model.clock import from_iso
 from pipeline.model.errors import ConfigError, InvalidMessage
@@ -40,7 +40,7 @@ Examples:
 """
 
 
-@click.group(cls=SharedGroup)
+@click.group(cls=LazyGroup)
 def release() -> None:
     """Hold releases of a service against each other."""
 

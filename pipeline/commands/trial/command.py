@@ -11,8 +11,8 @@ import click
 import orjson
 from click.core import ParameterSource
 
+from pipeline.commands.lazy_group import LazyGroup
 from pipeline.commands.options import Duration, FiniteRange
-from pipeline.commands.shared_group import SharedGroup
 from pipeline.commands.terminal import print_note, table_console
 from pipeline.commands.trial.covariates import with_covariates
 from pipeline.commands.trial.kept import kept
@@ -42,7 +42,7 @@ Examples:
 """
 
 
-@click.group(cls=SharedGroup)
+@click.group(cls=LazyGroup)
 def trial() -> None:
     """Judge code before its release, by trials of the old code against the new."""
 
