@@ -13,7 +13,6 @@ _DISTRIBUTIONS = {
     "grpc": "grpcio",
     "jwt": "pyjwt",
     "mode": "mode-streaming",
-    "py_spy": "py-spy",
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",
 }
@@ -43,24 +42,22 @@ def installation_hint(module: str, larger_extra: str = "") -> str | None:
     if name in _OWN:
         return None if importlib.util.find_spec(name) else _hint(name, "all")
     package = _DISTRIBUTIONS.get(name, name.replace("_", "-"))
-    extras = extras_of(package)
-    if not extras:
+    extra = _extra_of(package)
+    if extra is None:
         return None
-    return _hint(package, larger_extra if extras[0] == "server" and larger_extra else extras[0])
+    return _hint(package, larger_extra if extra == "server" and larger_extra else extra)
 
 
-def extras_of(package: str) -> list[str]:
-    """Return the extras that list a package, as in pyproject.toml; the base install is the empty text."""
+def _extra_of(package: str) -> str | None:
+    """Return the extra that lists a package in pyproject.toml, an empty text for the base install."""
     from importlib import metadata  # takes as long as a whole --help
 
     try:
-        lines = metadata.requires("smidgen") or []
+        lines = metadata.requires("smidgen") or ()
     except metadata.PackageNotFoundError:
-        return []
-    listing = re.compile(
-        rf"{re.escape(package)}(?![A-Za-z0-9._-])(?:.*\bextra == [\"'](\w+))?", re.IGNORECASE
-    )
-    return [found[1] or "" for line in lines if (found := listing.match(line))]
+        return None
+    listing = re.compile(rf"(?i){re.escape(package)}(?![\w.-])(?:.*\bextra == [\"'](\w+))?")
+    return next((found[1] or "" for line in lines if (found := listing.match(line))), None)
 
 
 def _hint(package: str, extra: str) -> str:
