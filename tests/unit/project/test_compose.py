@@ -236,6 +236,7 @@ def test_the_image_does_not_run_as_root_and_checks_hashes() -> None:
     assert min(int(number) for number in user.groups()) >= 10_000
     assert f"--uid {user[1]} --gid {user[2]}" in final
     assert "--constraints requirements.lock" in dockerfile
+    assert "'.[server]'" in dockerfile
 
 
 def test_the_build_context_has_what_the_dockerfile_copies() -> None:

@@ -18,7 +18,7 @@ from agents.gateway.receivers import RECEIVERS
 from agents.profiles.formats import Measure
 from agents.profiles.formats.otlp import otlp_messages
 from agents.profiles.formats.pprof import profile_messages
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import Annotation, Profile
 from tests.support import profile_files
 from tests.support.gateway_requests import (

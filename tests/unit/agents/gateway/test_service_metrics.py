@@ -23,7 +23,7 @@ from agents.gateway.targets import Target
 from agents.metrics import MetricMap
 from agents.metrics.otlp import otlp_metric_messages
 from agents.metrics.remote_write import V2_TYPE, remote_write_messages
-from pipeline.messages.inputs import decode_metric_points
+from pipeline.messages.measurements import decode_metric_points
 from pipeline.model import MetricPoints, Outgoing
 from pipeline.model.errors import BrokerUnavailable
 from tests.support.metric_senders import add_metric, add_point, otlp_request, write_request
