@@ -39,7 +39,7 @@ def shares(before: float, after: float, at: int = 250) -> FloatArray:
     [
         *(pytest.param({0: 0.1, at: 0.2}, at, 0.1, 0.2, id=f"at {at}") for at in (240, 241, 245, 258, 259)),
         pytest.param({0: 0.1, 250: 0.2, 260: 0.25}, 250, 0.1, 0.225, id="the level after goes on to the end"),
-        pytest.param({0: 0.1, 250: 0.13, 260: 0.4}, 250, 0.1, 0.13, id="a second step in the extended window"),
+        pytest.param({0: 0.1, 250: 0.13, 260: 0.4}, 250, 0.1, 0.13, id="a second step beyond it"),
         pytest.param({0: 0.1, 120: 0.3, 250: 0.45}, 250, 0.3, 0.45, id="the newer of two steps"),
         pytest.param({0: 0.1, 200: 0.3, 250: 0.45}, 250, 0.3, 0.45, id="an older step in the baseline"),
         pytest.param({0: 0.1, 235: 0.3, 250: 0.45}, 250, 0.3, 0.45, id="an older step shortly before"),
