@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -238,18 +237,15 @@ DEPLOYMENTS: Mapping[str, list[tuple[str, str, list[str]]]] = {
 
 
 @pytest.mark.parametrize("deployments", DEPLOYMENTS.values(), ids=DEPLOYMENTS)
-def test_a_deployment_brings_all_since_the_one_before(
+async def test_a_deployment_brings_all_since_the_one_before(
     work: Work, deployments: list[tuple[str, str, list[str]]]
 ) -> None:
-    async def main() -> None:
-        process = Process(work)
-        for revision, where, titles in deployments:
-            at, environment = where.split()
-            process.broker.failures = [] if titles else [BrokerUnavailable("gone")]
-            commit = sha(work, revision) if revision else "d" * 40
-            assert await process.deploy(commit, environment, f"2023-11-14T{at}Z") == titles
-
-    asyncio.run(main())
+    process = Process(work)
+    for revision, where, titles in deployments:
+        at, environment = where.split()
+        process.broker.failures = [] if titles else [BrokerUnavailable("gone")]
+        commit = sha(work, revision) if revision else "d" * 40
+        assert await process.deploy(commit, environment, f"2023-11-14T{at}Z") == titles
 
 
 def test_few_environments_are_remembered(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:

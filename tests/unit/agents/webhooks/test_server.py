@@ -122,7 +122,7 @@ class Line:
         self.closed = True
 
 
-def test_a_connection_is_kept_and_made_anew_after_a_failure() -> None:
+async def test_a_connection_is_kept_and_made_anew_after_a_failure() -> None:
     sent: list[Outgoing] = []
     lines = [Line(sent), Line(sent, "fail"), Line(sent, "hang"), Line(sent)]
     opened: list[Line] = []
@@ -132,19 +132,16 @@ def test_a_connection_is_kept_and_made_anew_after_a_failure() -> None:
         opened.append(lines[len(opened)])
         return opened[-1]
 
-    async def main() -> None:
-        sender = ConfirmedSender(connect, timeout_s=0.2)
-        await sender.send([message, message])
-        await sender.send([message])
-        assert len(opened) == 1
-        lines[0].fault = "fail"
-        for reason in ("gone", "gone", "not confirmed within"):
-            with pytest.raises(BrokerUnavailable, match=reason):
-                await sender.send([message])
-        await sender.send([message])
-        await sender.close()
-
-    asyncio.run(main())
+    sender = ConfirmedSender(connect, timeout_s=0.2)
+    await sender.send([message, message])
+    await sender.send([message])
+    assert len(opened) == 1
+    lines[0].fault = "fail"
+    for reason in ("gone", "gone", "not confirmed within"):
+        with pytest.raises(BrokerUnavailable, match=reason):
+            await sender.send([message])
+    await sender.send([message])
+    await sender.close()
     assert len(sent) == 4
     assert all(line.closed for line in opened)
 
