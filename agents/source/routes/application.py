@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from agents.source.changes.history import module_of
-from agents.source.python_syntax import PARSE_ERRORS
+from agents.source.python_index import PARSE_ERRORS
 from agents.source.routes.aiohttp import find_aiohttp
 from agents.source.routes.call_graph import CallGraph, build_graph
 from agents.source.routes.django import find_django
