@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import PurePosixPath
 from typing import Any
 
 from agents.source.parser_process import Answer, parse_bounded
@@ -32,8 +31,7 @@ def parse_others(sources: Mapping[str, bytes]) -> tuple[list[Parsed], dict[str, 
 
 def parse_one(path: str, source: bytes) -> Parsed:
     """Return what one source has."""
-    suffix = PurePosixPath(path).suffix
-    return read_java(path, source) if suffix == ".java" else read_javascript(path, suffix, source)
+    return read_java(path, source) if path.endswith(".java") else read_javascript(path, source)
 
 
 def answer(question: Mapping[str, Any], source: bytes) -> dict[str, Any]:

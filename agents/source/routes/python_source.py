@@ -16,7 +16,8 @@ from agents.source.python_index import (
     read_statements,
     split_scopes,
 )
-from agents.source.routes.source import CALLED, Chain, Class, Function, Unit
+from agents.source.routes.source import Chain, Class, Function, Unit
+from agents.source.syntax_nodes import CALLED
 
 _MOST_PARTS = 30
 """Longest chain that is followed."""
