@@ -86,7 +86,8 @@ def parse_bounded(
 def decode_answer(type_: type[_Value], line: bytes) -> Answer[_Value]:
     """Read a line of the program, which a source may have damaged."""
     try:
-        return Answer(_adapter(type_).validate_json(line))
+        adapter: TypeAdapter[_Value] = _adapter(type_)  # type: ignore[arg-type]
+        return Answer(adapter.validate_json(line))
     except ValidationError:
         return Answer(failure=_ENDED)
 
