@@ -91,7 +91,8 @@ def wait_until(condition: Callable[[], bool], what: str, *workers: Running) -> N
 
 
 _MAIN = """
-from pipeline.cli import load, main
+from pipeline.cli import main
+    from pipeline.commands.lazy_group import load
 # The shortest that brokers allow: a test waits for it after every kill.
 load("pipeline.worker.app").SESSION_TIMEOUT_S = 6.0
 main()
