@@ -74,7 +74,7 @@ schemas: $(READY) ## Rewrite docs/asyncapi.yaml, docs/schemas, docs/commands.md 
 lock: $(READY) ## Rewrite requirements.lock from pyproject.toml (UPGRADE=1 takes newer versions)
 	@cp requirements.lock requirements.lock.new
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --fork-strategy fewest \
-	  --extra embedded --extra forest --extra grpc --extra dev --generate-hashes --no-header --no-annotate \
+	  --extra all --extra dev --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) --output-file requirements.lock.new
 	@{ echo "# Every version and hash, for Python 3.11 and newer. Written by: make lock"; \
 	   cat requirements.lock.new; } > requirements.lock

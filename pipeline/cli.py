@@ -76,8 +76,15 @@ INNER = {
         "bisect": ("agents.commands.bisect", "Find the commit that made a cost rise, by builds and runs."),
         "suggest": ("agents.commands.suggest", "Say whether commits are worth an experiment."),
     },
+    "agent": {
+        "plan": ("agents.commands.plan", "Say which sampling rate lets a service show a regression."),
+        "webhooks": ("agents.commands.webhooks", "Receive webhooks of GitHub, GitLab and flag services."),
+    },
 }
 """Group → its commands that another package defines, as in COMMANDS."""
+
+_EXTRAS = {"demo": "embedded", "up": "embedded", "embedded": "embedded", "lab": "embedded", "bench": "all"}
+"""Command → extra that it needs besides ``server``, so that the first missing package names it at once."""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Codes of ``OSError`` for a full disk or quota; the error of a command's own file names the file."""
@@ -114,6 +121,8 @@ def run(arguments: list[str]) -> int:
         return _fail(f"{path}: {error.format_message()}")
     except SmidgenError as error:
         return _fail(f"smidgen: {error}")
+    except ModuleNotFoundError as error:
+        return _fail_without(error, arguments)
     except (click.Abort, KeyboardInterrupt):
         return 130
     except RuntimeError as error:
@@ -126,6 +135,16 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # lest what is left of it fails once more at the end
         return _fail(f"smidgen: standard output: {error.strerror}")
     return result if isinstance(result, int) else 0
+
+
+def _fail_without(error: ModuleNotFoundError, arguments: list[str]) -> int:
+    """Say what to install, unless the module that is missing is none of ours."""
+    from pipeline.settings.extras import installation_hint
+
+    hint = installation_hint(error.name or "", _EXTRAS.get(" ".join(arguments[:1]), ""))
+    if hint is None:
+        raise error
+    return _fail(f"smidgen: {hint}")
 
 
 def _fail(text: str) -> int:

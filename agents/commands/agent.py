@@ -26,6 +26,7 @@ from agents.publishing.broker import publish_once, quiet_client
 from agents.sampling.agent import DEFAULT_HZ, Plan, run_agent, with_change
 from agents.sampling.kernels import AUTO, CALL_GRAPHS, CallGraph, kernel_names
 from agents.source.changes import Repository, read_change
+from pipeline.commands.lazy_group import LazyGroup
 from pipeline.commands.request import Moment, argument, option, takes
 from pipeline.commands.terminal import print_lines
 from pipeline.files.outputs import check_outputs, replacing
@@ -72,7 +73,7 @@ _period_option = option(
 )
 
 
-@click.group()
+@click.group(cls=LazyGroup)
 def agent() -> None:
     """Sample a live process, import stack samples, or receive webhooks, and publish them."""
 

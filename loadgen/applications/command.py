@@ -20,7 +20,7 @@ from loadgen.harness import Advance, Experiment, bench, table
 from loadgen.requests.table import PAPER_R_SQUARED
 from pipeline.commands.request import FOLDER, option, seed_option
 from pipeline.commands.tables import Column
-from pipeline.settings.extras import require_forest
+from pipeline.settings.extras import require
 
 
 def _types_slower(row: Row) -> str:
@@ -79,7 +79,7 @@ def applications(request: _ApplicationsRequest) -> Experiment[Row]:
     times.
     """
     if request.forest:
-        require_forest()
+        require("sklearn")
     chosen = [APPLICATIONS[name] for name in request.names or APPLICATIONS]
     kinds = request.kinds or KINDS
 

@@ -13,7 +13,7 @@ from loadgen.requests.simulate import PRESETS, USUAL
 from loadgen.requests.table import FOREST, MIXED, Row, measure
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column
-from pipeline.settings.extras import require_forest
+from pipeline.settings.extras import require
 
 _AFTER = (60, 240)
 """Periods of the next release."""
@@ -91,7 +91,7 @@ def requests(request: _RequestsRequest) -> Experiment[Row] | Experiment[LooksRow
     by one look after as many periods; and how often half of it.
     """
     if request.forest:
-        require_forest()
+        require("sklearn")
     names = request.names or USUAL
     if request.detectable:
         return _outlooks(request, list(product(names, _AFTER)))

@@ -12,7 +12,7 @@ from pipeline.commands.tables import Column, print_table
 from pipeline.commands.terminal import print_lines, print_note
 from pipeline.files.listing import listed
 from pipeline.releases.requests import NotCompared, Releases, Selection, choose_types, seen_load, spelt
-from pipeline.settings.extras import require_forest
+from pipeline.settings.extras import require
 
 if TYPE_CHECKING:
     from pipeline.analysis.published.liao2021.forest import Effect, ForestComparison
@@ -40,7 +40,7 @@ class Forests:
         Raises:
             ConfigError: scikit-learn is not installed.
         """
-        require_forest()
+        require("sklearn")
         return cls({name: _compared(releases, seed) for name, releases in metrics.items()}, alpha)
 
     def to_json(self, name: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from loadgen.harness import Experiment, bench, lines, run_smidgen
 from pipeline.commands.request import Duration, option
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import read_topic
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model.errors import SmidgenError
 from pipeline.processes import Child
 from pipeline.processes.smidgen import smidgen_command, smidgen_environment

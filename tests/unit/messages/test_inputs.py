@@ -14,14 +14,12 @@ from pipeline.messages.inputs import (
     change_to_row,
     decode_change,
     decode_feedback,
-    decode_metric_points,
-    decode_profile,
     encode_change,
-    encode_profile,
     encode_silence,
     silence_of_row,
     silence_to_row,
 )
+from pipeline.messages.measurements import decode_metric_points, decode_profile, encode_profile
 from pipeline.messages.schema.inputs import MAX_CONTENT, MAX_COUNT, MAX_FRAME
 from pipeline.model import Annotation, Change, ExpectedCost, Profile, Silence
 from pipeline.model.errors import InvalidMessage

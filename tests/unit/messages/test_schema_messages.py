@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.lifecycle import OpenRegression, Update
 from pipeline.messages.events import decode_event, encode_event, regression_event, update_event
-from pipeline.messages.inputs import decode_change, encode_change, encode_metric_points, encode_profile
+from pipeline.messages.inputs import decode_change, encode_change
+from pipeline.messages.measurements import encode_metric_points, encode_profile
 from pipeline.messages.scans import decode_scan, encode_progress, encode_scan
 from pipeline.messages.schema.generate import message_schemas
 from pipeline.model import Candidate, Decision, DomainDecision, Joined, Regression, Scan, StackChange, Suspect

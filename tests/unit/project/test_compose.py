@@ -236,6 +236,7 @@ def test_the_image_does_not_run_as_root_has_git_and_checks_hashes_and_its_endpoi
     assert min(int(number) for number in user.groups()) >= 10_000
     assert f"--uid {user[1]} --gid {user[2]}" in final
     assert "--constraints requirements.lock" in dockerfile
+    assert "'.[server]'" in dockerfile
     assert re.search(r"apt-get install --yes --no-install-recommends git\b", final)
     endpoint = re.search(r"SMIDGEN_HEALTH=(\S+)", final)
     assert endpoint

@@ -23,8 +23,9 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 DECLARED = [
     *PROJECT["build-system"]["requires"],
     *PROJECT["project"]["dependencies"],
-    *(line for extra in PROJECT["project"]["optional-dependencies"].values() for line in extra),
+    *(line for lines in PROJECT["project"]["optional-dependencies"].values() for line in lines),
 ]
+OF_OTHERS = [line for line in DECLARED if not line.startswith("smidgen[")]  # but extras that include an extra
 
 
 def locked() -> dict[str, list[Version]]:
@@ -35,7 +36,7 @@ def locked() -> dict[str, list[Version]]:
     return found
 
 
-@for_every("line", DECLARED)
+@for_every("line", OF_OTHERS)
 def test_every_dependency_is_locked_within_its_bounds(line: str) -> None:
     requirement = Requirement(line)
     versions = locked()[canonicalize_name(requirement.name)]

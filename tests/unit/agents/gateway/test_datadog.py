@@ -14,7 +14,7 @@ from agents.gateway.base import Decoded, Refusal, Request, Setup
 from agents.gateway.intake import decode_request
 from agents.gateway.receivers import RECEIVERS
 from agents.profiles.formats import AUTO, Measure, ProfileSource, find_format
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import Profile
 from tests.support import gateway_requests as requests
 from tests.support import profile_files

@@ -13,7 +13,7 @@ from agents.gateway.base import Decoded, Request, Setup
 from agents.gateway.intake import decode_request
 from agents.inprocess.messages import Interval, build_messages
 from agents.inprocess.options import Identity
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import Annotation
 from pipeline.model.errors import InvalidMessage
 from tests.unit.agents.gateway.support import NOW, Bench

@@ -16,9 +16,9 @@ from agents.gateway.intake import decode_request
 from agents.gateway.labels import DEFAULT_NAMES, LabelNames
 from agents.gateway.receivers import RECEIVERS
 from agents.profiles.formats import Measure
-from agents.profiles.formats.otlp import otlp_messages
-from agents.profiles.formats.pprof import profile_messages
-from pipeline.messages.inputs import decode_profile
+from agents.profiles.formats.otlp import OTLP
+from agents.profiles.formats.pprof import PPROF
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import Annotation, Profile
 from tests.support import profile_files
 from tests.support.gateway_requests import (
@@ -150,7 +150,7 @@ def test_a_wrong_profile_does_not_take_the_others_with_it() -> None:
 
 
 def test_labels_of_samples_are_their_endpoints() -> None:
-    profile = profile_messages()["Profile"].FromString(gzip.decompress(pprof()))
+    profile = PPROF["Profile"].FromString(gzip.decompress(pprof()))
     profile.string_table.extend([b"endpoint", b"/buy"])
     last = len(profile.string_table) - 1
     profile.sample[0].label.add(key=last - 1, str=last)
@@ -162,7 +162,7 @@ def test_labels_of_samples_are_their_endpoints() -> None:
 
 
 def test_a_few_bytes_that_stand_for_many_frames_are_refused() -> None:
-    profile = profile_messages()["Profile"].FromString(gzip.decompress(pprof()))
+    profile = PPROF["Profile"].FromString(gzip.decompress(pprof()))
     location = profile.location[0]
     for _ in range(60_000):
         location.line.add(function_id=location.line[0].function_id)
@@ -197,20 +197,20 @@ def test_otlp_profiles_of_two_services_and_of_none() -> None:
     assert (found[0].start, found[0].end) == (NOW - 10, NOW)
     assert stacks_of(found[0]) == {"main;price": 7}
     answer = otlp_profiles.RECEIVER.reply(sent, Result(200, "", skipped=decoded.skipped))
-    said = otlp_profiles._answers()["Response"].FromString(answer.body).partial_success
-    assert (said.rejected_profiles, said.error_message) == (1, b"labels: name no service")
+    said = otlp_profiles.ANSWERS["Response"].FromString(answer.body).partial_success
+    assert (said.rejected, said.error_message) == (1, b"labels: name no service")
 
 
 def test_otlp_answers_nothing_where_all_was_taken_and_a_status_where_nothing_was() -> None:
     sent = request(b"")
     assert otlp_profiles.RECEIVER.reply(sent, Result(200, "took 1")).body == b""
     refused = otlp_profiles.RECEIVER.reply(sent, Result(503, "full", "full", retry_s=5)).body
-    assert otlp_profiles._answers()["Status"].FromString(refused).code == 14
+    assert otlp_profiles.ANSWERS["Status"].FromString(refused).code == 14
 
 
 def test_otlp_as_json_is_read_as_its_protocol_buffer_is() -> None:
     message = exported("shop", "", "till")
-    spelt = otlp_messages("string")["ProfilesData"].FromString(message.SerializeToString())
+    spelt = OTLP.as_json["ProfilesData"].FromString(message.SerializeToString())
     sent = request(json_format.MessageToJson(spelt).encode(), JSON)
     decoded = decode(otlp_profiles.RECEIVER, sent)
     [*found], [*wanted] = (
@@ -239,7 +239,7 @@ def test_what_is_no_json_of_otlp_is_refused_in_words(body: bytes) -> None:
 def test_an_idle_service_makes_an_interval_without_samples() -> None:
     """A profile in which nothing was sampled is right: it moves event time on."""
     for count in ([], [0]):
-        data = profile_messages()["Profile"]()
+        data = PPROF["Profile"]()
         data.string_table.extend([b"", b"cpu", b"count", b"main"])
         data.sample_type.add(type=1, unit=2)
         data.function.add(id=1, name=3)

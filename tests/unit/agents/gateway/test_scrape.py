@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestServer
 
 from agents.gateway.scrape import Scraper, wait_s
 from agents.gateway.targets import Target, load_targets
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model.errors import ConfigError
 from tests.support.gateway_requests import pprof
 from tests.unit.agents.gateway.support import NOW, Bench, stacks_of

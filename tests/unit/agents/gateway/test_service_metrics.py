@@ -21,9 +21,9 @@ from agents.gateway.scrape import Scraper
 from agents.gateway.service_metrics import ServiceMetrics
 from agents.gateway.targets import Target
 from agents.metrics import MetricMap
-from agents.metrics.otlp import otlp_metric_messages
-from agents.metrics.remote_write import V2_TYPE, remote_write_messages
-from pipeline.messages.inputs import decode_metric_points
+from agents.metrics.otlp import OTLP_METRICS
+from agents.metrics.remote_write import REMOTE_WRITE, V2_TYPE
+from pipeline.messages.measurements import decode_metric_points
 from pipeline.model import MetricPoints, Outgoing
 from pipeline.model.errors import BrokerUnavailable
 from tests.support.metric_senders import add_metric, add_point, otlp_request, write_request
@@ -86,7 +86,7 @@ async def send_otlp(client: Client, now: float, took: Took) -> int:
 
 
 async def send_json(client: Client, now: float, took: Took) -> int:
-    spelt = otlp_metric_messages("string")["Request"].FromString(otlp(now, took).SerializeToString())
+    spelt = OTLP_METRICS.as_json["Request"].FromString(otlp(now, took).SerializeToString())
     answer = await client.post("/v1/metrics", json=json_format.MessageToDict(spelt))
     assert await answer.json() == {}
     return answer.status
@@ -240,7 +240,7 @@ def test_a_gateway_that_can_publish_no_intervals_ends(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("is_known", [True, False], ids=["taken", "a label that is no symbol"])
 async def test_version_2_of_remote_write_is_answered_what_was_written(is_known: bool) -> None:
     """Prometheus takes all that it sent for lost where the answer does not say so."""
-    request = remote_write_messages(2)["Request"]()
+    request = REMOTE_WRITE[2]["Request"]()
     request.symbols.extend([b"", b"__name__", b"queue", b"job", b"shop"])
     for number in (4, 4 if is_known else 99):
         series = request.timeseries.add(labels_refs=[1, 2, 3, number])

@@ -17,7 +17,7 @@ from agents.host.rules import Condition, How, Rule
 from agents.host.rules_file import HostConfig
 from agents.publishing.pending import Tally
 from agents.publishing.publisher import Delivery
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import Outgoing
 from tests.unit.agents.host.fake_kernel import FakeKernels
 from tests.unit.agents.host.proc_tree import ProcTree

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agents.host.parts import Part, encode_part, merge_parts, with_endpoint
 from agents.host.rules import Identity
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 
 NOW = 1_700_000_000.0
 SHOP = Identity("shop", "v1", (("region", "eu"),))

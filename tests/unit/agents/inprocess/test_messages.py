@@ -8,7 +8,7 @@ import pytest
 
 from agents.inprocess.messages import Interval, build_messages
 from agents.inprocess.options import Identity, read_options
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import Annotation, Profile
 from pipeline.model.frames import MODULE
 

@@ -12,7 +12,7 @@ import pytest
 
 from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
 from agents.logs.log_file import read_log
-from pipeline.messages.inputs import decode_metric_points
+from pipeline.messages.measurements import decode_metric_points
 from pipeline.messages.requests import decode_requests
 from pipeline.messages.schema.requests import MAX_BUCKET, MIN_BUCKET
 from pipeline.model import MetricPoints, Outgoing

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pytest
 
-from agents.metrics import Conversion, MetricMap, Reading
+from agents.metrics import MetricMap, Reading
+from agents.metrics.conversion import Conversion
 from agents.metrics.exponential import Exponential
 from agents.metrics.reading import Part
 from pipeline.model import MetricPoints

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
+import orjson
 import pytest
 
-from agents.profiles.message import Source, build_profile, encode_within
-from pipeline.messages.inputs import decode_profile
+from agents.profiles.message import Message, Source, build_profile, encode_within
+from pipeline.messages.measurements import decode_profile
 from pipeline.messages.schema.inputs import MAX_COUNT
 from pipeline.model import Annotation, Profile
 from pipeline.model.errors import InvalidMessage
@@ -14,8 +13,12 @@ from pipeline.model.frames import MAX_LABEL
 SOURCE = Source("shop", "h1", "v1", {"zone": "a"})
 
 
-def build(stacks: dict[tuple[str, ...], int]) -> Profile:
-    return build_profile(stacks, source=SOURCE, start=1_700_000_000.0, end=1_700_000_002.0)
+def build(stacks: dict[tuple[str, ...], int], id: str = "") -> Message:
+    return build_profile(stacks, source=SOURCE, start=1_700_000_000.0, end=1_700_000_002.0, id=id)
+
+
+def decoded_profile(stacks: dict[tuple[str, ...], int]) -> Profile:
+    return decode_profile(orjson.dumps(build(stacks)))
 
 
 def unpack(profile: Profile) -> dict[tuple[str, ...], int]:
@@ -27,7 +30,7 @@ def unpack(profile: Profile) -> dict[tuple[str, ...], int]:
 
 
 def test_stacks_that_become_equal_are_one() -> None:
-    profile = build(
+    profile = decoded_profile(
         {
             ("f (a.py:1)",): 1,
             ("f (a.py:2)",): 2,
@@ -51,7 +54,7 @@ def test_the_message_says_where_and_when() -> None:
 
 
 def test_annotations_point_at_their_frame() -> None:
-    profile = build({("main (a.py)", "endpoint=/buy (<smidgen>)", "f (a.py)"): 3})
+    profile = decoded_profile({("main (a.py)", "endpoint=/buy (<smidgen>)", "f (a.py)"): 3})
     assert profile.frames == ("a.main", "endpoint=/buy", "a.f")
     assert profile.annotations == (Annotation(1, "endpoint", "/buy"),)
 
@@ -84,7 +87,7 @@ def test_a_large_profile_becomes_several_messages() -> None:
         assert {part.frames[a.frame] for a in part.annotations} == {
             frame for frame in part.frames if frame.startswith("endpoint=")
         }
-    assert found == unpack(whole)
+    assert found == unpack(decoded_profile(stacks))
 
 
 def test_a_stack_larger_than_a_message_is_left_out_and_counted() -> None:
@@ -99,7 +102,7 @@ def test_more_samples_than_a_message_can_hold() -> None:
 
 
 def test_the_parts_of_a_profile_have_ids_of_their_own() -> None:
-    profile = replace(build({("a", f"f{i}" * 9): i + 1 for i in range(64)}), id="interval-7")
+    profile = build({("a", f"f{i}" * 9): i + 1 for i in range(64)}, id="interval-7")
     parts, lost = encode_within(profile, 900)
     ids = [decode_profile(part.value).id for part in parts]
     assert len(parts) > 2

@@ -7,12 +7,14 @@ import sys
 import textwrap
 from pathlib import Path
 
+import orjson
 import pytest
 
 from agents.profiles.annotate import MAX_VALUE, annotate
 from agents.profiles.formats.collapsed import parse_collapsed
 from agents.profiles.message import Source, build_profile
 from agents.sampling.kernels.pyspy import find_py_spy
+from pipeline.messages.measurements import decode_profile
 
 
 def add(a: int, b: int = 1) -> int:
@@ -104,7 +106,8 @@ def test_the_sampler_sees_the_annotations(tmp_path: Path) -> None:
         finally:
             process.kill()
     stacks = parse_collapsed(output.read_bytes()).stacks
-    profile = build_profile(stacks, source=Source("s", "h"), start=0.0, end=1.0)
+    message = build_profile(stacks, source=Source("s", "h"), start=1e9, end=1e9 + 1)
+    profile = decode_profile(orjson.dumps(message))
     annotations = {(a.kind, a.value): a.frame for a in profile.annotations}
     assert set(annotations) == {("metadata", "tier=gold;a b"), ("endpoint", "/buy")}
     total = int(profile.counts.sum())

@@ -17,7 +17,7 @@ from agents.profiles.message import Source
 from agents.profiles.profile_conversion import Conversion, convert_profile
 from agents.profiles.profile_files import Import, read_files
 from pipeline.cli import run
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model.errors import ConfigError
 from tests.support.profile_files import FILES, speedscope
 

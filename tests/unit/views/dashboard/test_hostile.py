@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from multidict import CIMultiDict
 from yarl import URL
 
-from pipeline.messages.inputs import decode_profile, encode_profile
+from pipeline.messages.measurements import decode_profile, encode_profile
 from pipeline.model import Change
 from pipeline.model.errors import InvalidMessage, StoreUnavailable
 from pipeline.storage.arrays import ArrayStore

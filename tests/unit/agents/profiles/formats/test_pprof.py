@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agents.profiles.formats import AUTO, ProfileSource, find_format, parse
-from agents.profiles.formats.pprof import PprofFormat, profile_messages
+from agents.profiles.formats.pprof import PPROF, PprofFormat
 from tests.support.gateway_requests import libdatadog_pprof
 from tests.support.paths import REAL_DATA
 
@@ -22,7 +22,7 @@ class Builder:
     """A profile with one function a name, and one location a tuple of names, the inlined one first."""
 
     def __init__(self, types: Sequence[tuple[str, str]] = (COUNTS, TIMES), period: int = 0) -> None:
-        self.profile: Any = profile_messages()["Profile"]()
+        self.profile: Any = PPROF["Profile"]()
         self.strings = [""]
         for type_, unit in types:
             self.profile.sample_type.add(type=self.string(type_), unit=self.string(unit))

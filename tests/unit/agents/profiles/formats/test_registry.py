@@ -20,7 +20,7 @@ from agents.profiles.formats import (
 from agents.profiles.formats.base import joined
 from agents.profiles.message import Source
 from agents.profiles.profile_files import Import, read_files
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model.errors import ConfigError
 
 
