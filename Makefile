@@ -66,7 +66,7 @@ figures: $(READY) ## Draw the figures of docs/maths and docs/sampling.md again
 lab: $(READY) ## Judge commits of the demo's shop by replayed traffic; some minutes (LAB_ARGS="--repeats 10")
 	@$(BIN)/smidgen lab $(LAB_ARGS)
 
-schemas: $(READY) ## Rewrite docs/asyncapi.yaml, docs/schemas, docs/commands.md and the steps in docs/tables.md from the code
+schemas: $(READY) ## Rewrite docs/asyncapi.yaml, docs/schemas, docs/commands.md and docs/steps.md from the code
 	@$(BIN)/smidgen topics schemas --output docs
 	@$(BIN)/python -m tests.support.step_tables
 	@$(BIN)/python -m tests.support.command_reference

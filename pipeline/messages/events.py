@@ -31,9 +31,6 @@ DETECTED: Literal["smidgen.regression.detected"] = "smidgen.regression.detected"
 UPDATED: Literal["smidgen.regression.updated"] = "smidgen.regression.updated"
 RESOLVED: Literal["smidgen.regression.resolved"] = "smidgen.regression.resolved"
 
-MAX_EVENT_BYTES = 256 * 1024
-"""Bound on the size of an event: room for all parts that follow, and for the longest names."""
-
 GROUP_BYTES = 64 * 1024  # about 250 series: more than a person reads
 SUSPECTS_BYTES = 96 * 1024
 STACKS_BYTES = 24 * 1024

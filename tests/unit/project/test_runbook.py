@@ -12,6 +12,7 @@ from pipeline.settings.config import Settings
 from pipeline.stages.factory import STAGES
 from pipeline.telemetry.metrics import METRICS, PREFIX
 from tests.support.cases import for_every
+from tests.support.command_reference import all_flags
 from tests.support.paths import ROOT
 
 NAMES = (
@@ -89,12 +90,7 @@ def test_settings_and_flags_in_code_exist() -> None:
             f"`{name}`" in PAGES["operations.md"] or f"`--{name.replace('_', '-')}" in PAGES["operations.md"]
         )
     flags = set(re.findall(r"`(--[a-z-]+)", "\n".join(PAGES.values())))
-    known = {f"--{name}" for name in re.findall(r'"--([a-z-]+)[/"]', SOURCE)}
-    known |= {f"--{name}" for name in re.findall(r"/--([a-z-]+)", SOURCE)}
-    worker = smidgen.get_command(click.Context(smidgen), "worker")
-    assert worker is not None
-    known |= {flag for option in worker.params for flag in (*option.opts, *option.secondary_opts)}
-    assert flags <= known
+    assert flags <= all_flags()
 
 
 QUOTED = (
