@@ -16,12 +16,13 @@ from agents.profiles.message import Source, build_profile, encode_within
 from agents.source import syntax
 from agents.source.changes import git_output, languages
 from agents.source.changes.bounds import fit
-from agents.source.changes.definitions import decode_answer
 from agents.source.changes.diff import parse_patch
 from agents.source.changes.modules import module_of_source
 from agents.source.changes.patch import MAX_CONTENT_BYTES, content_of
-from agents.source.changes.subroutines import MAX_NAME, compare_python
+from agents.source.changes.subroutines import compare_python
 from agents.source.gates.flips import flip_change
+from agents.source.parser_process import decode_answer
+from agents.source.python_index import MAX_NAME
 from agents.webhooks import flag_events, github, gitlab, mapping, signatures
 from pipeline.counting.count import count_samples
 from pipeline.embedded.statement import BadRequest, decompress
@@ -121,7 +122,7 @@ def check_answers(data: bytes) -> None:
     """What the program that parses sources wrote, be it damaged by one of them."""
     go = languages.language_of("a.go")
     assert go is not None
-    for definitions in map(decode_answer, data.split(b"\n")):
+    for definitions in (decode_answer(list[syntax.Definition], line).value for line in data.split(b"\n")):
         assert all(go.spell(definition, "") for definition in definitions or ())
 
 
