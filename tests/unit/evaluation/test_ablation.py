@@ -17,7 +17,6 @@ from loadgen.evaluation.suite.runs import Job, Run, run_fleet
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.analysis.detect.short_term import ScanConfig, Windows, find_candidates
-from pipeline.backtest import funnel
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import run_backtest
@@ -56,8 +55,7 @@ def seasonal_matrix() -> SeriesMatrix:
     return SeriesMatrix(0.0, 600.0, ("subroutine",) * 60, names, samples, np.full(1500, 40_000.0))
 
 
-def test_steps_are_those_of_the_funnel() -> None:
-    assert FUNNEL_STEPS == funnel.STEPS
+def test_without_nothing_the_detector_has_its_own_settings() -> None:
     assert scan_config(NOTHING) == ScanConfig()
 
 
