@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 import xxhash
 
-from pipeline.analysis.lifecycle import Update, UpdateKind
 from pipeline.messages import fields
 from pipeline.messages.fitting import fitting
 from pipeline.messages.records import plain, to_json, written
@@ -24,6 +23,9 @@ from pipeline.model.clock import to_iso
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.steps import step_of
+
+if TYPE_CHECKING:  # numpy, which the client's base install lacks
+    from pipeline.analysis.lifecycle import Update, UpdateKind
 
 DETECTED: Literal["smidgen.regression.detected"] = "smidgen.regression.detected"
 UPDATED: Literal["smidgen.regression.updated"] = "smidgen.regression.updated"

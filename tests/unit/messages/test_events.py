@@ -53,12 +53,8 @@ REGRESSION = Regression(
 def test_an_event_has_what_subscribers_script_against() -> None:
     event = regression_event(REGRESSION)
     assert event["specversion"] == "1.0"
-    assert (event["id"], event["type"], event["source"], event["subject"]) == (
-        "id-1",
-        DETECTED,
-        "/smidgen/shop",
-        "shop.total",
-    )
+    assert (event["id"], event["type"]) == ("id-1", DETECTED)
+    assert (event["source"], event["subject"]) == ("/smidgen/shop", "shop.total")
     assert event["time"] == "2025-10-09T08:53:50.000Z"
     data = event["data"]
     promised = {
@@ -81,11 +77,6 @@ def test_a_flip_has_the_commits_that_it_switches_beside_it() -> None:
     assert cause["switches"] == [{"id": "d1ff", "time": code.time, "title": "x" * 500, "author": "ann"}]
     (cause,) = regression_event(REGRESSION)["data"]["root_causes"]
     assert "switches" not in cause
-
-
-def test_an_event_survives_its_encoding() -> None:
-    event = regression_event(REGRESSION)
-    assert decode_event(encode_event(event)) == event
 
 
 def test_what_did_not_exist_before_has_no_relative_change() -> None:
@@ -293,12 +284,8 @@ def test_what_became_of_a_regression_names_it(update: Update, kind: str) -> None
     data = event["data"]
     promised = {"service": "shop", "workload": "live", "metric": "shop.total", "metric_kind": "subroutine"}
     assert promised.items() <= data.items()
-    assert (data["regression"], data["kind"], data["before"], data["after"]) == (
-        "c0ffee",
-        "short_term",
-        0.1,
-        0.15,
-    )
+    assert (data["regression"], data["kind"]) == ("c0ffee", "short_term")
+    assert (data["before"], data["after"]) == (0.1, 0.15)
     assert data["regression_time"] == "2025-10-09T08:53:20.000Z"
     assert data["detected_time"] == "2025-10-09T08:55:30.000Z"
 
